@@ -12,7 +12,7 @@ from graphveil.privacy import Guarantee
 from tests.cli.conftest import Terminal
 
 QUICK = ("train", "lpgnn", "digits", "--epochs", "4")
-CONTROLS = {"random-features", "label-propagation", "no-edges", "public-only"}
+CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
 SCORE = {"mean", "low", "high", "runs"}
 
 

@@ -133,7 +133,9 @@ def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself(
     model = fitted("sage")
     people, split = graph(), made.split_of(graph())
     controls = BASELINES.controls(model, people, split, randomness=SeededRandomness(2))
-    assert {"public-only", "label-propagation", "random-features", "no-edges"} == set(controls)
+    assert {"public-only", "majority", "label-propagation", "label-pool", "random-features", "no-edges"} == set(
+        controls
+    )
     tested = int(split.test.sum())
     for name in ("public-only", "label-propagation"):
         assert controls[name]().shape == (tested,), name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ import torch
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
 from graphveil.methods.curator import controls as curator_controls
-from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of
+from graphveil.methods.curator.controls import RIVAL_SETTINGS, curator_ceiling, curator_controls_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
@@ -51,3 +53,15 @@ def test_the_control_takes_the_encoder_that_gap_trained_and_no_other(monkeypatch
     assert len(trained) == 1
     assert hits(fitted, other) == hits(unfitted, other)
     assert len(trained) == 3
+
+
+def test_rivals_have_the_settings_that_most_scouts_of_the_panel_chose() -> None:
+    """Of the choosing half of the families alone."""
+    lines = (Path(__file__).parents[3] / "benchmarks" / "panel-runs" / "curator.jsonl").read_text().splitlines()
+    families = {"citation", "university", "gender"}
+    scouts = [row for row in map(json.loads, lines) if row["kind"] == "scout" and row["family"] in families]
+    for rival, settings in RIVAL_SETTINGS.items():
+        chosen = [row["settings"] for row in scouts if row["contender"] == rival]
+        assert len(chosen) == 3
+        for name, value in settings.items():
+            assert sum(one[name] == value for one in chosen) >= 2, (rival, name)

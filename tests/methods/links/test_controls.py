@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from graphveil.methods import LinkBeliefs, Solitude
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.controls import (
+    RIVAL_NETWORKS,
     expected_links,
     link_controls_of,
     random_edges,
@@ -21,7 +24,9 @@ from graphveil.methods.links.controls import (
     settings_of,
 )
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.list_network import FEWEST_EPOCHS
 from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.local.controls import hits
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.cases import copied, load_like
@@ -122,7 +127,8 @@ def test_controls_look_at_reports_alone(method: Any) -> None:
     split = made.split_of(graph)
     fitted(method, graph)
     opened, sealed = (link_controls_of(method, g, split) for g in (graph, TestLabelsOnly(graph, split.test)))
-    assert set(opened) == set(sealed) == CONTROLS
+    private = {"majority"} if math.isfinite(method.privacy.epsilon_y) else set()
+    assert set(opened) == set(sealed) == CONTROLS | private
     for name in opened:
         assert np.array_equal(opened[name](), sealed[name]()), name
 
@@ -165,7 +171,8 @@ def test_rivals_pay_the_same_price(build: Any, mode: str, monkeypatch: pytest.Mo
     for train in rivals.values():
         train()
     ours = [rival for rival in built if rival.released is not None]
-    assert len(ours) == len(rivals)
+    again = sum(isinstance(rival, SolitudeCore) for rival in ours) // 2  # on validation labels, at no further price
+    assert len(ours) == len(rivals) + again
     for rival in ours:
         assert rival.epsilon_relationship == method.epsilon_relationship
         assert rival.links.mode in (method.links.mode, "directed" if mode == "directed" else "both")
@@ -234,7 +241,8 @@ def test_random_edges_have_no_loops_no_duplicates_and_both_directions(directed: 
 def test_without_features_there_is_nothing_to_leave_edges_or_features_out_of() -> None:
     graph = links_made.graph()
     method = fitted(solitude(epsilon_x=None, epsilon_y=2.0), graph)
-    assert set(link_controls_of(method, graph, made.split_of(graph))) == CONTROLS - {"no-edges", "random-features"}
+    found = set(link_controls_of(method, graph, made.split_of(graph)))
+    assert found == (CONTROLS | {"majority"}) - {"no-edges", "random-features"}
 
 
 def test_public_links_have_no_rivals_and_no_strangers() -> None:
@@ -274,3 +282,53 @@ def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> N
         loaded = load_like(method, path)
         assert link_controls_of(loaded, graph, made.split_of(graph)) == {}
         assert rivals_of(loaded, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}
+
+
+# ---- settings and validation labels of rivals ----
+
+
+def test_rivals_have_the_settings_that_most_scouts_of_the_panel_chose() -> None:
+    """Of the choosing half of the families alone; a tie leaves the choice open."""
+    lines = (Path(__file__).parents[3] / "benchmarks" / "panel-runs" / "links.jsonl").read_text().splitlines()
+    families = {"citation", "university", "gender"}
+    scouts = [row for row in map(json.loads, lines) if row["kind"] == "scout" and row["family"] in families]
+    for rival, contender in (("solitude", "solitude"), ("blink", "blink"), ("no-edges", "no-lists")):
+        chosen = [row["settings"] for row in scouts if row["contender"] == contender]
+        assert len(chosen) == 3
+        for name, value in RIVAL_NETWORKS[rival].items():
+            if name in chosen[0]:
+                assert sum(one[name] == value for one in chosen) >= 2, (rival, name)
+
+
+def test_rivals_learn_from_validation_labels_once_these_have_chosen_the_epoch() -> None:
+    """As `links` does: chosen on the training labels, then trained anew on all of them, on the very same reports."""
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(beliefs(), graph)
+    people = method.released.people
+    network = {**RIVAL_NETWORKS["solitude"], "denoiser": "none", "seed": method.seed}
+    budgets = {
+        "epsilon_x": 2.0,
+        "epsilon_a": 4.0,
+        "mode": "lower",
+        "steps_x": link_controls.settings_of(method).steps_x,
+    }
+    first = Solitude(**budgets, **network, epochs=2).fit_reports(method.released)
+    assert int(people.val.sum()) > 0
+    everybody = replace(people, train=people.train | people.val, val=torch.zeros_like(people.val))
+    epochs = max(first.core.result.network.epoch, FEWEST_EPOCHS)
+    final = Solitude(**budgets, **network, epochs=epochs).fit_reports(replace(method.released, people=everybody))
+    assert not torch.equal(final.predict_proba(), first.predict_proba())
+    found = rivals_of(method, graph, split, randomness=SeededRandomness(2))["lpgnn"]()
+    assert np.array_equal(found, hits(final.predict_proba(), graph, split))
+
+
+def test_the_majority_is_of_released_labels_alone() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(beliefs(epsilon_y=1.0), graph)
+    people = method.released.people
+    said = people.labels[people.train | people.val]
+    counts = np.bincount(said.numpy(), minlength=3)
+    expected = graph.y[split.test] == int(counts.argmax())
+    assert np.array_equal(link_controls_of(method, graph, split)["majority"](), expected.numpy().astype(float))

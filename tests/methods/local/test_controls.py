@@ -82,3 +82,26 @@ def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> N
     graph = made.graph()
     method = LabelPropagation(epsilon_y=1.0).fit(graph, randomness=SeededRandomness(1))
     assert controls_of(LabelPropagation.load(method.save(tmp_path)), graph, made.split_of(graph)) == {}
+
+
+def test_the_majority_is_the_class_that_most_released_labels_name() -> None:
+    graph = made.graph()
+    split = made.split_of(graph)
+    method = LPGNN(epsilon_x=1.0, epsilon_y=0.5, epochs=2, hidden=4, steps_x=2, steps_y=2)
+    method.fit(graph, split=split, randomness=SeededRandomness(1))
+    released = method.released.labels[split.train | split.val]
+    most = int(torch.bincount(released, minlength=3).argmax())
+    expected = (graph.y[split.test] == most).numpy().astype(float)
+    assert np.array_equal(controls_of(method, graph, split)["majority"](), expected)
+
+
+def test_the_pool_beside_a_network_is_the_method_of_that_name_on_the_same_labels() -> None:
+    graph = made.graph()
+    split = made.split_of(graph)
+    settings: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2, "steps_y": 2}
+    method = LPGNN(epsilon_x=None, epsilon_y=1.0, **settings)
+    method.fit(graph, split=split, randomness=SeededRandomness(1))
+    pool = LabelPropagation(epsilon_y=1.0, rule="pool").fit(graph, split=split, randomness=SeededRandomness(1))
+    assert torch.equal(method.released.labels, pool.released.labels)
+    expected = hits(pool.predict_proba(), graph, split)
+    assert np.array_equal(controls_of(method, graph, split)["label-pool"](), expected)

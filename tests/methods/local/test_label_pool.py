@@ -87,6 +87,31 @@ def test_the_pool_reads_noisy_labels_better_than_propagation_does() -> None:
     assert scores[1] > scores[0] + 0.1
 
 
+def test_on_a_dense_graph_the_pool_keeps_up_with_propagation() -> None:
+    """500 people with 60 neighbours each, epsilon 1, 4 fixed seeds: at least as many right (found: 8 points more)."""
+    found: dict[str, list[float]] = {"propagation": [], "pool": []}
+    for seed in range(4):
+        graph = social_graph(500, 60, 20, 5, homophily=0.35, apps=3, seed=seed)
+        split = random_split(graph, seed)
+        for rule, scores in found.items():
+            method = LabelPropagation(epsilon_y=1.0, rule=rule, seed=seed)
+            scores.append(method.fit(graph, split=split, randomness=SeededRandomness(seed)).score(graph, split.test))
+    assert sum(found["pool"]) >= sum(found["propagation"])
+
+
+def test_where_edges_say_nothing_the_majority_is_said_to_lead() -> None:
+    """Random edges, class shares 70, 20 and 10%, epsilon 1: nearly everybody gets the majority's class."""
+    generator = torch.Generator().manual_seed(5)
+    truth = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 400, replacement=True, generator=generator)
+    noise = torch.rand(400, generator=generator) < KEEP
+    labels = torch.where(noise, truth, torch.randint(0, C, (400,), generator=generator))
+    keep, flip = KEEP + (1 - KEEP) / C, (1 - KEEP) / C
+    edges = torch.randint(0, 400, (2, 4000), generator=generator)
+    pool = pool_labels(Topology(edges, 400), labels, classes=C, keep=keep, flip=flip, seed=0)
+    assert pool.doubt > 0.5
+    assert float((pool.probabilities.argmax(dim=1) == 0).float().mean()) > 0.95
+
+
 def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()
@@ -283,9 +308,9 @@ def test_what_everybody_shares_is_no_opinion() -> None:
     limit = torch.rand(30, generator=generator)
     limit[:3] = 0
     scores = torch.randn(30, 2, C, generator=generator)
-    bare = label_pool._apart(scores, limit)
+    bare = label_pool.apart(scores, limit)
     shifted = scores + limit[:, None, None] * torch.randn(1, 2, C, generator=generator)
-    assert torch.allclose(label_pool._apart(shifted, limit), bare, atol=1e-5)
+    assert torch.allclose(label_pool.apart(shifted, limit), bare, atol=1e-5)
     assert torch.equal(bare[:3], scores[:3])
 
 

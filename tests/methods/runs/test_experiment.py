@@ -25,7 +25,7 @@ from graphveil.progress import Progress
 from tests.methods import links_made, made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
-CONTROLS = {"random-features", "label-propagation", "no-edges", "public-only"}
+CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +97,9 @@ def test_repeats_are_called_a_simulation(digits: Result) -> None:
     assert any("2 repeats with fresh noise and splits: a simulation" in note for note in digits.notes)
     assert not any("simulation" in note for note in small(controls=False).notes)
     assert any("one run" in note for note in small(controls=False).notes)
+    assert all(
+        "of one graph says nothing of new graphs" in found.notes[-1] for found in (digits, small(controls=False))
+    )
 
 
 def test_the_ledger_is_that_of_one_collection(digits: Result) -> None:
@@ -267,8 +270,8 @@ def test_where_no_features_are_collected_there_is_no_control_without_edges() -> 
 
 
 def test_the_pool_is_compared_with_a_network_and_propagation_with_neither() -> None:
-    assert set(small("label-pool").scores.controls) == CONTROLS - {"no-edges"}
-    assert set(small("label-propagation").scores.controls) == {"public-only"}
+    assert set(small("label-pool").scores.controls) == CONTROLS - {"no-edges", "label-pool"}
+    assert set(small("label-propagation").scores.controls) == {"public-only", "majority"}
 
 
 def test_public_labels_make_the_public_control_label_propagation() -> None:

@@ -2,6 +2,8 @@
 
     random-features    the same network, structure and released labels, Gaussian noise in place of the feature reports
     label-propagation  released labels and structure, no features, no training
+    label-pool         the same labels and structure, read in many ways and pooled (beside methods that read features)
+    majority           the class that most released labels name
     no-edges           a perceptron on the released features and labels
     public-only        what needs no private data: public labels spread over the public structure; where labels are
                        private nothing public tells one class from another, so an even guess
@@ -21,6 +23,7 @@ import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
+from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.features import features_of, labels_of, random_features
@@ -28,6 +31,7 @@ from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 
@@ -48,9 +52,14 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
     labels = labels_of(released)
     if labels.values.dim() == 2:  # none of these has a form for several labels a node
         return {}
-    controls: dict[str, Control] = {"public-only": lambda: _public_only(method, labels, graph, split)}
+    controls: dict[str, Control] = {
+        "public-only": lambda: _public_only(method, labels, graph, split),
+        "majority": lambda: hits(majority_of(labels), graph, split),
+    }
     if method.trains_network or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
+    if method.trains_network:
+        controls["label-pool"] = lambda: _label_pool(method, labels, graph, split)
     pooled = not method.trains_network and method.rule == "pool"
     if method.privacy.collects_features or pooled:
         controls["random-features"] = lambda: _random_features(method, labels, graph, split)
@@ -79,6 +88,16 @@ def hits(scores: Tensor, graph: Graph, split: Split) -> np.ndarray:
     # True labels of test nodes: a figure of a simulation, which no epsilon covers and no release contains.
     right: np.ndarray = (scores.argmax(dim=1)[test] == graph.y[test]).numpy().astype(float)
     return right
+
+
+def majority_of(labels: Labels) -> Tensor:
+    """Return how often released labels name each class, the same for every node [n, c].
+
+    Randomized response is symmetric: the class that most reports name is the likeliest majority.
+    """
+    said = labels.values[labels.train | labels.val]
+    counts: Tensor = torch.bincount(said, minlength=labels.classes)
+    return counts.float().expand(len(labels.values), -1)
 
 
 def network_settings(method: LocalMethod) -> NetworkSettings:
@@ -110,6 +129,13 @@ def _label_propagation(labels: Labels, graph: Graph, split: Split) -> np.ndarray
         p, labels.values, labels.train, labels.val, classes=labels.classes, keep=labels.keep, flip=labels.flip
     )
     return hits(spread, graph, split)
+
+
+def _label_pool(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:
+    asked = torch.where(labels.train | labels.val, labels.values, -1)
+    seed, topology = network_settings(method).seed, topology_of(graph)
+    pool = pool_labels(topology, asked, classes=labels.classes, keep=labels.keep, flip=labels.flip, seed=seed)
+    return hits(pool.probabilities, graph, split)
 
 
 def _public_only(method: LocalMethod, labels: Labels, graph: Graph, split: Split) -> np.ndarray:

@@ -164,7 +164,7 @@ def _members(setting: _Setting, used: Tensor, progress: ProgressCallback | None)
         tasks.append((f"belief {discount} {temper}", partial(_belief, setting, used, discount, temper)))
     scores = []
     for done, (name, run) in enumerate(tasks, start=1):
-        scores.append(_unit(_apart(run(), setting.limit(name))))
+        scores.append(_unit(apart(run(), setting.limit(name))))
         if progress is not None:
             progress(Progress(done, len(tasks)))
     return [name for name, _ in tasks], torch.stack(scores, dim=3)
@@ -208,8 +208,13 @@ def _belief(setting: _Setting, used: Tensor, discount: float, temper: float) -> 
     return torch.stack(blocks, dim=1)
 
 
-def _apart(scores: Tensor, limit: Tensor) -> Tensor:
-    """Return scores [n, b, c] less what they say of everybody alike: their part along `limit` [n]."""
+def apart(scores: Tensor, limit: Tensor) -> Tensor:
+    """Return scores less what they say of everybody alike: their part along a vector.
+
+    Args:
+        scores: [n, b, c].
+        limit: [n], what endless walks tend to.
+    """
     along = torch.tensordot(limit, scores, dims=1) / limit.square().sum().clamp_min(1)
     apart: Tensor = scores - limit[:, None, None] * along
     return apart

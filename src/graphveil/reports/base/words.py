@@ -23,6 +23,8 @@ Priced = tuple[ProtectedUnit, float, float]
 CONTROL_MEANING = {
     "random-features": "random noise instead of the features, same graph, same released labels",
     "label-propagation": "released labels and the graph only: no features, no training",
+    "label-pool": "released labels and the graph only, read in many ways and pooled: no features",
+    "majority": "the class that most released labels name, for everybody",
     "no-edges": "the released features only, without the graph",
     "random-graph": "random connections, as many and with the same noise",
     "public-only": "uses no private data at all",
@@ -55,6 +57,8 @@ _PARTS = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "connecti
 _AS_WELL = {
     "random-features": "random features on the same graph score as well",
     "label-propagation": "the released labels, spread over the graph without any features, score as well",
+    "label-pool": "the released labels and the graph, pooled without any features, score as well",
+    "majority": "the class that most released labels name scores as well",
     "no-edges": "the released features alone, without the graph, score as well",
     "random-graph": "a random graph with as many connections scores as well",
     "public-only": "public data alone scores as well",
@@ -183,7 +187,7 @@ def _bought(record: RunRecord, control: str) -> str:
         return "the private edges"
     if control in ("no-edges", "random-graph"):
         return "the private connections" if links else "the graph"
-    if control == "public-only" and links:
+    if control in ("public-only", "majority") and links:
         return "the private data"
     labels_are_public = record.privacy.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
     if control == "public-only" and not labels_are_public:
