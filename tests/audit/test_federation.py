@@ -18,6 +18,7 @@ from graphveil.audit.federation_cases import (
     audit_shrunk,
     audit_uniform,
 )
+from graphveil.audit.federation_person import ROLES
 from graphveil.audit.federation_replay import PERSON, audit_features, audit_label, audit_shares
 from graphveil.federation.core import publication
 from graphveil.federation.core.dither import Dither
@@ -35,7 +36,7 @@ Patch = pytest.MonkeyPatch
 
 def test_every_mode_is_audited_by_name() -> None:
     found = targets()["federation"]
-    assert len(found.mechanism) == 4 and len(found.method) == (2 + 4) * len(MODES) + 2 * (1 + 5)
+    assert len(found.mechanism) == 4 and len(found.method) == (2 + 4) * len(MODES) + 2 * (1 + 5) + len(ROLES)
 
 
 # ---- what holders publish ----

@@ -30,6 +30,7 @@ TEXTS = {
     "one-node-declared-public": "one node's features, label and edges",
     "one-embedding-row": "one published embedding row of one holder",
     "one-guess": "one published guess of a node's class by one holder",
+    "one-person-at-one-holder": "one person's features and label at one holder",
 }
 PERSONS = {"one-node", "one-node-without-edges", "one-node-declared-public"}
 BOTH = together([unit.USER_FEATURES, unit.USER_LABEL])
@@ -124,7 +125,11 @@ def test_only_a_unit_that_covers_everything_is_a_person() -> None:
         (BOTH, "this epsilon does not cover that person's connections"),
         (WITH_LINK, "this epsilon does not cover that person's other connections"),
         (unit.NODE_AND_OWN_LIST, "that others list that person is not covered"),
-        (unit.EMBEDDING_ROW, "neighbours' rows, and other holders' rows of the same person, are units of their own"),
+        (
+            unit.EMBEDDING_ROW,
+            "somebody who trains also moves weights, and with them everybody's rows; neighbours' rows, and other "
+            "holders' rows of the same person, are units of their own",
+        ),
     ],
 )
 def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) -> None:

@@ -13,6 +13,7 @@ from graphveil.audit.federation_cases import (
 )
 from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.audit.federation_holders import audit_holders
+from graphveil.audit.federation_person import ROLES, audit_person
 from graphveil.audit.federation_replay import audit_features, audit_label, audit_shares
 from graphveil.audit.verdict import Audit, timed
 from graphveil.federation.core.setting import MODES
@@ -45,7 +46,8 @@ def program_audits() -> tuple[Run, ...]:
         for n in counts[:2]
         for victim in range(n)
     ]
-    return (*replays, *shares, *dealers, *together)
+    people = [partial(_timed, audit_person, role) for role in ROLES]
+    return (*replays, *shares, *dealers, *together, *people)
 
 
 def _timed(audit: Callable[..., Audit], mode: str, seed: int) -> Audit:

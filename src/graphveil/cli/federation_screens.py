@@ -14,6 +14,7 @@ from graphveil.privacy import Guarantee, assume, sentences
 from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, printable, seconds
+from graphveil.reports.federation.units import unit_line
 
 _TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
 _TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
@@ -97,6 +98,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Parties", f"{who}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
         ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
+        *_units(answer),
         *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
@@ -154,6 +156,7 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
     table = rows(("message", "sent", "received"), _by_kind(answer))
     facts = [
         ("Guarantee", claim(answer["guarantee"])),
+        *_units(answer),
         *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
@@ -194,14 +197,24 @@ def size(count: float) -> str:
     return f"{count:,.3g} GB" if count < 1000 else f"{count / 1000:,.3g} TB"
 
 
+def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a person pays, and beside it the weaker unit with its warning."""
+    return _led("Unit", map(unit_line, answer["units"]))
+
+
 def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if math.isinf(answer["epsilon"]):
         return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
     if answer["mode"] == "guesses":
         kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
+        other = f"{kept}, else as one of the {answer['classes'] - 1} other classes"
+        if "multiplier" in answer:
+            total = f"{rounded_up(answer['epsilon'])} in TOTAL for one person at each holder that guesses"
+            trained = f"training: {answer['steps']} gradients, noise {answer['multiplier']:.3g} times the clip; {other}"
+            return [("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])}"), ("Noise", trained)]
         return [
             ("Epsilon", f"{rounded_up(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
-            ("Noise", f"{kept}, else as one of the {answer['classes'] - 1} other classes"),
+            ("Noise", other),
         ]
     each = rounded_up(answer["epsilon_per_publication"], 3)
     noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"

@@ -32,6 +32,7 @@ Kind = Literal[
     "node declared public",
     "embedding row",
     "guess",
+    "person at a holder",
     "together",
     "other",
 ]
@@ -432,7 +433,8 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             means="The row that one data holder publishes for one node, over all rounds.",
             limits="Neighbours' rows move with a person's features, and other holders publish rows of the same person.",
             backed_by="tests/federation/test_training.py",
-            less="neighbours' rows, and other holders' rows of the same person, are units of their own",
+            less="somebody who trains also moves weights, and with them everybody's rows; neighbours' rows, and other "
+            "holders' rows of the same person, are units of their own",
             heading="row",
         ),
         ("guess", "holder"): _form(
@@ -442,7 +444,20 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             means="The class that one data holder's network guesses for one node, published once.",
             limits="Neighbours' guesses move with a person's features, and other holders guess for the same person.",
             backed_by="tests/federation/modes/test_guesses.py",
-            less="neighbours' guesses, and other holders' guesses of the same person, are units of their own",
+            less="somebody who trains also moves a holder's network, and with it everybody's guesses; neighbours' "
+            "guesses, and other holders' guesses of the same person, are units of their own",
+        ),
+        ("person at a holder", "holder"): _form(
+            "one-person-at-one-holder",
+            "one person's features and label at one holder",
+            ("features", "label"),
+            means="All that one data holder has of a person and reads, whether the person trains or is guessed about.",
+            limits="Other holders' guesses of the same person cost as much again, and the label holder's own data are "
+            "used as they are.",
+            backed_by="tests/federation/modes/test_private_network.py",
+            less="each further holder that guesses costs that person as much again, and what the label holder itself "
+            "has of them is used as it is",
+            heading="person at a holder",
         ),
     }
 )
@@ -466,6 +481,7 @@ NODE_WITHOUT_EDGES: Final = ProtectedUnit(kind="node without edges", whose="node
 NODE_DECLARED_PUBLIC: Final = ProtectedUnit(kind="node declared public", whose="node")
 EMBEDDING_ROW: Final = ProtectedUnit(kind="embedding row", whose="holder")
 GUESS: Final = ProtectedUnit(kind="guess", whose="holder")
+PERSON_AT_HOLDER: Final = ProtectedUnit(kind="person at a holder", whose="holder")
 
 #: Every unit that is not made of others.
 SIMPLE_UNITS: Final[tuple[ProtectedUnit, ...]] = tuple(ProtectedUnit(kind=kind, whose=whose) for kind, whose in _FORMS)

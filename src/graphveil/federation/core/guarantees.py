@@ -9,10 +9,13 @@ from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume
 from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.observer import FEDERATION_SERVER, LABEL_HOLDER
 from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import EMBEDDING_ROW, GUESS
+from graphveil.privacy.unit import EMBEDDING_ROW, GUESS, PERSON_AT_HOLDER
 
 _TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
 _ALONE = (assume("holder-randomizes-alone"),)
+_OF_PERSON = tuple(
+    assume(code) for code in ("trains-or-is-guessed", "connections-unread", "one-id-a-person", "label-holder-open")
+)
 _AGREED = (assume("shared-ids-public"), assume("agreed-before-data"), assume("runs-add-up"))
 #: Who reads the labels of training nodes from gradients, in each mode that does not send them.
 _WHO = {
@@ -23,7 +26,7 @@ _WHO = {
 
 
 def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
-    """Return the guarantee of one holder's published rows over all rounds, and of labels where they are randomized.
+    """Return the guarantee of one holder's published rows over all rounds, or of one person at one holder.
 
     Args:
         setting: the agreed run.
@@ -31,7 +34,7 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
     """
     guesses = setting.protocol.mode == "guesses"
     return Guarantee(
-        unit=GUESS if guesses else EMBEDDING_ROW,
+        unit=PERSON_AT_HOLDER if setting.person else GUESS if guesses else EMBEDDING_ROW,
         relation="replace",
         model="vertical",
         epsilon=setting.privacy.epsilon,
@@ -42,16 +45,18 @@ def guarantee_of(setting: Setting, *, void: str | None = None) -> Guarantee:
             *_AGREED,
             OPENS[setting.protocol.mode],
             _labels(setting),
-            assume("neighbours-move", hops=setting.model.hops),
-            assume("training-moves", what=_moved(guesses)),
+            *(_OF_PERSON if setting.person else _moving(setting)),
             *_chosen(setting),
         ),
         void=void,
     )
 
 
-def _moved(guesses: bool) -> str:
-    return "its holder's network, and so the guesses" if guesses else "the weights, and so the rows"
+def _moving(setting: Setting) -> tuple[Assumption, ...]:
+    """What a person changes beyond one published row."""
+    guesses = setting.protocol.mode == "guesses"
+    moved = "its holder's network, and so the guesses" if guesses else "the weights, and so the rows"
+    return assume("neighbours-move", hops=setting.model.hops), assume("training-moves", what=moved)
 
 
 def _chosen(setting: Setting) -> list[Assumption]:
@@ -66,7 +71,8 @@ def _chosen(setting: Setting) -> list[Assumption]:
 
 def _delta(setting: Setting) -> float:
     # Randomized response is pure: a delta beside it would understate what was promised.
-    return 0.0 if setting.price.public or setting.protocol.mode == "guesses" else setting.privacy.delta
+    pure = setting.protocol.mode == "guesses" and not setting.person
+    return 0.0 if setting.price.public or pure else setting.privacy.delta
 
 
 def _labels(setting: Setting) -> Assumption:
@@ -84,15 +90,15 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
         setting: the agreed run. rounds: how often the holder has published.
 
     Returns:
-        A ledger of rows and labels; without spends where nothing is protected.
+        A ledger of rows (or people, where they are the unit) and labels; without spends where nothing is protected.
     """
-    delta = _delta(setting)
-    budgets = Ledger.open({"rows": (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
+    delta, unit = _delta(setting), "people" if setting.person else "rows"
+    budgets = Ledger.open({unit: (setting.privacy.epsilon, delta), "labels": (setting.privacy.epsilon_y, 0.0)})
     spends = []
     if not setting.price.public and rounds:
         spent = min(setting.price.spent(rounds), setting.privacy.epsilon)
         mechanism, facts = _mechanism(setting)
-        spends.append(Spend("publications", "rows", mechanism, {"publications": rounds, **facts}, spent, delta))
+        spends.append(Spend("publications", unit, mechanism, {"publications": rounds, **facts}, spent, delta))
     if math.isfinite(epsilon_y := setting.privacy.epsilon_y):
         spends.append(Spend("labels", "labels", "RandomizedResponse", {"classes": setting.classes}, epsilon_y, 0.0))
     return budgets.spend(*spends) if spends else budgets
@@ -100,6 +106,10 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
 
 def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:
     """Return what makes the noise, and its parameters."""
+    if setting.person:
+        paid = setting.of_person
+        trained = {"steps": paid.part.steps, "rate": paid.part.rate, "multiplier": paid.multiplier}
+        return "dp-sgd, or RandomizedResponse", {**trained, "classes": setting.classes, "keep": paid.guess.keep}
     if setting.protocol.mode == "guesses":
         return "RandomizedResponse", {"classes": setting.classes, "keep": setting.guessing.keep}
     publication = setting.publication

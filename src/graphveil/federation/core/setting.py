@@ -3,7 +3,8 @@
 individual     h0^i = X_i W_i at each holder; nothing of it leaves
 paper          h0 = sum_i X_i W_i on shares, opened to every holder each round
 shared-linear  z = S^K X W on shares, S the mean of all holders' graphs, their sum opened to the server, noise within
-guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once
+guesses        each holder trains alone; one randomized guess of each node's class goes to the label holder, once;
+               with unit "person" privately, without its edges, and no guess of who trains (see `person`)
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from graphveil.errors import InputError
 from graphveil.federation.core.bounds import Bounds
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.networks import AGGREGATORS, COMBINES
+from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing, Publication
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
@@ -29,6 +31,8 @@ from graphveil.privacy.assumption import OPENS
 
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})
+#: What epsilon is the price of: one published row or guess, or one person at one holder.
+UNITS = ("publication", "person")
 #: Paper mode is refused where opened columns reach this share of a holder's columns.
 # With as many projections as columns a holder solves for them; a quarter leaves room for sparse and binary columns,
 # which give way sooner.
@@ -97,9 +101,10 @@ class Privacy:
 
     Attributes:
         epsilon, delta: of all publications of one holder together; inf is no privacy against their reader.
-            A guess needs no delta and no clip.
+            A guess needs no delta and no clip; a person needs a delta.
         clip: C, how long a published row may be. shrink: whether the server shrinks noisy rows (`james_stein`).
         epsilon_y: labels go through randomized response once at the label holder; inf: others can learn them.
+        unit: one of UNITS; "person" in mode guesses alone.
     """
 
     epsilon: float = math.inf
@@ -107,6 +112,7 @@ class Privacy:
     clip: float = 1.0
     shrink: bool = True
     epsilon_y: float = math.inf
+    unit: str = "publication"
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,7 @@ class Setting:
             ("mode", self.protocol.mode, tuple(MODES)),
             ("aggregator", self.model.aggregator, AGGREGATORS),
             ("combine", self.model.combine, COMBINES),
+            ("unit", self.privacy.unit, UNITS),
         ):
             if value not in known:
                 raise InputError(f"{name} {value!r} is not known", allowed=", ".join(known))
@@ -216,6 +223,9 @@ class Setting:
                 raise InputError(f"{name} = {_short(count)}", allowed=f"a whole number from 1 to {_MAX_COUNT:,}")
         if self.protocol.mode == "paper":
             self._require_few_openings()
+        # A row that is trained on neighbours and on gradients of all rounds has no bound for a person.
+        if self.person and self.protocol.mode != "guesses":
+            raise InputError(f"unit person in mode {self.protocol.mode}", allowed="mode guesses")
         # Each refuses what no noise, no channel or no ring can do, before anybody's data is read.
         # Both are made only to refuse: what is wrong with an agreement is known before a run, at every party alike.
         _ = self.price, self.label_channel
@@ -279,8 +289,21 @@ class Setting:
         return Guessing(self.privacy.epsilon, self.classes)
 
     @property
-    def price(self) -> Publication | Guessing:
+    def person(self) -> bool:
+        """Whether epsilon is the price of one person at one holder."""
+        return self.privacy.unit == "person"
+
+    @cached_property
+    def of_person(self) -> PersonPrice:
+        """The price and noise of one person at one holder that guesses."""
+        columns = max(member.columns for member in self.members if not member.labels)
+        return PersonPrice(self.privacy.epsilon, self.privacy.delta, self.classes, columns)
+
+    @property
+    def price(self) -> Publication | Guessing | PersonPrice:
         """What one holder's publications cost in this mode."""
+        if self.person:
+            return self.of_person
         return self.guessing if self.protocol.mode == "guesses" else self.publication
 
     @property

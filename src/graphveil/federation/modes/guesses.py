@@ -7,7 +7,10 @@
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent as it is with
 probability e^epsilon / (e^epsilon + c - 1).  Nothing is shared, masked or combined elsewhere: the server sees nothing.
-The label holder's own rows go nowhere.  Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv
+The label holder's own rows go nowhere.
+
+With unit "person" a holder trains privately and without edges, and sends no guess of who trains (see `core.person`).
+Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv
 1610.05755, with randomized response (Kairouz et al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
 """
 
@@ -28,6 +31,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
+from graphveil.federation.modes.private_network import private_guesses
 from graphveil.privacy import Randomness
 
 #: How much all guesses count beside all training labels; the label holder keeps the weight that validates best.
@@ -41,18 +45,33 @@ class GuessPublisher:
     Attributes:
         sent: int64 [n], drawn once and kept before it leaves, so that a round that runs again sends the same.
         seen: one entry for each publication.
+        paid: whether a person's epsilon was charged, which private training asks for.
     """
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.sent: Tensor | None = None
         self.seen: tuple[str, ...] = ()
+        self.paid = False
+
+    def pay(self) -> None:
+        """Charge one person's whole epsilon: to be kept on disk before anybody's features are trained on."""
+        self.paid = True
+
+    def require_paid(self) -> None:
+        """Refuse to train before it was paid for.
+
+        Raises:
+            BudgetError: nothing was charged.
+        """
+        if not self.paid:
+            raise BudgetError("training that was not paid for", where="guesses", remedy="make a new agreement")
 
     def randomize(self, guesses: Tensor, *, randomness: Randomness) -> None:
         """Draw the reports of guesses, int64 [n].
 
         Args:
-            guesses: of all nodes, int64 [n]. randomness: of randomized response.
+            guesses: of all nodes that are guessed about, int64 [n]. randomness: of randomized response.
 
         Raises:
             BudgetError: they were drawn before.
@@ -73,7 +92,7 @@ class GuessPublisher:
     @property
     def spent(self) -> float:
         """The epsilon paid so far."""
-        return self._setting.guessing.spent(len(self.seen))
+        return self._setting.price.spent(len(self.seen) or int(self.paid))
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,8 @@ class GuessingHolder:
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint keeps."""
         state = {"guesses/count": torch.tensor([len(self.publisher.seen)])}
+        if self.run.setting.person:
+            state["guesses/paid"] = torch.tensor([int(self.publisher.paid)])
         if self.publisher.sent is not None:
             state["guesses/sent"] = self.publisher.sent
         return state | (self.head.state() if self.head is not None else {})
@@ -103,6 +124,7 @@ class GuessingHolder:
         self.publisher.sent = state.get("guesses/sent")
         # What was sent before counts still: a restart is no second budget.
         self.publisher.seen = ("guesses",) * int(state["guesses/count"])
+        self.publisher.paid = bool(state.get("guesses/paid", torch.zeros(1)).any())
         if self.head is not None:
             self.head.load(state)
 
@@ -133,7 +155,11 @@ def guessing_holder(run: RunContext, holding: Holding) -> Program[GuessingHolder
     if run.state is not None:
         party.load(run.state)
     else:  # so that labels that are given again are those that were randomized before
-        yield Checkpoint(0, party.state)
+        if setting.person and holding.head is None:
+            # Charged here, where it reaches the disk before anything of a person is trained on; training again after
+            # an interruption costs nothing more, since nothing of the first attempt has left.
+            party.publisher.pay()
+        yield Checkpoint(0, party.state, party.publisher.spent)
     if holding.head is not None:
         yield from _label_holder(party, holding.head)
     else:
@@ -156,21 +182,44 @@ def _other_holder(party: GuessingHolder) -> Program[None]:
         rows = (labels != _NOT_TRAINING).nonzero().squeeze(1)
         if not len(rows):
             raise InputError("no node trains", where=label_holder)
-        channel = setting.label_channel
-        logits = party.trained(lambda logits: label_loss(logits[rows], labels[rows], channel))
         # The one place where something of this holder's data becomes something that leaves.
-        party.publisher.randomize(logits.argmax(dim=1), randomness=run.randomness)
-        yield Checkpoint(1, party.state)  # what is drawn is kept before it leaves
+        party.publisher.randomize(_guesses(party, rows, labels[rows]), randomness=run.randomness)
+        yield Checkpoint(1, party.state, party.publisher.spent)  # what is drawn is kept before it leaves
     if run.done < setting.rounds:
         sent = party.publisher.publish()
         yield Send(label_holder, "guesses", sent, name_of(sent))
         yield Checkpoint(setting.rounds, party.state, party.publisher.spent)
 
 
+def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
+    """Return the guesses that are sent: of all nodes, int64 [n], or of those that do not train, int64 [n - m].
+
+    Args:
+        rows: who train, int64 [m]. labels: theirs, as reported, int64 [m].
+    """
+    setting = party.run.setting
+    if setting.person:
+        party.publisher.require_paid()
+        guesses = private_guesses(party.holding.features, rows, labels, setting, randomness=party.run.randomness)
+        # Never of who trains: they have paid by training, and a guess would be a second payment.
+        return guesses[_others(rows, party.holding.nodes)]
+    channel = setting.label_channel
+    return party.trained(lambda logits: label_loss(logits[rows], labels, channel)).argmax(dim=1)
+
+
+def _others(rows: Tensor, nodes: int) -> Tensor:
+    """Return the numbers of all nodes but `rows`, rising."""
+    left = torch.ones(nodes, dtype=torch.bool)
+    left[rows] = False
+    return left.nonzero().squeeze(1)
+
+
 def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
     run, setting = party.run, party.run.setting
     if not bool(head.val.any()):
         raise InputError("no validation nodes, which show how often guesses are right", where=run.me)
+    if setting.person and bool((head.val & head.train).any()):
+        raise InputError("a node trains and validates, and has no guess", where=run.me)
     if run.done < 1:
         given = head.given(_NOT_TRAINING)
         for name in run.others:
@@ -181,20 +230,29 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
     if run.done < setting.rounds:
+        nodes = party.holding.nodes
+        rows = _others(head.train.nonzero().squeeze(1), nodes) if setting.person else torch.arange(nodes)
         guesses = []
         for name in run.others:
-            guesses.append((yield Receive(name, "guesses", (party.holding.nodes,))))
+            guesses.append((yield Receive(name, "guesses", (len(rows),))))
             _require_classes(guesses[-1], 0, setting.classes, name)
-        head.look(_learned(party, head, guesses), setting.rounds)
+        head.look(_learned(party, head, rows, guesses), setting.rounds)
         yield Checkpoint(setting.rounds, party.state)
 
 
-def _learned(party: GuessingHolder, head: LabelHead, guesses: Sequence[Tensor]) -> Tensor:
-    """Return logits of all nodes after training on labels and guesses, with the weight that validates best."""
-    chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in guesses]
+def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequence[Tensor]) -> Tensor:
+    """Return logits of all nodes after training on labels and guesses, with the weight that validates best.
+
+    Args:
+        rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].
+    """
+    of_all = torch.zeros(len(guesses), party.holding.nodes, dtype=torch.int64)
+    of_all[:, rows] = torch.stack(list(guesses))
+    # On validation nodes alone, all of which are guessed about.
+    chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in of_all]
 
     def with_weight(weight: float) -> Tensor:
-        return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits, guesses, chances))
+        return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits[rows], guesses, chances))
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.
     return max(map(with_weight, WEIGHTS), key=head.rank)

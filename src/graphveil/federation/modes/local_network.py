@@ -107,8 +107,13 @@ def label_loss(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
 
     Source: Patrini et al., CVPR 2017, arXiv 1609.03944, section 3.2 (forward correction).
     """
+    return label_losses(logits, labels, channel).mean()
+
+
+def label_losses(logits: Tensor, labels: Tensor, channel: Tensor) -> Tensor:
+    """The same of every row alone, float32 [m]; arguments as of `label_loss`."""
     chances = (torch.softmax(logits, dim=1) @ channel).gather(1, labels[:, None])
-    return -chances.clamp_min(_MIN_CHANCE).log().mean()
+    return -chances.clamp_min(_MIN_CHANCE).log().squeeze(1)
 
 
 def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tensor]) -> Tensor:

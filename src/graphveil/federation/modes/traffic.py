@@ -35,7 +35,8 @@ def traffic_of(setting: Setting, nodes: int, rows: int) -> Traffic:
     """
     holders, width = len(setting.names), setting.model.width
     if setting.protocol.mode == "guesses":  # a label and a guess of every node, for each holder but one
-        return Traffic(LONG * (holders + (holders - 1) * nodes), LONG * (holders - 1) * nodes)
+        guessed = nodes - rows if setting.person else nodes
+        return Traffic(LONG * (holders + (holders - 1) * nodes), LONG * (holders - 1) * guessed)
     labels = setting.training.republish * 2 * rows * width * FLOAT + nodes * width * FLOAT
     once = LONG * (rows + holders)
     if setting.protocol.mode == "shared-linear":

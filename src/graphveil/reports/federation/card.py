@@ -16,6 +16,7 @@ from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import read_ledger
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import PERSON_AT_HOLDER
 from graphveil.reading import read_json
 from graphveil.reports.attacks.files import Found, attacks_section, kept
 from graphveil.reports.base import card as cards
@@ -23,10 +24,12 @@ from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
+from graphveil.reports.federation.units import unit_line
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
 _SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn this."
 _ROWS = "What a person's features change in the rows of neighbours: every row is a separate unit."
+_OF_OTHERS = "What the label holder has of a person: it trains on that as it is."
 _ALONE = (
     "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
     "has not been trained. To train it, at the label holder:"
@@ -48,7 +51,7 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
         sentence=cards.claim(guarantee),
         alarms=cards.void_alarm(guarantee, "run"),
         sections=(
-            cards.protected(guarantee, words.trusted(guarantee), _published(outcome)),
+            cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(_open(outcome)),
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
@@ -114,6 +117,11 @@ def _check_agreed(folder: Path, said: Mapping[str, Any], party: object) -> None:
         raise ModelFileError(f"contradicts {AGREEMENT}", where=str(folder / LEDGER), remedy=REMEDY)
 
 
+def _units(outcome: Mapping[str, Any]) -> list[str]:
+    """Return what a person pays, and the weaker unit beside it; outcomes of earlier versions state none."""
+    return [unit_line(unit) for unit in outcome.get("units", ())]
+
+
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
@@ -126,7 +134,8 @@ def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):
         lines.append("The labels of training nodes: they are not randomized.")
-    return (*lines, _ROWS, _SHARED, words.GROUP)
+    rows = _OF_OTHERS if Guarantee.from_dict(outcome["guarantee"]).unit == PERSON_AT_HOLDER else _ROWS
+    return (*lines, rows, _SHARED, words.GROUP)
 
 
 def _bought(outcome: Mapping[str, Any]) -> Section:

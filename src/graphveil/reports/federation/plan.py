@@ -15,7 +15,9 @@ from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.modes.traffic import traffic_of
+from graphveil.privacy import sentences
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import GUESS, PERSON_AT_HOLDER
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
@@ -38,6 +40,12 @@ _SEEN = 4.0
 _ONE_GUESS = (
     "at a finite epsilon use mode guesses: noise on embeddings leaves little to learn from, one randomized guess a "
     "node leaves much; the other holders are given the training labels"
+)
+
+
+_UNBOUNDED = (
+    "no bound, since somebody who trains also moves what is published for everybody; mode guesses with unit=person "
+    "bounds it"
 )
 
 
@@ -104,11 +112,40 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
 
 
 def priced(setting: Setting) -> dict[str, Any]:
-    """Return what one publication costs, who reads it, and how large its noise is."""
+    """Return what one publication costs, who reads it, how large its noise is, and what each unit pays."""
     found = {"epsilon_per_publication": setting.price.per_round, "reader": setting.reader, "width": setting.model.width}
+    found |= {"units": _units(setting)}
+    if setting.person:
+        paid = setting.of_person
+        trained = {"steps": paid.part.steps, "rate": paid.part.rate, "multiplier": paid.multiplier}
+        return found | {"delta": paid.delta, "keep": paid.guess.keep, "classes": setting.classes, **trained}
     if setting.protocol.mode == "guesses":
         return found | {"delta": 0.0, "keep": setting.guessing.keep, "classes": setting.classes}
     return found | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
+
+
+def _units(setting: Setting) -> list[dict[str, Any]]:
+    """Return what a person pays, and beside it what a weaker unit does, with what it leaves out."""
+    if setting.price.public:
+        return []
+    guarantee = guarantee_of(setting)
+    weaker = GUESS if setting.person else guarantee.unit
+    delta = 0.0 if setting.person else guarantee.delta
+    bound = setting.privacy.epsilon if setting.person else math.inf
+    return [
+        {
+            "unit": PERSON_AT_HOLDER.text,
+            "epsilon": bound,
+            "delta": guarantee.delta if setting.person else 0.0,
+            "warning": PERSON_AT_HOLDER.less if setting.person else _UNBOUNDED,
+        },
+        {
+            "unit": weaker.text,
+            "epsilon": setting.privacy.epsilon,
+            "delta": delta,
+            "warning": sentences.not_a_person(weaker),
+        },
+    ]
 
 
 def _signed(certificate: str, data: bytes, signature: object) -> bool:

@@ -1,0 +1,153 @@
+"""Record and replay of a holder's program where the unit is a person: one account over training and guesses.
+
+run      the program of one holder that guesses; labels come from the label holder as they are
+change   a person's features, and the label too where the person trains
+frozen   noisy gradients and randomized guesses
+equal    number, order, kinds and sizes of all messages, every body, and all that is kept
+moved    one clipped gradient of a sum, by two clips at most, or one guess; never both
+noise    of all gradients together, measured and not read off the settings
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.audit.hooks import DescentTap, all_taps
+from graphveil.audit.replay import Arguments, Evidence, Pipeline, Question, audit_replay
+from graphveil.audit.verdict import Audit
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.effects import Checkpoint, Receive, Send, advance
+from graphveil.federation.modes.guesses import guessing_holder
+from graphveil.federation.modes.holder import Holding
+from graphveil.privacy import ChangedSamples, Randomness, pipeline_epsilon
+from graphveil.training.noisy_updates import NoisyUpdates
+
+_NODES, _COLUMNS, _CLASSES, _TRAINING = 60, 6, 3, 20
+#: Who changes: one who trains, or one who is guessed about.
+ROLES = ("trains", "guessed")
+_FALSE_ALARM = 1e-6
+
+
+@dataclass(frozen=True)
+class Person:
+    """One holder's data in one of two worlds: its features and edges, and the labels that it is given, int64 [n]."""
+
+    holding: Holding
+    given: Tensor
+
+
+def audit_person(role: str, *, seed: int = 0) -> Audit:
+    """Replay a holder's program on two data sets that differ in one person.
+
+    Args:
+        role: of the person, one of ROLES. seed: of both runs' randomness.
+    """
+    setting = Setting.of(
+        (Member("holder1", _COLUMNS, True), Member("holder2", _COLUMNS)),
+        _CLASSES,
+        mode="guesses",
+        unit="person",
+        epsilon=2.0,
+    )
+    training = _TrainingTap(setting.privacy.delta)
+    others = tuple(tap for tap in all_taps() if tap.owner is not NoisyUpdates)
+    found = audit_replay(
+        Pipeline(
+            target=f"federation guesses, one person who {'trains' if role == 'trains' else 'is guessed about'}",
+            run=lambda person, randomness: _run(setting, person, randomness),
+            first=made_person(),
+            second=made_person(role),
+            epsilon=setting.privacy.epsilon,
+            delta=setting.privacy.delta,
+            outcome=_outcome,
+            taps=(training, *others),
+        ),
+        seed=seed,
+    )
+    return training.with_noise(found)
+
+
+@dataclass(frozen=True)
+class _TrainingTap:
+    """The noise of private gradients, all of which together declare the price of their schedule, once."""
+
+    delta: float
+    owner: type = NoisyUpdates
+    attribute: str = "add_noise"
+    _noise: list[tuple[Tensor, float]] = field(default_factory=list)
+    _moved: list[bool] = field(default_factory=list)
+
+    def read(self, mechanism: NoisyUpdates, arguments: Arguments) -> Question[Tensor]:
+        """Take what `DescentTap` does."""
+        return DescentTap().read(mechanism, arguments)
+
+    def weigh(self, mechanism: NoisyUpdates, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+        """Measure how far a sum moved; the first that moved declares the whole training."""
+        schedule = mechanism.schedule
+        self._noise.append((answer.double() - first, schedule.noise_multiplier * schedule.grid.cap))
+        change = DescentTap().weigh(mechanism, answer, first, second).change
+        if change == 0.0 or any(self._moved):
+            return Evidence(change)
+        self._moved.append(True)
+        part = ChangedSamples(steps=schedule.steps, rate=schedule.rate, samples=1)
+        return Evidence(change, pipeline_epsilon([part], {part.name: (schedule.noise_multiplier,)}, self.delta))
+
+    def with_noise(self, audit: Audit) -> Audit:
+        """Add the noise of all gradients, which must not be smaller than their schedule says."""
+        squares = math.fsum(float((noise / sigma).square().sum()) for noise, sigma in self._noise)
+        count = sum(noise.numel() for noise, _ in self._noise)
+        measured = f"{count} numbers have noise of {math.sqrt(squares / max(count, 1)):.3f} of what is declared"
+        enough = count > 0 and squares >= float(stats.chi2.ppf(_FALSE_ALARM, count))
+        return replace(
+            audit,
+            verdict=audit.verdict if enough else "broken",
+            false_alarm=max(audit.false_alarm, _FALSE_ALARM),
+            notes=(*audit.notes, measured) if enough else (measured, *audit.notes),
+        )
+
+
+def made_person(changed: str = "") -> Person:
+    """Return what a holder has and is given; `changed` is the role of a person who has another record."""
+    generator = torch.Generator().manual_seed(23)
+    x = (2 * torch.rand(_NODES, _COLUMNS, generator=generator) - 1).round(decimals=3)
+    labels = torch.randint(0, _CLASSES, (_NODES,), generator=generator)
+    # The person is everybody's neighbour: a program that read connections would move all others' guesses.
+    ends = torch.arange(1, _NODES)
+    pairs = torch.cat([torch.stack([0 * ends, ends]), torch.stack([ends - 1, 0 * ends + _NODES - 1])[:, 1:]], dim=1)
+    if changed:
+        person = 0 if changed == "trains" else _NODES - 1
+        # The opposite person: a gradient that turns round, and a guess that changes.
+        x[person] = -x[person]
+        labels[person] = (labels[person] + 1) % _CLASSES
+    given = torch.where(torch.arange(_NODES) < _TRAINING, labels, -1)
+    return Person(Holding(x, torch.cat([pairs, pairs.flip(0)], dim=1), 1.0), given)
+
+
+def _run(setting: Setting, person: Person, randomness: Randomness) -> tuple[Any, ...]:
+    """Run the program of the holder that guesses; return its messages, and the state at each checkpoint."""
+    program = guessing_holder(RunContext("holder2", setting, randomness), person.holding)
+    reply: Tensor | None = None
+    seen: list[tuple[Any, ...]] = []
+    while True:
+        try:
+            effect = advance(program, reply)
+        except StopIteration:
+            return tuple(seen)
+        reply = person.given if isinstance(effect, Receive) else None
+        if isinstance(effect, Send):
+            seen.append((effect.to, effect.kind, effect.body.clone()))
+        elif isinstance(effect, Checkpoint):
+            seen.append((effect.round, dict(effect.state()), effect.epsilon))
+
+
+def _outcome(seen: Sequence[Any]) -> dict[str, object]:
+    """What may not differ between neighbours, by name."""
+    return {"number of messages and checkpoints": len(seen)} | {f"step {n}": one for n, one in enumerate(seen)}

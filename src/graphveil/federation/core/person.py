@@ -1,0 +1,136 @@
+"""What one person at one holder costs in mode "guesses", where the unit is the person: private training, or one guess.
+
+    who trains      W by private gradient descent on their features and labels   (epsilon, delta)   all they change
+    everybody else  one randomized guess of their class by W                     (epsilon, 0)       all they change
+
+Who trains is public, and nobody is in both rows: a person who trains is sent no guess of, since the reader knows the
+label.  So the two prices do not add up, and each may be the whole epsilon.  The proof, for one holder, all others
+colluding: let the record of person p at this holder (features, and label if p trains) be replaced by another.
+
+1. p trains.  The noisy gradients, and so W, are (epsilon, delta)-indistinguishable: one sample's clipped gradient is
+   replaced in Poisson batches (`privacy.changed_samples`, one sample).  All that leaves are guesses of others, computed
+   from W, their own features and fresh noise: post-processing.
+2. p does not train.  W has the same law.  Given W, p's features decide nothing but p's own guess, which randomized
+   response hides with epsilon; all other guesses are independent of p.
+
+No connection is read, so a person's connections at the holder change nothing at all.  The label holder deals the roles
+and labels and may choose them as it likes: both steps hold for any.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphveil.errors import InputError
+from graphveil.federation.core.publication import Guessing
+from graphveil.privacy import ChangedSamples, calibrate_pipeline, pipeline_epsilon, require_budget
+from graphveil.privacy.printed import rounded_up
+from graphveil.training.noisy_updates import PrivateSchedule
+
+#: Noisy gradients of one training, the chance with which each person is in one of them, and the step of plain descent.
+STEPS, RATE, STEP = 100, 0.25, 2.0
+# What is kept back of epsilon and delta for the rounding of noise tables, which is checked afterwards.
+_KEPT, _MARGIN = (1e-7, 1e-5), 1.1
+
+
+@dataclass(frozen=True)
+class PersonPrice:
+    """The price and the noise of one person at one holder; public, agreed before the run.
+
+    Attributes:
+        epsilon: what it costs one person, whether they train or are guessed about.
+        delta: declared; of those who train.
+        classes: c. columns: the most feature columns of a holder that guesses.
+
+    Raises:
+        InputError: for a value outside its range, or an epsilon that no noise reaches.
+    """
+
+    epsilon: float
+    delta: float
+    classes: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        require_budget("epsilon", self.epsilon, "no privacy")
+        if self.public:
+            raise InputError(
+                "unit person at epsilon inf protects nobody", allowed="a finite epsilon", remedy="unit publication"
+            )
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1)")
+        # The accountant has the last word, on the noise that will be drawn: never above what was declared.
+        epsilon, delta = self.trained
+        if epsilon > self.epsilon or delta > self.delta:
+            raise InputError(
+                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
+                remedy="raise delta, or lower epsilon",
+            )
+
+    @property
+    def public(self) -> bool:
+        """Whether nothing is protected."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def guess(self) -> Guessing:
+        """The guess of a person who does not train: the whole epsilon."""
+        return Guessing(self.epsilon, self.classes)
+
+    @property
+    def part(self) -> ChangedSamples:
+        """The training as the accountant sees it: a person's one sample is replaced."""
+        return ChangedSamples(steps=STEPS, rate=RATE, samples=1)
+
+    @cached_property
+    def multiplier(self) -> float:
+        """The noise of each gradient's sum over the clip."""
+        # Priced at multiplier 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
+        more, cut = self.schedule(1, 1.0).price(self.epsilon, self.delta, self._parameters)
+        target = self.epsilon * (1 - _KEPT[0]) - _MARGIN * (more - self.epsilon)
+        reserved = self.delta * _KEPT[1] + _MARGIN * (cut - self.delta)
+        if target <= 0 or reserved >= self.delta:
+            raise InputError(f"delta = {rounded_up(self.delta)} is below the noise's cut tails", remedy="raise delta")
+        return calibrate_pipeline(target, self.delta, [self.part], reserved=reserved).sigmas(self.part.name)[0]
+
+    @cached_property
+    def trained(self) -> tuple[float, float]:
+        """The epsilon and delta of a person who trains, the noise tables' rounding included."""
+        below = self.delta * (1 - _KEPT[1] / 2)
+        epsilon = pipeline_epsilon([self.part], {self.part.name: (self.multiplier,)}, below)
+        return self.schedule(1, self.multiplier).price(epsilon, below, self._parameters)
+
+    @property
+    def rounds(self) -> int:
+        """How often a holder publishes: once."""
+        return 1
+
+    @property
+    def per_round(self) -> float:
+        """The epsilon of one publication, which here is all."""
+        return self.epsilon
+
+    def spent(self, rounds: int) -> float:
+        """The epsilon of the first `rounds` publications."""
+        return self.epsilon if rounds else 0.0
+
+    def schedule(self, people: int, multiplier: float | None = None) -> PrivateSchedule:
+        """Return the schedule of a training on so many people, who are counted in public.
+
+        Args:
+            people: who train. multiplier: of the noise; default: the one that is paid for.
+        """
+        return PrivateSchedule(
+            steps=STEPS,
+            rate=RATE,
+            expected_batch=RATE * people,
+            noise_multiplier=self.multiplier if multiplier is None else multiplier,
+            learning_rate=STEP,
+            optimiser="sgd",
+        )
+
+    @property
+    def _parameters(self) -> int:
+        return (self.columns + 1) * self.classes

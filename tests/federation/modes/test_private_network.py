@@ -1,0 +1,216 @@
+"""Mode "guesses" with unit person: who pays for what, what leaves, what is read, and when it is charged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphveil.errors import BudgetError, InputError
+from graphveil.federation.core.context import RunContext
+from graphveil.federation.core.guarantees import guarantee_of, ledger_of
+from graphveil.federation.core.person import RATE, STEPS, PersonPrice
+from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
+from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
+from graphveil.federation.modes.holder import Holding
+from graphveil.federation.modes.labels import LabelHead
+from graphveil.federation.modes.private_network import private_guesses
+from graphveil.federation.modes.traffic import traffic_of
+from graphveil.federation.simulation import simulate_training
+from graphveil.privacy import ChangedSamples, SeededRandomness, gaussian_epsilon, pipeline_epsilon
+from graphveil.privacy.observer import LABEL_HOLDER
+from graphveil.privacy.unit import PERSON_AT_HOLDER
+
+N, CLASSES, COLUMNS, TRAINING = 300, 3, 12, 200
+
+
+def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
+    """Holders "h1" (the labels) .. whose columns all tell of the classes."""
+    generator = torch.Generator().manual_seed(5)
+    labels = torch.randint(0, CLASSES, (N,), generator=generator)
+    train, val = torch.arange(N) < TRAINING, (torch.arange(N) >= TRAINING) & (torch.arange(N) < 250)
+    members, held = [], {}
+    for number in range(1, holders + 1):
+        centres = torch.randn(CLASSES, COLUMNS, generator=generator)
+        features = centres[labels] + torch.randn(N, COLUMNS, generator=generator)
+        pairs = torch.randint(0, N, (2, 400), generator=generator)
+        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
+        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 10.0, head)
+        members.append(Member(f"h{number}", COLUMNS, number == 1))
+    plain: dict[str, Any] = {"mode": "guesses", "unit": "person", "hops": 1, "epochs": 40, "epsilon": 4.0}
+    return Setting.of(tuple(members), CLASSES, **{**plain, **changes}), held
+
+
+def head_of(held: dict[str, Holding]) -> LabelHead:
+    head = held["h1"].head
+    assert head is not None
+    return head
+
+
+def effects_of(setting: Setting, held: dict[str, Holding], given: Tensor | None = None, seed: int = 3) -> list[Effect]:
+    """What the program of "h2" asks for, on labels of a label holder that follows no protocol."""
+    head = head_of(held)
+    labels = torch.where(head.train, head.labels, -1) if given is None else given
+    program = guessing_holder(RunContext("h2", setting, SeededRandomness(seed)), held["h2"])
+    seen, reply = [], None
+    while True:
+        try:
+            effect = next(program) if reply is None else program.send(reply)
+        except StopIteration:
+            return seen
+        seen.append(effect)
+        reply = labels if isinstance(effect, Receive) else None
+
+
+def sent_by(effects: list[Effect]) -> Tensor:
+    (sent,) = (effect.body for effect in effects if isinstance(effect, Send))
+    return sent
+
+
+def test_no_guess_of_anybody_who_trains_is_sent_and_nothing_else() -> None:
+    setting, held = made(3)
+    sent: list[tuple[str, Send]] = []
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            sent.append((name, effect))
+
+    trained = simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+    assert [(name, one.to, one.kind, tuple(one.body.shape)) for name, one in sent] == [
+        ("h1", "h2", "training-labels", (N,)),
+        ("h1", "h3", "training-labels", (N,)),
+        ("h2", "h1", "guesses", (N - TRAINING,)),
+        ("h3", "h1", "guesses", (N - TRAINING,)),
+    ]
+    counted = traffic_of(setting, N, TRAINING)
+    assert trained.transcript.bytes == counted.total(1) - 8 * len(held)  # a simulation aligns nobody
+
+
+def test_guesses_are_worth_something() -> None:
+    """Seeds are fixed: with 200 who train, columns that tell of classes are learnt from at epsilon 4."""
+    setting, held = made(3)
+    simulate_training(setting, held, randomness=SeededRandomness(3))
+    alone, both = head_of(held).history
+    assert both["val_loss"] < alone["val_loss"] and both["val_accuracy"] >= alone["val_accuracy"]
+
+
+def test_connections_are_not_read_and_a_guess_reads_its_own_row_alone() -> None:
+    setting, held = made()
+    sent = sent_by(effects_of(setting, held))
+    held["h2"] = Holding(held["h2"].features, held["h2"].edge_index[:, :0], 10.0)
+    assert torch.equal(sent_by(effects_of(setting, held)), sent)
+    head = head_of(held)
+    rows, features = head.train.nonzero().squeeze(1), torch.as_tensor(held["h2"].features)
+    other = features.clone()
+    other[-1] = -50 * features[-1]
+    first, second = (
+        private_guesses(x, rows, head.labels[rows], setting, randomness=SeededRandomness(4)) for x in (features, other)
+    )
+    assert (first != second).nonzero().flatten().tolist() in ([], [N - 1])
+
+
+def test_the_whole_price_is_on_disk_before_labels_are_waited_for_and_training_asks_for_it() -> None:
+    setting, held = made()
+    first, second, *rest = effects_of(setting, held)
+    assert isinstance(first, Checkpoint) and (first.round, first.epsilon) == (0, 4.0)
+    assert bool(first.state()["guesses/paid"]) and isinstance(second, Receive)
+    assert all(one.epsilon == 4.0 for one in rest if isinstance(one, Checkpoint))
+    with pytest.raises(BudgetError, match="not paid for"):
+        GuessPublisher(setting).require_paid()
+    unpaid = {"guesses/count": torch.tensor([0]), "guesses/paid": torch.tensor([0])}
+    program = guessing_holder(RunContext("h2", setting, SeededRandomness(3), state=unpaid), held["h2"])
+    next(program)
+    with pytest.raises(BudgetError, match="not paid for"):
+        program.send(torch.where(head_of(held).train, head_of(held).labels, -1))
+
+
+def test_a_restart_sends_what_was_drawn_and_is_not_charged_again() -> None:
+    setting, held = made()
+    effects = effects_of(setting, held)
+    drawn = next(one for one in effects if isinstance(one, Checkpoint) and one.round == 1)
+    again = guessing_holder(RunContext("h2", setting, SeededRandomness(9), done=1, state=drawn.state()), held["h2"])
+    effect = next(again)
+    assert isinstance(effect, Send) and torch.equal(effect.body, sent_by(effects))
+    after = next(again)
+    assert isinstance(after, Checkpoint) and after.epsilon == 4.0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_training_costs_what_is_declared_and_hardly_less(epsilon: float) -> None:
+    """By the accountant, checked by Renyi accounting and by the same number of steps without sampling."""
+    price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS)
+    found, delta = price.trained
+    assert 0.999 * epsilon < found <= epsilon and delta <= 1e-4
+    noise = {price.part.name: (price.multiplier,)}
+    assert pipeline_epsilon([price.part], noise, 1e-4, accountant="rdp") > found
+    # Sampling with probability 0.25 saves at most its factor, and all steps together cost more than one does.
+    assert found < gaussian_epsilon(price.multiplier, 1e-4, 2 * math.sqrt(STEPS))
+    assert found > gaussian_epsilon(price.multiplier, 1e-4, 2 * RATE * math.sqrt(STEPS) / 2)
+    half = {price.part.name: (price.multiplier / 2,)}
+    assert pipeline_epsilon([price.part], half, 1e-4) > 2 * epsilon
+    assert price.part == ChangedSamples(steps=STEPS, rate=RATE, samples=1)
+
+
+def test_a_replaced_gradient_is_no_likelier_than_the_accountant_says() -> None:
+    """Opposite gradients, the pair that is accounted: 4,000 sums of all steps on either side, false alarm 1e-6."""
+    price, runs = PersonPrice(2.0, 1e-4, CLASSES, COLUMNS), 4_000
+    generator = torch.Generator().manual_seed(7)
+
+    def above(side: float, sigma: float) -> int:
+        joined = (torch.rand(runs, STEPS, generator=generator) < RATE).double() * side
+        seen = joined + sigma * torch.randn(runs, STEPS, generator=generator, dtype=torch.float64)
+        return int((seen.sum(dim=1) > 40).sum())
+
+    def bound(sigma: float) -> float:
+        hits, misses = above(1.0, sigma), above(-1.0, sigma)
+        least = float(stats.beta.ppf(5e-7, hits, runs - hits + 1))
+        most = float(stats.beta.ppf(1 - 5e-7, misses + 1, runs - misses))
+        return math.log((least - 1e-4) / most)
+
+    assert bound(price.multiplier) <= 2.0
+    assert bound(price.multiplier / 3) > 2.0
+
+
+def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None:
+    setting, _ = made()
+    found = guarantee_of(setting)
+    assert (found.unit, found.relation, found.epsilon, found.delta) == (PERSON_AT_HOLDER, "replace", 4.0, 1e-4)
+    assert found.against == LABEL_HOLDER and found.protects
+    for code in ("trains-or-is-guessed", "connections-unread", "one-id-a-person", "label-holder-open", "labels-given"):
+        assert found.assumption(code)
+    assert not found.assumption("training-moves") and not found.assumption("neighbours-move")
+    ledger = ledger_of(setting, 1)
+    assert ledger.total("people") == pytest.approx((4.0, 1e-4), rel=1e-9)
+    assert ledger_of(setting, 0).total("people") == (0.0, 0.0)
+    assert dict(ledger.spends[0].parameters)["multiplier"] == setting.of_person.multiplier
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": math.inf}, "protects nobody"),
+        ({"mode": "individual"}, "unit person in mode individual"),
+        ({"unit": "family"}, "'family' is not known"),
+        ({"delta": 1e-300}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 1e-4}, "no|noise"),
+    ],
+)
+def test_what_no_budget_pays_for_is_refused_before_data(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        made(**changes)
+
+
+def test_whoever_validates_must_not_train() -> None:
+    setting, held = made()
+    head = head_of(held)
+    both = LabelHead(head.labels, head.train, head.val | head.train, head.test)
+    held["h1"] = Holding(held["h1"].features, held["h1"].edge_index, 10.0, both)
+    with pytest.raises(InputError, match="trains and validates"):
+        simulate_training(setting, held, randomness=SeededRandomness(3))
