@@ -171,7 +171,9 @@ def _republished(setting: Setting) -> list[dict[str, float]]:
 def _advice(setting: Setting, nodes: int, rows: int) -> list[str]:
     found = []
     total = traffic_of(setting, nodes, rows).total(setting.publications)
-    alone = traffic_of(setting.with_options(mode="individual"), nodes, rows).total(setting.publications)
+    alone = traffic_of(setting.with_options(mode="individual", unit="publication"), nodes, rows).total(
+        setting.publications
+    )
     if setting.protocol.mode == "shared-linear" and total > 50e9:
         found.append(f"shared-linear sends nodes x nodes numbers; mode individual would send {alone / 1e9:.1f} GB")
     shown = "guesses as they are" if setting.protocol.mode == "guesses" else "embeddings without noise"
