@@ -208,6 +208,9 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     if answer["mode"] == "guesses":
         kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
         other = f"{kept}, else as one of the {answer['classes'] - 1} other classes"
+        if answer.get("size", 1) > 1:
+            named = f"{answer['size']} of the {answer['classes']} classes are sent"
+            other = f"{named}, among them the guess with probability {answer['keep']:.3g}"
         if "multiplier" in answer:
             total = f"{rounded_up(answer['epsilon'])} in TOTAL for one person at each holder that guesses"
             trained = f"training: {answer['steps']} gradients, noise {answer['multiplier']:.3g} times the clip; {other}"

@@ -104,13 +104,21 @@ def ledger_of(setting: Setting, rounds: int) -> Ledger:
     return budgets.spend(*spends) if spends else budgets
 
 
+def _report(setting: Setting) -> tuple[str, dict[str, float | int]]:
+    """Return what randomizes a guess, and its parameters."""
+    guess = setting.guessing
+    facts: dict[str, float | int] = {"classes": setting.classes, "keep": guess.keep}
+    return ("SubsetSelection", {**facts, "size": guess.size}) if guess.size > 1 else ("RandomizedResponse", facts)
+
+
 def _mechanism(setting: Setting) -> tuple[str, dict[str, float | int]]:
     """Return what makes the noise, and its parameters."""
     if setting.person:
         paid = setting.of_person
         trained = {"steps": paid.part.steps, "rate": paid.part.rate, "multiplier": paid.multiplier}
-        return "dp-sgd, or RandomizedResponse", {**trained, "classes": setting.classes, "keep": paid.guess.keep}
+        report, facts = _report(setting)
+        return f"dp-sgd, or {report}", {**trained, **facts}
     if setting.protocol.mode == "guesses":
-        return "RandomizedResponse", {"classes": setting.classes, "keep": setting.guessing.keep}
+        return _report(setting)
     publication = setting.publication
     return "Gaussian", {"sigma": publication.sigma, "clip": setting.privacy.clip, "per_round": publication.per_round}

@@ -77,7 +77,7 @@ class PersonPrice:
     @property
     def guess(self) -> Guessing:
         """The guess of a person who does not train: the whole epsilon."""
-        return Guessing(self.epsilon, self.classes)
+        return Guessing.best(self.epsilon, self.classes)
 
     @property
     def part(self) -> ChangedSamples:

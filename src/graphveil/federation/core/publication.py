@@ -7,7 +7,8 @@
 Every publication of every round counts: all nodes take part in each, so sampling amplifies nothing.  The unit is one
 embedding row of one holder; a person who changes also changes the rows of neighbours up to K hops away.
 
-A guess is one of c classes, published once through randomized response: epsilon, and no delta (`Guessing`).
+A guess is one of c classes, published once through randomized response, or as a set of classes where that tells more:
+epsilon, and no delta (`Guessing`).
 Sources: Chen et al., "Vertically Federated Graph Neural Network", IJCAI 2022, arXiv 2005.11903, Algorithm 1, with the
 sensitivity 2 C of replacement and the exact privacy curve (Balle, Wang, ICML 2018) in place of its bound for small
 epsilon; James, Stein, 1961; Baranchik, 1970 (positive part).  Shapes: x [n, d].
@@ -27,6 +28,7 @@ from torch import Tensor
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
+from graphveil.federation.core.subset_selection import SubsetSelection, best_size
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
@@ -146,6 +148,7 @@ class Guessing:
     Attributes:
         epsilon: what it costs one guess; inf publishes guesses as they are.
         classes: c, of which a guess is one.
+        size: k, how many classes a report names; 1 is randomized response.
 
     Raises:
         InputError: for an epsilon outside its range.
@@ -153,6 +156,12 @@ class Guessing:
 
     epsilon: float
     classes: int
+    size: int = 1
+
+    @staticmethod
+    def best(epsilon: float, classes: int) -> Guessing:
+        """Return the guess whose report tells most at this price."""
+        return Guessing(epsilon, classes, best_size(epsilon, classes) if epsilon > 0 else 1)
 
     def __post_init__(self) -> None:
         require_budget("epsilon", self.epsilon, "no privacy")
@@ -164,19 +173,26 @@ class Guessing:
         return math.isinf(self.epsilon)
 
     @property
-    def response(self) -> RandomizedResponse | None:
+    def response(self) -> RandomizedResponse | SubsetSelection | None:
         """The mechanism; None where guesses are published as they are."""
-        return None if self.public else RandomizedResponse(epsilon=self.epsilon, classes=self.classes)
+        if self.public:
+            return None
+        if self.size > 1:
+            return SubsetSelection(self.epsilon, self.classes, self.size)
+        return RandomizedResponse(epsilon=self.epsilon, classes=self.classes)
 
     @property
     def channel(self) -> Tensor:
-        """Pr[report = column | guess = row], float64 [c, c]."""
+        """Pr[report = column | guess = row], float64 [c, reports]: as many reports as classes, or as sets of them."""
         response = self.response
         return torch.eye(self.classes, dtype=torch.float64) if response is None else response.transition()
 
     @property
     def keep(self) -> float:
-        """The probability that a guess is sent as it is."""
+        """The probability that what is sent is the guess, or holds it."""
+        response = self.response
+        if isinstance(response, SubsetSelection):
+            return float(response.transition()[0][response.sets[:, 0]].sum())
         return float(self.channel[0, 0])
 
     @property

@@ -286,7 +286,7 @@ class Setting:
     @property
     def guessing(self) -> Guessing:
         """The price and noise of one holder's guesses."""
-        return Guessing(self.privacy.epsilon, self.classes)
+        return Guessing.best(self.privacy.epsilon, self.classes)
 
     @property
     def person(self) -> bool:

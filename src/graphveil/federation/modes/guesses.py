@@ -3,10 +3,11 @@
     round 1   the label holder gives the training labels (randomized where epsilon_y is finite) to the other holders;
               each trains a network of its own on its own columns and edges (see `local_network`)
     round 2   each other holder sends the label holder its guess of every node, through randomized response;
-              the label holder trains its own network on its labels and on all guesses
+              the label holder trains its own network on its labels and on all guesses, and pools what it has learnt
+              with each node's own guesses (see `guess_pool`)
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent as it is with
-probability e^epsilon / (e^epsilon + c - 1).  Nothing is shared, masked or combined elsewhere: the server sees nothing.
+probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.subset_selection`).  Nothing is shared, masked or combined elsewhere: the server sees nothing.
 The label holder's own rows go nowhere.
 
 With unit "person" a holder trains privately and without edges, and sends no guess of who trains (see `core.person`).
@@ -28,6 +29,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.commitments import name_of
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
+from graphveil.federation.modes.guess_pool import evidence_of, pooled
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
@@ -36,6 +38,7 @@ from graphveil.privacy import Randomness
 
 #: How much all guesses count beside all training labels; the label holder keeps the weight that validates best.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0)
+_LEAST = 1e-12
 _NOT_TRAINING = -1
 
 
@@ -71,7 +74,7 @@ class GuessPublisher:
         """Draw the reports of guesses, int64 [n].
 
         Args:
-            guesses: of all nodes that are guessed about, int64 [n]. randomness: of randomized response.
+            guesses: of all nodes that are guessed about, int64 [n]. randomness: of the response.
 
         Raises:
             BudgetError: they were drawn before.
@@ -80,7 +83,11 @@ class GuessPublisher:
         if self.sent is not None:
             raise BudgetError("publication 2 of 1", where="guesses", remedy="a new agreement is a new run")
         response = self._setting.guessing.response
-        self.sent = guesses if response is None else response.randomize(guesses, randomness=randomness).labels
+        if response is None:
+            self.sent = guesses
+            return
+        drawn = response.randomize(guesses, randomness=randomness)
+        self.sent = drawn if isinstance(drawn, Tensor) else drawn.labels
 
     def publish(self) -> Tensor:
         """Return what was drawn."""
@@ -235,13 +242,13 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         guesses = []
         for name in run.others:
             guesses.append((yield Receive(name, "guesses", (len(rows),))))
-            _require_classes(guesses[-1], 0, setting.classes, name)
+            _require_classes(guesses[-1], 0, setting.guessing.channel.shape[1], name)
         head.look(_learned(party, head, rows, guesses), setting.rounds)
         yield Checkpoint(setting.rounds, party.state)
 
 
 def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequence[Tensor]) -> Tensor:
-    """Return logits of all nodes after training on labels and guesses, with the weight that validates best.
+    """Return logits of all nodes after training on labels and guesses, with the weight that validates best, and pooling.
 
     Args:
         rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].
@@ -255,7 +262,10 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
         return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits[rows], guesses, chances))
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.
-    return max(map(with_weight, WEIGHTS), key=head.rank)
+    taught = max(map(with_weight, WEIGHTS), key=head.rank)
+    alone = taught if head.alone is None else head.alone.clamp_min(_LEAST).log()
+    evidence = evidence_of(guesses, chances, rows, party.holding.nodes)
+    return pooled(alone, taught, evidence, party.network.transition, head.val, head.heard())
 
 
 def _require_classes(values: Tensor, low: int, classes: int, where: str) -> None:

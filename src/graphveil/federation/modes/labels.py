@@ -23,6 +23,7 @@ from graphveil.federation.modes.local_network import guess_chances, label_loss
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import Randomness
 
+_LEAST = 1e-12
 _ROW = ("epoch", "loss", "val_loss", "val_accuracy")
 
 
@@ -142,12 +143,16 @@ class LabelHead:
         """Estimate how often a holder reports what, given the true class, on the validation nodes.
 
         Args:
-            guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, classes].
+            guesses: the holder's, int64 [n]. response: Pr[report | guess], float [classes, reports].
 
         Returns:
-            float32 [classes, classes].
+            float32 [classes, reports].
         """
         return guess_chances(guesses[self.val], self.reported[self.val], response, self._channel)
+
+    def heard(self) -> Tensor:
+        """Return log Pr[label as reported | class] of those who validate, float32 [m, classes]."""
+        return self._channel.clamp_min(_LEAST).log()[:, self.reported[self.val]].T
 
     def rank(self, logits: Tensor) -> tuple[float, float]:
         """Return how well logits of all nodes validate: the larger, the better."""

@@ -36,7 +36,7 @@ class LocalNetwork(nn.Module):
     def __init__(self, features: Features, edge_index: Tensor, classes: int, hops: int) -> None:
         super().__init__()
         self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
-        self._s = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
+        self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
         # From zero there is nothing to draw: a holder that trains again gets the same network.
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
@@ -47,7 +47,7 @@ class LocalNetwork(nn.Module):
         # From the right: n x c numbers are propagated in place of n x d, with the same result.
         z = (self._x @ self.weight) / self._lengths
         for _ in range(self._hops):
-            z = self._s @ z
+            z = self.transition @ z
         logits: Tensor = z + self.bias
         return logits
 
@@ -121,7 +121,7 @@ def guess_loss(logits: Tensor, guesses: Sequence[Tensor], chances: Sequence[Tens
 
     Args:
         logits: float32 [n, c]. guesses: as reported, int64 [n] of each holder.
-        chances: L_j [c, c] of each holder, see `guess_chances`.
+        chances: L_j [c, reports] of each holder, see `guess_chances`.
 
     Returns:
         The mean over nodes, a scalar; summed in logarithms, since a product of small chances would be 0.
@@ -137,19 +137,19 @@ def guess_chances(guesses: Tensor, labels: Tensor, response: Tensor, channel: Te
 
     Args:
         guesses: as reported, int64 [m]; m may be 0. labels: as randomized, int64 [m].
-        response: Pr[report | guess] [c, c]. channel: Pr[randomized label | true label] [c, c].
+        response: Pr[report | guess] [c, reports]. channel: Pr[randomized label | true label] [c, c].
 
     Returns:
-        L, float32 [c, c]; the prior where there are no pairs.
+        L, float32 [c, reports]; the prior where there are no pairs.
 
     Source: Dawid, Skene, Applied Statistics 28, 1979, section 3.
     """
-    classes = len(response)
+    classes, reports = response.shape
     response, channel = response.double(), channel.double()
     # Counts of pairs are all that the likelihood depends on: its cost does not grow with the number of nodes.
-    pairs = torch.zeros(classes * classes, dtype=torch.float64)
-    pairs.index_add_(0, labels * classes + guesses, torch.ones(len(guesses), dtype=torch.float64))
-    counts = pairs.view(classes, classes)
+    pairs = torch.zeros(classes * reports, dtype=torch.float64)
+    pairs.index_add_(0, labels * reports + guesses, torch.ones(len(guesses), dtype=torch.float64))
+    counts = pairs.view(classes, reports)
     start = torch.full((classes, classes), (1 - _RIGHT) / max(classes - 1, 1), dtype=torch.float64)
     start.fill_diagonal_(_RIGHT)
     confusion, share = start, torch.full((classes, 1), 1 / classes, dtype=torch.float64)

@@ -118,10 +118,16 @@ def priced(setting: Setting) -> dict[str, Any]:
     if setting.person:
         paid = setting.of_person
         trained = {"steps": paid.part.steps, "rate": paid.part.rate, "multiplier": paid.multiplier}
-        return found | {"delta": paid.delta, "keep": paid.guess.keep, "classes": setting.classes, **trained}
+        return found | {"delta": paid.delta, **_report(setting), **trained}
     if setting.protocol.mode == "guesses":
-        return found | {"delta": 0.0, "keep": setting.guessing.keep, "classes": setting.classes}
+        return found | {"delta": 0.0, **_report(setting)}
     return found | {"delta": setting.privacy.delta, "sigma": setting.publication.sigma, "clip": setting.privacy.clip}
+
+
+def _report(setting: Setting) -> dict[str, Any]:
+    """Return how often a report holds the guess, and how many of the classes it names."""
+    guess = setting.guessing
+    return {"keep": guess.keep, "classes": setting.classes, "size": guess.size}
 
 
 def _units(setting: Setting) -> list[dict[str, Any]]:
