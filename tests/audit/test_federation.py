@@ -54,8 +54,11 @@ def test_published_rows_pass_and_half_the_noise_is_found(audit: Any, monkeypatch
     right = audit()
     assert right.holds and right.lower_bound > 0.8 * right.claimed_epsilon
     alone, shared = Publisher._noise, Dither.draw
-    monkeypatch.setattr(Publisher, "_noise", lambda me, *rest: alone(me, *rest) / 2)
-    monkeypatch.setattr(Dither, "draw", lambda me, *rest: shared(me, *rest) // 2)
+    for owner, name, half in (
+        (Publisher, "_noise", lambda me, *rest: alone(me, *rest) / 2),
+        (Dither, "draw", lambda me, *rest: shared(me, *rest) // 2),
+    ):
+        monkeypatch.setattr(owner, name, half)
     assert not audit().holds
 
 

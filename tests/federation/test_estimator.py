@@ -47,6 +47,23 @@ def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     assert bool(between) == (mode != "individual")
 
 
+def test_one_person_at_one_holder_is_accounted_for_and_kept(tmp_path: Path) -> None:
+    graph = load_graph("social-200")
+    settings: dict[str, Option] = {"mode": "guesses", "unit": "person", "epochs": 4, "hops": 1}
+    made = VFGNN(epsilon=4.0, **settings).fit(graph, shares=(2, 1, 1), randomness=SecureRandomness())
+    assert made.guarantee.unit.code == "one-person-at-one-holder" and made.guarantee.delta == 1e-4
+    assert made.ledger.total("people") == pytest.approx((4.0, 1e-4), rel=1e-9)
+    train = int(random_split(graph, 0).train.sum())
+    sent = [entry.shape for entry in made.transcript.entries if entry.kind == "guesses"]
+    assert sent == [(200 - train,)] * 2
+    assert "unit='person'" in repr(made)
+    again = VFGNN.load(made.save(tmp_path))
+    assert again.guarantee == made.guarantee and again.ledger == made.ledger
+    assert torch.equal(again.predict_proba(), made.predict_proba())
+    with pytest.raises(InputError, match="protects nobody"):
+        VFGNN(epsilon=math.inf, **settings).fit(graph)
+
+
 def test_it_learns_without_noise_and_says_that_nothing_is_protected() -> None:
     graph = load_graph("digits")
     split = random_split(graph, 0)

@@ -56,6 +56,17 @@ def test_infinite_epsilon_is_written_as_such() -> None:
     assert parse_agreement(text({"epsilon": float("inf")}).encode()).setting.publication.public
 
 
+def test_epsilon_is_of_a_publication_where_an_agreement_says_nothing_of_a_person() -> None:
+    """As in files of earlier versions; which of the two it is, all parties sign."""
+    assert parse_agreement(text().encode()).setting.privacy.unit == "publication"
+    person = text({"mode": "guesses", "epsilon": 2.0, "unit": "person"})
+    assert 'unit = "person"' in person and parse_agreement(person.encode()).setting.person
+    with pytest.raises(DataError, match="unit person in mode individual"):
+        parse_agreement(person.replace('mode = "guesses"', 'mode = "individual"').encode())
+    with pytest.raises(DataError, match="'people' is not known"):
+        parse_agreement(person.replace('"person"', '"people"').encode())
+
+
 def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Path) -> None:
     here = folder(tmp_path)
     before = read_agreement(here).hash

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+import scipy.sparse
 import torch
 from scipy import stats
 from torch import Tensor
@@ -214,3 +215,79 @@ def test_whoever_validates_must_not_train() -> None:
     held["h1"] = Holding(held["h1"].features, held["h1"].edge_index, 10.0, both)
     with pytest.raises(InputError, match="trains and validates"):
         simulate_training(setting, held, randomness=SeededRandomness(3))
+
+
+def test_sparse_and_dense_features_give_the_same_guesses_and_an_empty_row_is_no_error() -> None:
+    setting, held = made()
+    head, features = head_of(held), torch.as_tensor(held["h2"].features).round().clone()
+    features[[3, N - 1]] = 0
+    rows = head.train.nonzero().squeeze(1)
+    dense, sparse = (
+        private_guesses(x, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
+        for x in (features, scipy.sparse.csr_array(features.numpy()))
+    )
+    # Products of either kind round differently: a guess may turn where two classes are equally likely.
+    assert int((dense != sparse).sum()) <= 3
+
+
+def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:
+    """A sample with NaN adds nothing to a sum of clipped gradients, and is guessed about alone."""
+    setting, held = made()
+    head, features = head_of(held), torch.as_tensor(held["h2"].features).clone()
+    rows = head.train.nonzero().squeeze(1)
+    features[0], features[N - 1] = math.nan, math.inf
+    found = private_guesses(features, rows, head.labels[rows], setting, randomness=SeededRandomness(4))
+    assert found.shape == (N,) and 0 <= int(found.min()) <= int(found.max()) < CLASSES
+    without = private_guesses(features, rows[1:], head.labels[rows[1:]], setting, randomness=SeededRandomness(4))
+    assert without.shape == found.shape
+
+
+def test_labels_that_were_randomized_are_trained_on_through_their_channel() -> None:
+    setting, held = made(epsilon_y=3.0)
+    sent: list[Tensor] = []
+
+    def watch(name: str, effect: Effect) -> None:
+        if isinstance(effect, Send) and effect.kind == "training-labels":
+            sent.append(effect.body)
+
+    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
+    head = head_of(held)
+    kept = (sent[0] == head.labels)[head.train].float().mean()
+    assert 0.75 < float(kept) < 0.99  # e^3 / (e^3 + 2) is 0.91
+    ledger = ledger_of(setting, 1)
+    assert ledger.total("labels") == (3.0, 0.0) and ledger.total("people")[0] == pytest.approx(4.0)
+    assert guarantee_of(setting).assumption("labels-randomized")
+
+
+def test_an_interruption_before_anything_was_drawn_trains_anew_and_pays_once() -> None:
+    """Nothing of the first attempt has left; what the second sends is kept before it leaves."""
+    setting, held = made()
+    begun = next(guessing_holder(RunContext("h2", setting, SeededRandomness(3)), held["h2"]))
+    assert isinstance(begun, Checkpoint)
+    program = guessing_holder(RunContext("h2", setting, SeededRandomness(8), state=begun.state()), held["h2"])
+    assert isinstance(next(program), Receive)
+    drawn = program.send(torch.where(head_of(held).train, head_of(held).labels, -1))
+    assert isinstance(drawn, Checkpoint) and (drawn.round, drawn.epsilon) == (1, 4.0)
+    sent = next(program)
+    assert isinstance(sent, Send) and torch.equal(sent.body, drawn.state()["guesses/sent"])
+
+
+def test_the_label_holder_may_choose_who_trains_and_with_which_labels_and_pays_nothing_for_anybody() -> None:
+    """The proof holds for any: a person alone in training, and everybody but one."""
+    setting, held = made()
+    for train in (torch.arange(N) == 7, torch.arange(N) != 7):
+        given = torch.where(train, torch.full((N,), CLASSES - 1), -1)
+        assert sent_by(effects_of(setting, held, given)).shape == (N - int(train.sum()),)
+    with pytest.raises(InputError, match="no node trains"):
+        effects_of(setting, held, torch.full((N,), -1))
+
+
+def test_noise_falls_with_epsilon_and_what_the_schedule_says_is_public() -> None:
+    multipliers = [PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS).multiplier for epsilon in (0.5, 1.0, 4.0, 16.0)]
+    assert multipliers == sorted(multipliers, reverse=True)
+    price = PersonPrice(2.0, 1e-4, CLASSES, COLUMNS)
+    assert price.multiplier > PersonPrice(2.0, 1e-3, CLASSES, COLUMNS).multiplier
+    schedule = price.schedule(80)
+    assert (schedule.steps, schedule.rate, schedule.expected_batch) == (STEPS, RATE, 20.0)
+    assert (schedule.noise_multiplier, schedule.clip) == (price.multiplier, 1.0)
+    assert (price.per_round, price.spent(0), price.spent(1), price.rounds) == (2.0, 0.0, 2.0, 1)

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
-from graphveil.federation.core.subset_selection import SubsetSelection, best_size
+from graphveil.federation.core.numbered_sets import NumberedSets, size_of_sets
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
@@ -161,7 +161,7 @@ class Guessing:
     @staticmethod
     def best(epsilon: float, classes: int) -> Guessing:
         """Return the guess whose report tells most at this price."""
-        return Guessing(epsilon, classes, best_size(epsilon, classes) if epsilon > 0 else 1)
+        return Guessing(epsilon, classes, size_of_sets(epsilon, classes) if epsilon > 0 else 1)
 
     def __post_init__(self) -> None:
         require_budget("epsilon", self.epsilon, "no privacy")
@@ -173,12 +173,12 @@ class Guessing:
         return math.isinf(self.epsilon)
 
     @property
-    def response(self) -> RandomizedResponse | SubsetSelection | None:
+    def response(self) -> RandomizedResponse | NumberedSets | None:
         """The mechanism; None where guesses are published as they are."""
         if self.public:
             return None
         if self.size > 1:
-            return SubsetSelection(self.epsilon, self.classes, self.size)
+            return NumberedSets(self.epsilon, self.classes, self.size)
         return RandomizedResponse(epsilon=self.epsilon, classes=self.classes)
 
     @property
@@ -191,9 +191,7 @@ class Guessing:
     def keep(self) -> float:
         """The probability that what is sent is the guess, or holds it."""
         response = self.response
-        if isinstance(response, SubsetSelection):
-            return float(response.transition()[0][response.sets[:, 0]].sum())
-        return float(self.channel[0, 0])
+        return 1.0 if response is None else response.keep
 
     @property
     def rounds(self) -> int:

@@ -24,6 +24,8 @@ from graphveil.models.pool import held_out, pool_weights, surely_better
 #: The weights of alone, taught, E, S E and S^2 E where there are few labels to fit them.
 FIRST = (0.5, 0.5, 1.0, 1.0, 1.0)
 _LEAST = 1e-12
+#: With fewer validation nodes a standard error says nothing.
+_FEWEST = 30
 _FACTORS = torch.logspace(-1, 2, 61)
 
 
@@ -55,9 +57,10 @@ def pooled(
     networks = [_sharpened(logits, val, heard) for logits in (alone, taught)]
     opinions, first = torch.stack([*networks, evidence, near, transition @ near]), torch.tensor(FIRST)
     at_val, one = opinions[:, val], torch.ones(1)
-    if not surely_better(held_out(at_val, heard, first), held_out(at_val[1:2], heard, one)):
+    if len(heard) < _FEWEST or not surely_better(held_out(at_val, heard, first), held_out(at_val[1:2], heard, one)):
         return taught
-    return torch.tensordot(pool_weights(at_val, heard, first), opinions, dims=1)
+    weights: Tensor = pool_weights(at_val, heard, first)
+    return (weights[:, None, None] * opinions).sum(dim=0)
 
 
 def _sharpened(logits: Tensor, val: Tensor, heard: Tensor) -> Tensor:

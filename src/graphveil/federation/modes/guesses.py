@@ -7,12 +7,12 @@
               with each node's own guesses (see `guess_pool`)
 
 A guess has only as many values as there are classes, so little noise hides it: with c classes it is sent as it is with
-probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.subset_selection`).  Nothing is shared, masked or combined elsewhere: the server sees nothing.
-The label holder's own rows go nowhere.
+probability e^epsilon / (e^epsilon + c - 1), or as a set of classes where that tells more (`core.numbered_sets`).
+Nothing is shared, masked or combined elsewhere: the server sees nothing.  The label holder's own rows go nowhere.
 
 With unit "person" a holder trains privately and without edges, and sends no guess of who trains (see `core.person`).
-Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv
-1610.05755, with randomized response (Kairouz et al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
+Source: ours, after the teachers of Papernot et al., ICLR 2017, arXiv 1610.05755, with randomized response (Kairouz et
+al., ICML 2016, arXiv 1602.07387) in place of a trusted sum.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
 
 
 def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequence[Tensor]) -> Tensor:
-    """Return logits of all nodes after training on labels and guesses, with the weight that validates best, and pooling.
+    """Return logits of all nodes after training on labels and guesses and pooling, with the weight that validates best.
 
     Args:
         rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].

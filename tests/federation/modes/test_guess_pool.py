@@ -1,0 +1,71 @@
+"""The pool of what the label holder makes of guesses: what it adds, and that it is taken only where it is better."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import from_scipy
+from graphveil.federation.core.publication import Guessing
+from graphveil.federation.modes.guess_pool import evidence_of, pooled
+from graphveil.federation.modes.local_network import guess_chances
+from graphveil.federation.modes.propagation import transition_matrix
+
+N, C = 600, 4
+
+
+def made(epsilon: float, *, right: float = 0.8) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels, the label holder's own scores, which are right for half of all, and one holder's reports."""
+    generator = torch.Generator().manual_seed(6)
+    labels = torch.randint(0, C, (N,), generator=generator)
+
+    def through(chance: float, values: Tensor) -> Tensor:
+        others = (values + torch.randint(1, C, (N,), generator=generator)) % C
+        return torch.where(torch.rand(N, generator=generator) < chance, values, others)
+
+    scores = torch.nn.functional.one_hot(through(0.5, labels), C).float()
+    return labels, scores, through(Guessing(epsilon, C).keep, through(right, labels))
+
+
+def run(epsilon: float, rows: Tensor | None = None, *, val: int = 200, right: float = 0.8) -> tuple[Tensor, Tensor]:
+    """The pool's scores, and the label holder's own."""
+    labels, scores, reports = made(epsilon, right=right)
+    rows = torch.arange(N) if rows is None else rows
+    validates = torch.arange(N) < val
+    chances = guess_chances(reports[validates], labels[validates], Guessing(epsilon, C).channel, torch.eye(C))
+    evidence = evidence_of([reports[rows]], [chances], rows, N)
+    alone = from_scipy(transition_matrix(torch.zeros(2, 0, dtype=torch.int64), N))
+    heard = torch.eye(C).clamp_min(1e-12).log()[:, labels[validates]].T
+    return pooled(scores, scores, evidence, alone, validates, heard), scores
+
+
+def accuracy(scores: Tensor) -> float:
+    return float((scores.argmax(dim=1) == made(4.0)[0])[200:].float().mean())
+
+
+def test_a_nodes_own_guess_is_added_to_what_the_network_says() -> None:
+    """Seeds are fixed: 50% by itself, 80% by guesses, more by both."""
+    both, own = run(4.0)
+    assert accuracy(own) < 0.55 and accuracy(both) > 0.75
+
+
+def test_guesses_that_tell_nothing_and_few_validation_nodes_leave_the_network_as_it_is() -> None:
+    for epsilon, val, right in ((0.01, 200, 0.8), (4.0, 200, 1 / C), (4.0, 4, 0.8)):
+        both, own = run(epsilon, val=val, right=right)
+        assert torch.equal(both, own)
+
+
+def test_whom_nobody_guesses_about_keeps_what_the_network_says() -> None:
+    """A training node has no guess: its evidence is 0, and the ranking of its classes the network's."""
+    rows = torch.arange(N - 100)
+    both, own = run(4.0, rows)
+    assert not torch.equal(both, own)
+    assert torch.equal(both[-100:].argmax(dim=1), own[-100:].argmax(dim=1))
+
+
+def test_evidence_is_the_centred_log_likelihood_of_all_holders() -> None:
+    chances = [torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([[0.5, 0.5], [0.2, 0.8]])]
+    found = evidence_of([torch.tensor([0, 1]), torch.tensor([1, 1])], chances, torch.tensor([2, 0]), 3)
+    first = torch.tensor([0.9 * 0.5, 0.3 * 0.8]).log()
+    assert torch.allclose(found[2], first - first.mean()) and torch.equal(found[1], torch.zeros(2))
+    assert torch.allclose(found.sum(dim=1), torch.zeros(3), atol=1e-6)
