@@ -50,6 +50,7 @@ class NumberedSets:
         Args:
             guesses: int64 [n], each in 0..c-1.
         """
+        # A number tells what the set tells: the order of all sets is public.
         keys = _keys(self.selection.every_report().members, self.classes)
         sent = self.selection.randomize(guesses, randomness=randomness)
         return torch.searchsorted(keys, _keys(sent.members, self.classes))

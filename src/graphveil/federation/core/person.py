@@ -98,6 +98,7 @@ class PersonPrice:
     @cached_property
     def trained(self) -> tuple[float, float]:
         """The epsilon and delta of a person who trains, the noise tables' rounding included."""
+        # Read a little below delta: what is left pays for the noise table, whose rounding is charged here.
         below = self.delta * (1 - _KEPT[1] / 2)
         epsilon = pipeline_epsilon([self.part], {self.part.name: (self.multiplier,)}, below)
         return self.schedule(1, self.multiplier).price(epsilon, below, self._parameters)
@@ -122,6 +123,7 @@ class PersonPrice:
         Args:
             people: who train. multiplier: of the noise; default: the one that is paid for.
         """
+        # The divisor is who trains by public count, never who came into a batch: that would tell who did.
         return PrivateSchedule(
             steps=STEPS,
             rate=RATE,
@@ -133,4 +135,5 @@ class PersonPrice:
 
     @property
     def _parameters(self) -> int:
+        # Of the widest holder: all holders that guess add the same noise, and none pays more than was agreed.
         return (self.columns + 1) * self.classes

@@ -38,6 +38,7 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
     """
     each = [chance.clamp_min(_LEAST).log().T[report] for chance, report in zip(chances, reports, strict=True)]
     said = torch.stack(each).sum(dim=0)
+    # Zero, which favours no class, and not the mean of others: nothing was said of these nodes.
     evidence = said.new_zeros(nodes, said.shape[1])
     evidence[rows] = said - said.mean(dim=1, keepdim=True)
     return evidence
@@ -53,6 +54,7 @@ def pooled(
         transition: S of the label holder's connections. val: who validates, bool [n].
         heard: log Pr[reported label | class] of the m who validate, [m, c].
     """
+    # Over the label holder's own connections: it knows no others, and what it averages has been paid for.
     near = transition @ evidence
     networks = [_sharpened(logits, val, heard) for logits in (alone, taught)]
     opinions, first = torch.stack([*networks, evidence, near, transition @ near]), torch.tensor(FIRST)
@@ -65,6 +67,7 @@ def pooled(
 
 def _sharpened(logits: Tensor, val: Tensor, heard: Tensor) -> Tensor:
     """Return log-probabilities raised to the one power that makes validation labels likeliest."""
+    # First alone, by one number: a pool starts at fixed weights, and scores of any scale would start it anywhere.
     scores = torch.log_softmax(logits, dim=1)
     likely = [torch.logsumexp(torch.log_softmax(f * scores[val], dim=1) + heard, dim=1).sum() for f in _FACTORS]
     factor = float(_FACTORS[int(torch.stack(likely).argmax())])

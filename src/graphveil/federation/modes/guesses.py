@@ -253,6 +253,7 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     Args:
         rows: who is guessed about, int64 [m]. guesses: of each holder, int64 [m].
     """
+    # Places of those who train hold 0 and are never read: nobody trains and validates.
     of_all = torch.zeros(len(guesses), party.holding.nodes, dtype=torch.int64)
     of_all[:, rows] = torch.stack(list(guesses))
     # On validation nodes alone, all of which are guessed about.

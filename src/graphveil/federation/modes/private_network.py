@@ -36,6 +36,7 @@ def private_guesses(
     # From zero: initial weights are public, and a first step from anywhere else would only be longer.
     nn.init.zeros_(network.weight)
     nn.init.zeros_(network.bias)
+    # Through the channel, or a label that was randomized would be learnt as if it were true.
     channel = setting.label_channel
     train_privately(
         network,
@@ -45,6 +46,7 @@ def private_guesses(
         randomness=randomness,
         loss=lambda logits, heard: label_losses(logits, heard, channel),
     )
+    # Every row alone: what is computed of one person's row reads no other row, and no connection.
     with torch.no_grad():
         logits = (operator_of(features) @ network.weight.T.contiguous()) / row_lengths(features) + network.bias
     return logits.argmax(dim=1)
