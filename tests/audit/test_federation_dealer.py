@@ -173,20 +173,33 @@ def test_keys_that_stay_the_same_after_a_resume_are_found(monkeypatch: Patch) ->
 # ---- weakened copies of the other modes ----
 
 
-@pytest.mark.parametrize("mode", ["individual", "paper"])
-def test_noise_that_does_not_follow_the_rows_is_found(mode: str, monkeypatch: Patch) -> None:
-    real = Publisher._noise
-    monkeypatch.setattr(Publisher, "_noise", lambda me, label, shape: real(me, "always", shape))
-    found = audit_dealer(mode)
-    assert not found.holds and "again with other data under the same noise" in found.notes[0]
+_noise, _publish = Publisher._noise, Publisher.publish
+
+
+def same_noise(me: Publisher, label: str, shape: tuple[int, ...]) -> Tensor:
+    """Noise that does not follow the rows."""
+    return _noise(me, "always", shape)
+
+
+def below_the_noise(me: Publisher, x: Tensor, round: int) -> Tensor:
+    """Rows with bits below those of the noise."""
+    return _publish(me, x, round) + 1e-4 * x.detach()
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper"])
-def test_rows_with_bits_below_the_noise_are_found(mode: str, monkeypatch: Patch) -> None:
-    real = Publisher.publish
-    monkeypatch.setattr(Publisher, "publish", lambda me, x, round: real(me, x, round) + 1e-4 * x.detach())
+@pytest.mark.parametrize(
+    ("name", "weak", "note"),
+    [
+        ("_noise", same_noise, "again with other data under the same noise"),
+        ("publish", below_the_noise, "off the grid"),
+    ],
+)
+def test_rows_that_are_published_with_less_are_found(
+    mode: str, name: str, weak: Any, note: str, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(Publisher, name, weak)
     found = audit_dealer(mode)
-    assert not found.holds and "off the grid" in found.notes[0]
+    assert not found.holds and note in found.notes[0]
 
 
 def test_guesses_that_are_drawn_again_after_a_resume_are_found(monkeypatch: Patch) -> None:
