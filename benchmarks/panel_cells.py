@@ -117,6 +117,7 @@ _FUSION = {"hidden": [32, 64, 128], "dropout": [0.2, 0.5, 0.8], "weight_decay": 
 _HOPS = {"hops": [1, 2, 3], "hidden": [16, 64], "weight_decay": [0.0, 0.001]}
 _TOPOLOGY = {"hidden": [16, 64], "passes": [3, 10], "learning_rate": [0.01, 0.05], "weight_decay": [0.0, 0.001]}
 _GCN = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
+_CONVOLVED = {"restart": [0.2, 0.5, 0.8], "penalty": [0.01, 0.1], "hops": [2, 10], "hidden": [16, 64]}
 _PERCEPTRON = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.01, 0.001, 0.0001]}
 
 
@@ -127,7 +128,11 @@ def _lists(mode: str, **more: Any) -> Callable[[float], Mapping[str, Any]]:
 
 
 def _curated(**more: Any) -> Callable[[float], Mapping[str, Any]]:
-    return lambda epsilon: {"epsilon": epsilon, "delta": 1e-6, "unit": "edge", **more}
+    return lambda epsilon: {"epsilon": epsilon, "delta": 1e-6, "unit": "edge"} | more
+
+
+def _of_one(**more: Any) -> Callable[[float], Mapping[str, Any]]:
+    return _curated(unit="k-edges", relationships=5, **more)
 
 
 def _released(**more: Any) -> Callable[[float], Mapping[str, Any]]:
@@ -166,6 +171,21 @@ TRUSTS: Mapping[str, Trust] = {
             "progap": Contender("progap", _curated(), _HOPS),
             "lpgnet": Contender("lpgnet", _curated(), _HOPS),
             "dpdgc": Contender("dpdgc", _curated(), _TOPOLOGY),
+            "gcon": Contender("gcon", _curated(), _CONVOLVED),
+        },
+    ),
+    "contacts": Trust(
+        "up to five relationships of one person (features and labels public)",
+        (8.0, 4.0, 2.0, 1.0),
+        4.0,
+        {
+            "no-edges": Contender("mlp", _nothing, _PERCEPTRON, control=True, free_of_epsilon=True),
+            "features-pool": Contender(FEATURES_POOL, _nothing, control=True, free_of_epsilon=True),
+            "class-sums": Contender("class-sums", _of_one(), _FUSION),
+            "class-counts": Contender("class-sums", _of_one(noise="geometric"), _FUSION),
+            "gap": Contender("gap", _of_one(), _HOPS),
+            "progap": Contender("progap", _of_one(), _HOPS),
+            "lpgnet": Contender("lpgnet", _of_one(), _HOPS),
         },
     ),
     "release": Trust(

@@ -57,6 +57,7 @@ MODULES = (
     "graphveil.methods.curator.dp_mlp",
     "graphveil.methods.curator.dpdgc",
     "graphveil.methods.curator.gap",
+    "graphveil.methods.curator.gcon",
     "graphveil.methods.curator.lpgnet",
     "graphveil.methods.curator.progap",
     "graphveil.methods.links.link_beliefs",

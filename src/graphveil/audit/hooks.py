@@ -22,6 +22,7 @@ from graphveil.mechanisms import MechanismInfo, SampledVectors, catalogue
 from graphveil.mechanisms.base.values import Values
 from graphveil.mechanisms.catalogue import Kind
 from graphveil.privacy import SeededRandomness
+from graphveil.training.convolved import ConvolvedRegression
 from graphveil.training.noisy_updates import NoisyUpdates
 
 A = TypeVar("A")
@@ -34,9 +35,16 @@ _FALSE_ALARM = 1e-6
 
 
 def all_taps() -> tuple[AnyTap, ...]:
-    """Return the taps of all mechanisms: the catalogue's, noisy sums of either law, private descent, drawn trees."""
+    """Return the taps of all mechanisms: the catalogue's, noisy sums of either law, heads, descent, drawn trees."""
     kinds = {_owner(info): info.kind for info in catalogue()}
-    return (*(ReportTap(owner, kind) for owner, kind in kinds.items()), SumTap(), CountTap(), DescentTap(), TreeTap())
+    return (
+        *(ReportTap(owner, kind) for owner, kind in kinds.items()),
+        SumTap(),
+        CountTap(),
+        HeadTap(),
+        DescentTap(),
+        TreeTap(),
+    )
 
 
 def _owner(info: MechanismInfo) -> type:
@@ -180,6 +188,38 @@ class CountTap:
             return Evidence(0.0)
         ratio = mechanism.log_likelihood(answer, *first) - mechanism.log_likelihood(answer, *second)
         return Evidence(moved / mechanism.change, mechanism.epsilon / mechanism.hops, float(ratio.sum()))
+
+
+@dataclass(frozen=True)
+class HeadTap:
+    """`ConvolvedRegression.released`: the weights at the minimum are private."""
+
+    owner: type = ConvolvedRegression
+    attribute: str = "released"
+
+    def read(self, mechanism: ConvolvedRegression, arguments: Arguments) -> Question[Tensor]:
+        """The weights are private, what the noise is made for is not.
+
+        Args:
+            mechanism: what is public of the regression.
+            arguments: of `released`, by name.
+        """
+        weights = arguments["weights"].detach().clone()
+        return Question((mechanism, arguments["multiplier"], tuple(weights.shape)), (), weights)
+
+    def weigh(self, mechanism: ConvolvedRegression, answer: Tensor, first: Tensor, second: Tensor) -> Evidence:
+        """Measure how far the weights moved, and the spread of the noise around them.
+
+        Args:
+            mechanism: what is public of the regression.
+            answer: the first run's noisy weights.
+            first, second: the weights of the two runs.
+        """
+        moved = float((first - second).norm())
+        noise = (answer.double() - first).numpy()
+        largest = math.sqrt(float((noise**2).sum()) / float(stats.chi2.ppf(_FALSE_ALARM, noise.size)))
+        mu = 0.0 if moved == 0.0 else min(moved / largest if largest else math.inf, 1e6)
+        return Evidence(moved / mechanism.sensitivity, mu=mu)
 
 
 @dataclass(frozen=True)

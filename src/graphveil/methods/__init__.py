@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from graphveil.methods.curator.dp_mlp import DPMLPCore
     from graphveil.methods.curator.dpdgc import DPDGCCore
     from graphveil.methods.curator.gap import GAPCore
+    from graphveil.methods.curator.gcon import GCONCore
     from graphveil.methods.curator.lpgnet import LPGNetCore
     from graphveil.methods.curator.progap import ProGAPCore
     from graphveil.methods.links.collection import LinkReports as LinkReports
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     DPDGC = _typed(DPDGCCore)
     DPMLP = _typed(DPMLPCore)
     GAP = _typed(GAPCore)
+    GCON = _typed(GCONCore)
     HeteroRR = _typed(HeteroRRCore)
     LabelPropagation = _typed(LabelPropagationCore)
     LinkBeliefs = _typed(LinkBeliefsCore)

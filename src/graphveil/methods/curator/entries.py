@@ -118,6 +118,23 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         replays=(Replay("edge", _ALL_AT_ONCE),),
     ),
     Method(
+        "gcon",
+        "a curator releases a linear head trained on convolved rows, with noise, and one noisy sum (ICDE 2025)",
+        "central",
+        "graphveil.methods.curator.gcon:GCONCore",
+        _FAMILY,
+        {
+            **_BUDGET,
+            "unit": Option(None, str, "edge"),
+            "hops": Option(2, int, "how deep the head's convolution goes"),
+            "restart": Option(0.5, float, "of the convolution's PageRank; 1 reads no edge"),
+            "penalty": Option(0.1, float, "on the head's squared weights; more of it needs less noise"),
+            **{name: _NETWORK[name] for name in (*_OPEN, "bits", "share_hops")},
+        },
+        tags=_RIVAL,
+        replays=(_ONE_EDGE,),
+    ),
+    Method(
         "dp-mlp",
         "a curator trains a perceptron by private gradient descent; no edges",
         "central",

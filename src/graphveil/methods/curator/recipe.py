@@ -92,7 +92,7 @@ class StagedCore(FittedCore[FittedCurator]):
     reads_edges, counts_classes = True, False
     says_who: tuple[str, ...] = ()
     several = False
-    settings_type = CuratorSettings
+    settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class StagedCore(FittedCore[FittedCurator]):
         relationships: int | None = None,
         **settings: Any,
     ) -> None:
-        require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
+        require_known(settings, self.settings_type.__dataclass_fields__, self.kind)
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships)
-        self.settings = CuratorSettings(**settings)
+        self.settings = self.settings_type(**settings)
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None

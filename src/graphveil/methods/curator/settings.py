@@ -113,6 +113,26 @@ class CuratorSettings:
 
 
 @dataclass(frozen=True)
+class GconSettings(CuratorSettings):
+    """Settings of GCON beside those of every method on noisy sums; `hops` is how deep the convolution goes.
+
+    Attributes:
+        restart: of the personalised PageRank that convolves rows, in (0, 1]; 1 reads no edge.
+        penalty: on the head's squared weights, above 0; more of it needs less noise.
+    """
+
+    restart: float = 0.5
+    penalty: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < number_or_nan(self.restart) <= 1:
+            raise InputError(f"restart = {self.restart!r}", allowed="a number in (0, 1]")
+        if not 0 < number_or_nan(self.penalty) < math.inf:
+            raise InputError(f"penalty = {self.penalty!r}", allowed="a finite number above 0")
+
+
+@dataclass(frozen=True)
 class SumsSettings:
     """How the network is trained; nothing here touches the guarantee."""
 
