@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from graphveil.errors import InputError
 from graphveil.methods import GCON, load_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
+from graphveil.training.convolved import ConvolvedRegression
 from tests.methods import curator_made as cm
 
 FAST: dict[str, Any] = {"epochs": 4, "hidden": 4, "epsilon": 2.0}
@@ -59,3 +61,23 @@ def test_what_is_not_priced_is_refused(wrong: dict[str, Any]) -> None:
 def test_the_plan_is_that_of_the_run_and_nothing_is_charged_without_protection() -> None:
     assert plan("gcon", cm.graph(), {"epsilon": 2.0, "hidden": 4}).figures.noise.sigmas == fit().published.noise.sigmas
     assert fit(epsilon=math.inf).ledger.spends == ()
+
+
+def test_directed_graphs_are_refused_before_anything_is_read() -> None:
+    """The bound on the walk leans on every edge being there in both directions."""
+    start = cm.graph()
+    start.schema = replace(start.schema, directed=True)
+    method = GCON(**FAST)
+    with pytest.raises(InputError, match="for undirected graphs"):
+        method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert method.ledger.spends == ()
+
+
+def test_a_stronger_penalty_needs_less_noise_of_the_head() -> None:
+    """The same multiplier of a smaller bound; and without a walk the head moves with no edge."""
+    public = {"depth": 2, "people": 30, "columns": 4, "classes": 3}
+    bounds = [ConvolvedRegression(restart=0.5, penalty=penalty, **public).sensitivity for penalty in (0.01, 0.1, 1.0)]
+    assert bounds == sorted(bounds, reverse=True)
+    walks = [ConvolvedRegression(restart=restart, penalty=0.1, **public).sensitivity for restart in (0.2, 0.8, 1.0)]
+    assert walks == sorted(walks, reverse=True) and walks[-1] == 0.0
+    assert fit(penalty=1.0).published.noise == fit(penalty=0.1).published.noise

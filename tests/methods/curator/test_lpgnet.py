@@ -71,3 +71,26 @@ def test_the_plan_is_that_of_the_run_and_other_runs_do_not_show_it() -> None:
     start = cm.graph()
     shown = curator_rivals_of(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
     assert set(shown) == {"progap", "class-sums"}
+
+
+def test_each_stage_reads_what_the_ones_before_it_said_and_counted() -> None:
+    """Scores and counts in turns; counts as asinh of whole numbers, also below 0."""
+    method = fit(hops=2)
+    scores, counts, later, more = method.published.parts
+    assert {part.shape for part in (scores, counts, later, more)} == {(60, 3)}
+    for part in (counts, more):
+        whole = torch.sinh(part.double())
+        assert torch.allclose(whole, whole.round(), atol=1e-3) and float(whole.min()) < 0
+    assert [network.head.out_features for network in method.published.networks] == [3, 3, 3]
+
+
+def test_other_noise_is_another_publication() -> None:
+    """Fresh noise every time, the same for the same seed; fitting again on a publication is free."""
+    one, again, other = fit(), fit(), fit(noise=2)
+    assert torch.equal(one.predict_proba(), again.predict_proba())
+    assert not torch.equal(one.published.parts[1], other.published.parts[1])
+    before, ledger = one.predict_proba(), one.ledger
+    assert torch.equal(one.fit_published(one.published).predict_proba(), before)
+    assert one.ledger == ledger
+    with pytest.raises(BudgetError):
+        one.fit_published(other.published)

@@ -16,6 +16,7 @@ from graphveil.privacy import (
     Descent,
     Guarantee,
     Hops,
+    RepeatAndSelect,
     analytic_gaussian_sigma,
     gaussian_epsilon,
     pipeline_epsilon,
@@ -187,3 +188,26 @@ def test_the_ledger_and_the_plan_name_the_number() -> None:
     assert (spend.parameters["unit"], spend.parameters["relationships"]) == ("k-edges", 5)
     assert privacy.unit_name(SCHEMA) == "any set of up to 5 relationships of one person"
     assert CuratorPrivacy(2.0).unit_name(SCHEMA) == "one edge"
+
+
+@pytest.mark.parametrize(("unit", "k", "change"), [("edge", None, 2), ("directed-edge", None, 1), ("k-edges", 3, 6)])
+def test_sums_of_classes_pay_for_every_count_that_the_unit_moves(unit: str, k: int | None, change: int) -> None:
+    """Geometric noise: epsilon over the L1 change, hops together; one relationship at its part of it."""
+    privacy = CuratorPrivacy(3.0, 1e-6, unit, relationships=k)
+    one, three = privacy.counted(SCHEMA), privacy.counted(SCHEMA, hops=3)
+    assert (one.change, one.epsilon, three.hops) == (change, 3.0, 3)
+    assert one.noise.rate == pytest.approx(3.0 / change) and three.noise.rate == pytest.approx(1.0 / change)
+    noise = privacy.noise_of_counts(three)
+    assert noise.sigmas == (three.sigma,) * 3 and noise.epsilon == 3.0
+    assert privacy.relationship_by_counts(SCHEMA, one) == pytest.approx(3.0 * 2 / change)
+    if unit == "directed-edge":
+        assert privacy.relationship_by_counts(DIRECTED, one) == 3.0
+
+
+def test_sums_of_classes_refuse_what_they_are_not_priced_for() -> None:
+    with pytest.raises(InputError, match="do not hide a node"):
+        CuratorPrivacy(1.0, unit="node").counted(SCHEMA)
+    with pytest.raises(InputError, match="no price for trials"):
+        CuratorPrivacy(1.0, tuning=RepeatAndSelect(mean=5.0)).counted(SCHEMA)
+    open_ = CuratorPrivacy(math.inf, unit="k-edges", relationships=3).counted(SCHEMA)
+    assert open_.sigma == 0.0
