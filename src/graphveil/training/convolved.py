@@ -105,6 +105,7 @@ class ConvolvedRegression:
             x: [n, k], rows of length at most 1.
         """
         exact = x.double()
+        # Held here, whatever the caller normalised: the bound leans on no row being longer than 1.
         exact = exact / exact.norm(dim=1, keepdim=True).clamp_min(1.0)
         matrix, degrees = rows.to_scipy(), torch.diff(rows.starts).double()[:, None] + 1.0
         power = exact
@@ -155,6 +156,8 @@ class ConvolvedRegression:
         if multiplier == 0.0:
             return weights.float()
         schedule = self.schedule(multiplier)
+        # On the grid before the noise: the release is a whole multiple of a public step, and its last digits tell
+        # nothing. What rounding moves is in `sensitivity`.
         steps = (weights / schedule.grid.step).round()
         steps += torch.from_numpy(schedule.noise.draw(steps.numel(), randomness)).view_as(steps)
         return (steps * schedule.grid.step).float()

@@ -112,6 +112,7 @@ class TopologyDescent:
             found.senders, self.current, found.starts, mode="sum", include_last_offset=True
         )
         steps = clipped_deltas(self._deltas(sums, self._labels[chosen]), degrees, self._schedule.grid)
+        # Whole numbers in float64: exact, whatever the order in which neighbours are listed.
         total.index_add_(0, found.senders.long(), torch.repeat_interleave(steps, degrees, dim=0))
         return total.view(-1)
 

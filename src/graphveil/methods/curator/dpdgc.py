@@ -129,6 +129,7 @@ class DPDGCCore(StagedCore):
             descent = TopologyDescent(
                 start, head, rows, people.train, people.labels[people.train], schedule, samples=samples, protect=protect
             )
+            # Rows of a private training may be summed once: the sum is the other part of what was paid for.
             learned = train_topology(descent, schedule.steps, randomness=randomness, progress=progress)
             return sums.perturb(rows, learned, stage.hop, randomness)
 

@@ -149,6 +149,7 @@ class GCONCore(StagedCore):
                 columns=stage.rows.shape[1],
                 classes=people.classes,
             )
+            # Z reads all edges and stays here: what leaves are weights, whose move the public numbers above bound.
             z = convex.convolved(rows, stage.rows)
             head = convex.minimum(z[people.train], people.labels[people.train])
             return stage.rows @ convex.released(head, noise.multipliers.get(HEAD, 0.0), randomness)
