@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from graphveil.columns import Column
 from graphveil.errors import DataError
+from graphveil.graphs.column_declaration import parse_columns
 from graphveil.graphs.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
 from graphveil.reading import read_toml
 
@@ -33,6 +35,7 @@ class Declaration:
         id, label, split: columns of the nodes file; None when not declared.
         label_separator: what stands between the names where a node has several labels; None: one label a node.
         features: feature columns of the nodes file; None for all the others.
+        columns: feature columns of the nodes file with what each may hold; none: all are numbers in the range.
         source, target: columns of the edges file.
         dimension: d of the sparse features file.
         public_edges: column of the edges file that says which edges everybody knows; None: none is known.
@@ -53,12 +56,18 @@ class Declaration:
     label_separator: str | None = None
     split: str | None = None
     features: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
     source: str = "source"
     target: str = "target"
     dimension: int | None = None
     public_edges: str | None = None
     private_nodes: str | None = None
     release: bool = False
+
+    @property
+    def clips(self) -> bool:
+        """Whether numbers outside their range are moved to the nearer end."""
+        return self.out_of_range == "clip"
 
 
 _REQUIRED = ("private", "range", "classes", "directed")
@@ -71,6 +80,7 @@ KEYS = (
     "label_separator",
     "split",
     "features",
+    "columns",
     "source",
     "target",
     "dimension",
@@ -98,7 +108,7 @@ def read_declaration(path: Path) -> Declaration:
             remedy = f"did you mean {near[0]}?" if near else None
             raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(KEYS), remedy=remedy)
     for key in _REQUIRED:
-        if key not in content:
+        if key not in content and not (key == "range" and "columns" in content):
             raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)
     return parse_declaration(content, where)
 
@@ -107,7 +117,7 @@ _EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1],
 
 
 def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
-    """Check the known keys of a declaration, of which `private`, `range` and `classes` are there.
+    """Check the known keys of a declaration, of which `private`, `classes` and `range` or `columns` are there.
 
     Args:
         content: the keys of a `graph.toml` and their values.
@@ -124,7 +134,8 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
     if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
         raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
-    low, high, ranges = _ranges(content["range"], where)
+    columns = _typed_columns(content, where)
+    low, high, ranges = (0.0, 1.0, ()) if columns else _ranges(content["range"], where)
     policy = content.get("out_of_range", "refuse")
     if policy not in ("refuse", "clip"):
         raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
@@ -142,6 +153,7 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
         label_separator=_word(content, "label_separator", where),
         split=_word(content, "split", where),
         features=_words(content, "features", where) if "features" in content else None,
+        columns=columns,
         source=_word(content, "source", where) or "source",
         target=_word(content, "target", where) or "target",
         dimension=_one(content, "dimension", where, DIMENSIONS, usable_dimension, None),
@@ -151,6 +163,16 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     )
     _refuse_shared_columns(declaration, where)
     return declaration
+
+
+def _typed_columns(content: Mapping[str, object], where: str) -> tuple[Column, ...]:
+    """The columns whose kinds are declared; refused beside a key that says the same of all columns."""
+    if "columns" not in content:
+        return ()
+    for key in ("range", "features", "dimension"):
+        if key in content:
+            raise DataError(f"columns and {key} are both declared", where=where, remedy=f"remove {key}")
+    return parse_columns(content["columns"], where)
 
 
 def _refuse_shared_columns(declared: Declaration, where: str) -> None:
@@ -168,7 +190,7 @@ def _refuse_shared_columns(declared: Declaration, where: str) -> None:
             for other, same in named[place + 1 :]:
                 if name == same:
                     raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO)
-    for name in declared.features or ():
+    for name in declared.features or [column.name for column in declared.columns]:
         if not name.strip():
             raise DataError("features names a column without a name", where=where)
         for key, taken in nodes.items():

@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, get_type_hints
 
+from graphveil.columns import Kind
 from graphveil.errors import InputError
 from graphveil.graphs.declaration import Declaration, parse_declaration
 from graphveil.graphs.schema import GraphSchema
@@ -48,6 +49,7 @@ class DeclaredColumns(Declared, total=False):
         label_separator: what stands between the names where a node has several labels.
         split: column of the nodes with "train", "val", "test" or nothing.
         features: the feature columns; default: all other columns of the nodes.
+        columns: the feature columns with what each may hold, in place of range and features: see `graphveil.columns`.
         source: column of the edges; default: "source".
         target: column of the edges; default: "target".
         dimension: number of features, needed with sparse entries.
@@ -60,6 +62,7 @@ class DeclaredColumns(Declared, total=False):
     label_separator: str
     split: str
     features: Sequence[str]
+    columns: Mapping[str, Kind]
     source: str
     target: str
     dimension: int
@@ -140,7 +143,7 @@ def _with_defaults(
 
 def _require(call: str, facts: Mapping[str, object]) -> None:
     """Refuse undeclared facts; the remedy is the call to write, with words where the caller's knowledge belongs."""
-    missing = [key for key in ("range", "classes") if key not in facts]
+    missing = [key for key in ("range", "classes") if key not in facts and not (key == "range" and "columns" in facts)]
     if not missing:
         return
     given = "".join(f", {key}=..." for key in facts if key not in ("directed", "private"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.columns import Category, Column, width_of
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs.archives import whole_numbers, whole_rows
 from graphveil.graphs.checks import check_parts
@@ -32,6 +33,8 @@ YEARS = tuple(range(2004, 2010))
 _STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
 BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
 GENDER_BUCKETS = {_STATUS: 8, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _YEAR: 64, _SCHOOL: 1024}
+
+_NAMES = ("status", "gender", "major", "minor", "housing", "year", "school")
 
 _SOURCE = (
     "declared by graphveil: status, gender, major, minor, housing and school, each one-hot in 8, 4, 256, "
@@ -108,7 +111,8 @@ def read_facebook100(path: Path, years: range | None = None, university: str | N
     y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
     unknown = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
     classes = tuple(str(label) for label in YEARS)
-    schema = GraphSchema(name, sum(BUCKETS.values()), 0.0, 1.0, classes, source=_SOURCE, notes=(unknown, *notes))
+    notes, columns = (unknown, *notes), columns_of(BUCKETS)
+    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=_SOURCE, notes=notes, columns=columns)
     return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
 
 
@@ -126,8 +130,19 @@ def read_gender(path: Path, university: str) -> GraphParts:
         ("gender 1", "gender 2"),
         source=_SOURCE_OF_GENDER,
         notes=(f"{int((y < 0).sum()):,} nodes state no gender: label unknown", *notes),
+        columns=columns_of(GENDER_BUCKETS),
     )
     return check_parts(GraphParts(compact_rows(_one_hot(fields, GENDER_BUCKETS)), edge_index, y, schema))
+
+
+def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
+    """Return the profile fields as declared categories; a field may be empty.
+
+    Args:
+        buckets: column of `local_info` -> how many buckets its codes are put into.
+    """
+    kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
+    return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
 
 
 def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
@@ -157,6 +172,7 @@ def _class_years(name: str, adjacency: coo_matrix, fields: np.ndarray, years: ra
         tuple(str(label) for label in years),
         source=_SOURCE_OF_YEARS,
         notes=(f"{len(year) - len(keep):,} nodes of other class years are left out", *notes),
+        columns=columns_of(buckets),
     )
     y = year[keep] - years[0]
     return check_parts(GraphParts(compact_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema))

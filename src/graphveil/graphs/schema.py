@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from graphveil.columns import Column, require_columns, width_of
 from graphveil.errors import InputError
 
 PRIVATE_PARTS = ("features", "labels", "edges")
@@ -55,6 +56,8 @@ class GraphSchema:
         source: where the declared range and classes come from.
         notes: the normalisations that were applied on loading, with counts. Counts describe the data, so
             they are for the data owner.
+        columns: what each column of a person's data may hold, where that is declared; features are then their
+            encoded blocks, in 0..1.
 
     Raises:
         InputError: a field that cannot be used, named.
@@ -75,6 +78,7 @@ class GraphSchema:
     private: tuple[str, ...] = ("features", "labels")
     source: str = "declared by the caller"
     notes: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name):
@@ -93,8 +97,21 @@ class GraphSchema:
         unknown = [part for part in self.private if part not in PRIVATE_PARTS]
         if unknown:
             raise _refuse("private", unknown[0], ", ".join(PRIVATE_PARTS))
+        self._require_columns()
         if not self.source:
             raise _refuse("source", self.source, "a sentence that says where the range comes from")
+
+    def _require_columns(self) -> None:
+        if not self.columns:
+            return
+        require_columns(self.columns)
+        if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
+            given = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
+            raise InputError(
+                f"columns with features of {given}",
+                where="GraphSchema",
+                allowed=f"{width_of(self.columns)} in [0, 1], the width of all blocks",
+            )
 
     def noted(self, *notes: str) -> GraphSchema:
         """The same schema with further notes."""

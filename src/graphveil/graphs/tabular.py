@@ -17,6 +17,7 @@ from graphveil.graphs.known import public_columns, read_truth
 from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.tables import Table
+from graphveil.graphs.typed_columns import encode_columns, in_range
 
 if TYPE_CHECKING:
     import polars
@@ -79,7 +80,9 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     """
     ids = _ids(nodes, declared.id)
     y, label_notes = _labels(nodes, declared)
-    if entries is None:
+    if declared.columns:
+        x, dimension, notes = _typed(nodes, entries, declared, origin)
+    elif entries is None:
         x, dimension, notes = _columns(nodes, declared, origin)
     else:
         x, dimension, notes = _entries(entries, ids, declared, origin)
@@ -113,6 +116,7 @@ def join_people(
         declared.private,
         source=origin.source,
         notes=(*people.notes, *notes),
+        columns=declared.columns,
     )
     ids = people.ids.to_numpy()
     return check_parts(
@@ -180,6 +184,21 @@ def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[
     return names
 
 
+def _typed(
+    nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
+) -> tuple[Features, int, tuple[str, ...]]:
+    """Features from columns whose kinds are declared."""
+    if entries is not None:
+        raise DataError(
+            f"columns are declared, but {entries.short_title} exists",
+            where=origin.where,
+            remedy="remove one of the two",
+        )
+    encoded, moved = encode_columns(nodes, declared.columns, clip=declared.clips)
+    notes = (f"clipped {moved:,} feature values to the declared range",) if moved else ()
+    return compact_dense(encoded), encoded.shape[1], (*notes, "encoded each feature column as its kind says, in 0..1")
+
+
 def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
     """Features from the columns of the nodes file, one after the other."""
     names = _feature_names(nodes, declared, origin)
@@ -187,7 +206,7 @@ def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Featu
     clipped = 0
     for index, name in enumerate(names):
         low, high = _range_of(name, declared, origin)
-        column, changed = _in_range(nodes, name, nodes.numbers(name), (low, high), declared)
+        column, changed = in_range(nodes, name, nodes.numbers(name), (low, high), clip=declared.clips)
         values[:, index] = (column - low) / (high - low) if declared.ranges else column
         clipped += changed
     notes: tuple[str, ...] = ()
@@ -209,23 +228,6 @@ def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, 
         where=origin.where,
         allowed=f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}",
     )
-
-
-def _in_range(
-    table: Table, name: str, numbers: polars.Series, bounds: tuple[float, float], declared: Declaration
-) -> tuple[np.ndarray, int]:
-    import polars
-
-    low, high = bounds
-    values = numbers.to_numpy()
-    # Features are kept as float32, so the bounds are compared as float32 too: a value written as the bound
-    # itself is inside.
-    with np.errstate(over="ignore"):
-        stored = values.astype(np.float32)
-    outside = polars.Series((stored < np.float32(low)) | (stored > np.float32(high)))
-    if declared.out_of_range == "refuse":
-        table.refuse(outside, "{column} is {value}", name, f"the declared range {low:g} to {high:g}")
-    return np.clip(values, low, high), int(outside.sum())
 
 
 def _entries(
@@ -250,7 +252,7 @@ def _entries(
     values, clipped = np.ones(len(rows), dtype=np.float32), 0
     if "value" in table.frame.columns:
         bounds = (declared.low, declared.high)
-        values, clipped = _in_range(table, "value", table.numbers("value"), bounds, declared)
+        values, clipped = in_range(table, "value", table.numbers("value"), bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
     matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
     notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()

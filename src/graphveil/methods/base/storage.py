@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil._serial import number_to_json
+from graphveil.columns import column_facts, column_from
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
@@ -182,12 +183,16 @@ def require_numbers(name: str, tensor: Tensor) -> Tensor:
 def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
     """Return a schema saved with `schema_facts`."""
     lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
-    return GraphSchema(**{**facts, **lists})
+    columns = tuple(map(column_from, facts.get("columns", ())))
+    return GraphSchema(**{**facts, **lists, "columns": columns})
 
 
 def schema_facts(schema: GraphSchema) -> dict[str, Any]:
     """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
-    return asdict(replace(schema, notes=()))
+    facts = asdict(replace(schema, notes=(), columns=()))
+    # Left out where none are declared: files of such graphs are those of earlier versions.
+    del facts["columns"]
+    return {**facts, "columns": [column_facts(column) for column in schema.columns]} if schema.columns else facts
 
 
 def number(value: float | None) -> float | str | None:

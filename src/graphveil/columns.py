@@ -1,0 +1,218 @@
+"""What a column of a person's data can hold, as its owner declares it in public: types, and how each is encoded.
+
+A column becomes a block of numbers in [0, 1]: a number its place in the range, a category one 1 among zeros, tags a 1
+for each. Blocks stand side by side in the order of the columns; that matrix is what mechanisms and networks read.
+
+Nothing here looks at data. Every room may import this: mechanisms are built from it and graphs declare it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, TypeAlias
+
+from graphveil.errors import InputError
+
+MOST_VALUES: Final = 4096
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in [low, high], encoded as its place in the range."""
+
+    low: float
+    high: float
+    word: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        if not (_finite(self.low) and _finite(self.high) and self.low < self.high):
+            raise _refuse(self.word, (self.low, self.high), "[low, high], finite, the lower first")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from low to high, encoded as its place in the range."""
+
+    low: int
+    high: int
+    word: ClassVar[str] = "integer"
+
+    def __post_init__(self) -> None:
+        if not (_whole(self.low) and _whole(self.high) and self.low < self.high):
+            raise _refuse(self.word, (self.low, self.high), "[low, high], whole numbers, the lower first")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return 1
+
+
+@dataclass(frozen=True)
+class YesNo:
+    """Yes or no, encoded as 1 or 0."""
+
+    word: ClassVar[str] = "yes-no"
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of several values without an order, encoded as one 1 among zeros.
+
+    Args:
+        values: all of them, also those that nobody has; 2 to 4096.
+        empty: whether nothing is an answer too, encoded as zeros alone.
+    """
+
+    values: tuple[str, ...]
+    empty: bool = False
+    word: ClassVar[str] = "category"
+
+    def __post_init__(self) -> None:
+        _require_names(self.word, self.values, 2)
+        if not isinstance(self.empty, bool):
+            raise _refuse("empty", self.empty, "true or false")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns: one for each value."""
+        return len(self.values)
+
+    @property
+    def answers(self) -> int:
+        """How many different answers there are; the last one is nothing, where that is allowed."""
+        return len(self.values) + self.empty
+
+
+@dataclass(frozen=True)
+class Ordinal:
+    """One of several levels in an order, encoded as equal steps from 0 to 1."""
+
+    levels: tuple[str, ...]
+    word: ClassVar[str] = "ordinal"
+
+    def __post_init__(self) -> None:
+        _require_names(self.word, self.levels, 2)
+
+    @property
+    def width(self) -> int:
+        """Encoded columns."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Tags:
+    """At most `most` words out of a vocabulary, encoded as a 1 for each."""
+
+    vocabulary: tuple[str, ...]
+    most: int
+    word: ClassVar[str] = "tags"
+
+    def __post_init__(self) -> None:
+        _require_names(self.word, self.vocabulary, 1)
+        if not (_whole(self.most) and 1 <= self.most <= len(self.vocabulary)):
+            raise _refuse("most", self.most, f"a whole number from 1 to {len(self.vocabulary)}")
+
+    @property
+    def width(self) -> int:
+        """Encoded columns: one for each word."""
+        return len(self.vocabulary)
+
+
+Kind: TypeAlias = Number | Integer | YesNo | Category | Ordinal | Tags
+
+_KINDS: Final[tuple[type[Any], ...]] = (Number, Integer, YesNo, Category, Ordinal, Tags)
+WORDS: Final = tuple(kind.word for kind in _KINDS)
+"""The words by which declarations name the kinds."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and what it may hold.
+
+    Args:
+        name: of the column.
+        kind: what it may hold; public, never read off the data.
+    """
+
+    name: str
+    kind: Kind
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name.strip()):
+            raise _refuse("the name of a column", self.name, "a word")
+        if not isinstance(self.kind, _KINDS):
+            raise _refuse(self.name, self.kind, ", ".join(WORDS))
+
+
+def blocks_of(columns: Sequence[Column]) -> tuple[slice, ...]:
+    """Return where each column's block stands among the encoded columns.
+
+    >>> blocks_of([Column("age", Number(0, 120)), Column("team", Category(("red", "blue"))), Column("vip", YesNo())])
+    (slice(0, 1, None), slice(1, 3, None), slice(3, 4, None))
+    """
+    ends = [0]
+    for column in columns:
+        ends.append(ends[-1] + column.kind.width)
+    return tuple(slice(start, stop) for start, stop in itertools.pairwise(ends))
+
+
+def width_of(columns: Sequence[Column]) -> int:
+    """Return how many encoded columns there are."""
+    return sum(column.kind.width for column in columns)
+
+
+def column_facts(column: Column) -> dict[str, Any]:
+    """Return a column as JSON facts."""
+    return {"name": column.name, "kind": column.kind.word, **asdict(column.kind)}
+
+
+def column_from(facts: Mapping[str, Any]) -> Column:
+    """Return a column saved with `column_facts`; raises KeyError, TypeError or InputError for anything else."""
+    kind = next(one for one in _KINDS if one.word == facts["kind"])
+    parts = {key: value for key, value in facts.items() if key not in ("name", "kind")}
+    return Column(facts["name"], kind(**{key: _frozen(value) for key, value in parts.items()}))
+
+
+def require_columns(columns: Sequence[Column]) -> None:
+    """Refuse two columns of one name with InputError."""
+    names = [column.name for column in columns]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise InputError(f"the column {twice[0]!r} is declared twice", where="columns", allowed="each name once")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _require_names(what: str, names: object, least: int) -> None:
+    listed = names if isinstance(names, tuple) else ()
+    words = all(isinstance(name, str) and name for name in listed)
+    if not (words and least <= len(listed) <= MOST_VALUES and len(set(listed)) == len(listed)):
+        raise _refuse(what, names, f"{least} to {MOST_VALUES} different names")
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**24
+
+
+def _refuse(what: str, value: object, allowed: str) -> InputError:
+    shown = repr(value)
+    return InputError(f"{what} is {shown[:60]}{'...' if len(shown) > 60 else ''}", where="columns", allowed=allowed)

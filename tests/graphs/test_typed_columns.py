@@ -1,0 +1,143 @@
+"""Columns whose kinds are declared: read, encoded, refused with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphveil
+from graphveil.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
+from graphveil.errors import DataError, InputError
+from graphveil.graphs import GraphSchema, load_graph, validate
+from graphveil.methods.base.storage import schema_facts, schema_from
+from tests.graphs.made import folder
+
+TOML = """private = ["features", "labels"]
+classes = ["cat", "dog"]
+directed = false
+
+[columns]
+age = { number = [0, 100] }
+children = { integer = [0, 4] }
+member = "yes-no"
+team = { category = ["red", "blue"], empty = true }
+grade = { ordinal = ["low", "middle", "high"] }
+hobbies = { tags = ["chess", "go", "poker"], most = 2 }
+"""
+HEAD = "id,age,children,member,team,grade,hobbies,label\n"
+ROWS = ("a,25,1,yes,red,low,chess;go,cat\n", "b,50,4,no,,high,,dog\n", "c,100,0,TRUE,blue,middle, poker ,\n")
+COLUMNS = {
+    "age": Number(0, 100),
+    "children": Integer(0, 4),
+    "member": YesNo(),
+    "team": Category(("red", "blue"), empty=True),
+    "grade": Ordinal(("low", "middle", "high")),
+    "hobbies": Tags(("chess", "go", "poker"), 2),
+}
+ENCODED = np.array(
+    [
+        [0.25, 0.25, 1, 1, 0, 0.0, 1, 1, 0],
+        [0.50, 1.00, 0, 0, 0, 1.0, 0, 0, 0],
+        [1.00, 0.00, 1, 0, 1, 0.5, 0, 0, 1],
+    ]
+)
+
+
+def test_every_kind_is_read_and_encoded(tmp_path: Path) -> None:
+    graph = validate(load_graph(folder(tmp_path, graph__toml=TOML, nodes__csv=HEAD + "".join(ROWS))))
+    assert graph.x.to_dense().numpy() == pytest.approx(ENCODED)
+    assert graph.schema.columns == tuple(Column(name, kind) for name, kind in COLUMNS.items())
+    assert (graph.schema.dimension, graph.schema.low, graph.schema.high) == (9, 0.0, 1.0)
+    assert "encoded each feature column as its kind says, in 0..1" in graph.schema.notes
+
+
+def test_python_declares_the_same() -> None:
+    cells = [line.rstrip("\n").split(",") for line in ROWS]
+    nodes = {name: [row[place] for row in cells] for place, name in enumerate(HEAD.rstrip("\n").split(","))}
+    edges = {"source": ["a"], "target": ["b"]}
+    graph = graphveil.from_tables(nodes, edges, columns=COLUMNS, classes=["cat", "dog"], label="label")
+    assert graph.x.to_dense().numpy() == pytest.approx(ENCODED)
+    written = {"age": {"number": [0, 100]}, "member": "yes-no"}
+    again = graphveil.from_tables(nodes, edges, columns=written, classes=["cat", "dog"], label="label")
+    assert again.x.to_dense().numpy() == pytest.approx(ENCODED[:, [0, 2]])
+
+
+def test_numbers_are_clipped_where_it_is_asked_for(tmp_path: Path) -> None:
+    rows = "a,-25,1,yes,red,low,,cat\nb,50,9,no,,high,,dog\nc,100,0,yes,blue,middle,,\n"
+    toml = 'out_of_range = "clip"\n' + TOML
+    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=HEAD + rows))
+    assert graph.x.to_dense()[:, 0].tolist() == [0, 0.5, 1]
+    assert "clipped 2 feature values to the declared range" in graph.schema.notes
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("b,500,4,no,,high,,dog\n", "age is .*500"),
+        ("b,x,4,no,,high,,dog\n", "not a number"),
+        ("b,50,1.5,no,,high,,dog\n", "children is .*1.5.*, not a whole number"),
+        ("b,50,4,perhaps,,high,,dog\n", "member is .*perhaps.*, neither yes nor no"),
+        ("b,50,4,,,high,,dog\n", "neither yes nor no"),
+        ("b,50,4,no,pink,high,,dog\n", "team is .*pink.*, not a declared value"),
+        ("b,50,4,no,red,,,dog\n", "grade is .*, not a declared value"),
+        ("b,50,4,no,red,top,,dog\n", "grade is .*top.*, not a declared value"),
+        ("b,50,4,no,red,low,chess;golf,dog\n", "hobbies is .*golf.*, not all of it in the vocabulary"),
+        ("b,50,4,no,red,low,chess;go;poker,dog\n", "hobbies is .*, more than was declared"),
+    ],
+)
+def test_a_cell_that_holds_something_else_is_refused(tmp_path: Path, row: str, message: str) -> None:
+    nodes = HEAD + ROWS[0] + row + ROWS[2]
+    with pytest.raises(DataError, match=message) as refused:
+        load_graph(folder(tmp_path, graph__toml=TOML, nodes__csv=nodes))
+    assert "line 3" in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("columns = 3", "columns is 3"),
+        ("[columns]", "columns is {}"),
+        ('[columns]\nage = "number"', "'age' is declared as 'number'"),
+        ("[columns]\nage = { number = [0, 1], ordinal = [1] }", "'age' is declared as"),
+        ("[columns]\nage = { number = [0, 1], most = 2 }", "'age' is declared as"),
+        ("[columns]\nage = { number = 3 }", "'age': number is 3"),
+        ("[columns]\nage = { number = [0] }", r"'age': number is \[0\]"),
+        ("[columns]\nage = { number = [1, 0] }", r"'age': number is \(1, 0\)"),
+        ('[columns]\nage = { category = ["a"] }', "'age': category is"),
+        ('[columns]\nage = { category = ["a", "b"], empty = 2 }', "'age': empty is 2"),
+        ('[columns]\nage = { tags = ["a"], most = 2 }', "'age': most is 2"),
+        ('range = [0, 1]\n[columns]\nage = "yes-no"', "columns and range are both declared"),
+        ('features = ["age"]\n[columns]\nage = "yes-no"', "columns and features are both declared"),
+        ('dimension = 1\n[columns]\nage = "yes-no"', "columns and dimension are both declared"),
+        ('[columns]\nid = "yes-no"', "features names 'id', which is the column of id"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_refused(tmp_path: Path, said: str, message: str) -> None:
+    toml = TOML.split("[columns]", 1)[0] + said + "\n"
+    with pytest.raises(DataError, match=message) as refused:
+        load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=HEAD + "".join(ROWS)))
+    assert "\n" not in str(refused.value)
+
+
+def test_columns_and_sparse_entries_exclude_each_other(tmp_path: Path) -> None:
+    made = folder(tmp_path, graph__toml=TOML, nodes__csv=HEAD + "".join(ROWS), features__csv="id,feature\na,0\n")
+    with pytest.raises(DataError, match=r"columns are declared, but features\.csv exists"):
+        load_graph(made)
+
+
+def test_a_schema_with_columns_is_stored_and_read_back_and_one_without_looks_as_ever() -> None:
+    columns = (Column("age", Number(0, 9)), Column("team", Category(("a", "b"))))
+    schema = GraphSchema("x", 3, 0.0, 1.0, ("c", "d"), columns=columns)
+    assert schema_from(schema_facts(schema)) == schema
+    assert "columns" not in schema_facts(GraphSchema("x", 3, 0.0, 1.0, ("c", "d")))
+
+
+def test_a_schema_whose_features_are_not_its_columns_is_refused() -> None:
+    columns = (Column("age", Number(0, 9)), Column("team", Category(("a", "b"))))
+    for dimension, low, high in ((2, 0.0, 1.0), (3, 0.0, 2.0), (3, -1.0, 1.0)):
+        with pytest.raises(InputError, match=r"allowed: 3 in \[0, 1\]"):
+            GraphSchema("x", dimension, low, high, ("c", "d"), columns=columns)
+    with pytest.raises(InputError, match="declared twice"):
+        GraphSchema("x", 2, 0.0, 1.0, ("c", "d"), columns=(columns[0], columns[0]))
