@@ -187,6 +187,7 @@ RAW_READERS = {
     "methods/base/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/released.py:randomize_people": "the collection itself",
     "methods/base/released.py:_features": "the collection itself",
+    "methods/base/released.py:ask_question": "the collection itself",
     "methods/local/lpgnn.py:LPGNNCore.probabilities": "features declared public, of a new graph",
     "methods/base/asking.py:randomize_features": "the feature reports of people who are predicted, after they paid",
     "methods/links/collection.py:among": "the part of a graph that reports, after it paid",

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from graphveil.errors import InputError
 
+# An estimate has a column for each value, and a report may name most of them.
 MOST_VALUES: Final = 4096
 
 
@@ -195,6 +196,7 @@ def require_columns(columns: Sequence[Column]) -> None:
 
 
 def _frozen(value: Any) -> Any:
+    # JSON has lists where kinds have tuples, which can be compared and hashed.
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -210,6 +212,7 @@ def _finite(value: object) -> bool:
 
 
 def _whole(value: object) -> bool:
+    # Features are kept in 32 bits: beyond 2^24 two neighbouring whole numbers would be one.
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**24
 
 

@@ -27,6 +27,7 @@ class Case:
         inductive: what a new graph's people must send for a prediction: reports, public features, or it cannot be.
         dimension: features of the test graph (100: sparse, 20: dense).
         trains: whether there is anything that a seed decides.
+        one_report: whether everybody sends one of the two reports and not both.
     """
 
     build: Callable[..., Any]
@@ -35,6 +36,7 @@ class Case:
     inductive: Inductive
     dimension: int = 100
     trains: bool = True
+    one_report: bool = False
 
     @property
     def private(self) -> bool:

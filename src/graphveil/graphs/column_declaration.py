@@ -47,6 +47,7 @@ def _kind(name: str, said: object, where: str) -> Kind:
     if said == YesNo.word:
         return YesNo()
     table = said if isinstance(said, Mapping) else {}
+    # One word says the kind: with two it would be open which range counts.
     words = [word for word in WORDS if word in table]
     beside = _BESIDE.get(words[0], ()) if len(words) == 1 else ()
     if len(words) != 1 or set(table) - {words[0], *beside}:

@@ -114,6 +114,7 @@ def _(kind: Tags, nodes: Table, name: str) -> Block:
         polars.Series(wrong), "{column} is {value}, not all of it in the vocabulary", name, _some(kind.vocabulary)
     )
     block = np.zeros((len(lists), len(kind.vocabulary)), np.float32)
+    # Set and not added: a tag that stands twice in a cell is held once.
     block[rows, codes.to_physical().to_numpy().astype(int)] = 1
     many = polars.Series(block.sum(axis=1) > kind.most)
     nodes.refuse(many, "{column} is {value}, more than was declared", name, f"at most {kind.most}")
@@ -134,6 +135,7 @@ def _codes(nodes: Table, name: str, values: tuple[str, ...], *, empty: bool) -> 
 
 
 def _one_hot(codes: np.ndarray, width: int) -> Block:
+    # -1 is no place, so the block of an empty cell stays zeros.
     hot: Block = (codes[:, None] == np.arange(width)).astype(np.float32)
     return hot
 

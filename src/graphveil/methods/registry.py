@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods.base.method import AnyMethod
+from graphveil.methods.base.method import ONE_REPORT, AnyMethod
 from graphveil.methods.baselines.entries import BASELINE_METHODS
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
@@ -119,6 +119,8 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     # Where people send a label alone, it gets all of the total.
     if "epsilon_x" not in method.options:
         return Advised(method, {**settled, "epsilon_y": total})
+    if ONE_REPORT in method.tags:
+        return Advised(method, {**settled, "epsilon_x": total, "epsilon_y": total})
     from graphveil.methods.local.advice import advised_split
 
     epsilon_x, epsilon_y = advised_split(total, classes)

@@ -11,6 +11,7 @@ from graphveil.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.privacy.accountant import compose as compose
+    from graphveil.privacy.accountant import either as either
     from graphveil.privacy.accountant import epsilon_of as epsilon_of
     from graphveil.privacy.accountant import several as several
     from graphveil.privacy.assumption import Assumption as Assumption
@@ -67,6 +68,7 @@ _HOMES = {
     "calibrate_pipeline": "budget_split",
     "compose": "accountant",
     "default_split": "budget_split",
+    "either": "accountant",
     "epsilon_of": "accountant",
     "gaussian_delta": "gaussian",
     "gaussian_epsilon": "gaussian",

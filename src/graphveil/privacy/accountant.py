@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from graphveil.errors import InputError
+from graphveil.privacy.assumption import assume
 from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.unit import ProtectedUnit, together
 
@@ -72,6 +73,29 @@ def compose(guarantees: Iterable[Guarantee], *, unit: ProtectedUnit | None = Non
         void="; ".join(voids) or None,
         parts=parts,
     )
+
+
+def either(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of one person whose data went through one of `guarantees`: the largest epsilon and delta.
+
+    Parallel composition: two data sets that differ in one person differ in the input of one mechanism alone, because
+    which one reads that person was fixed in public before anybody reported.
+
+    Args:
+        guarantees: at least one, all with the same relation, model and observers.
+
+    Raises:
+        InputError: there are none, or they differ in relation, model or observers.
+
+    Example:
+        >>> from graphveil.mechanisms import MultiBit, RandomizedResponse
+        >>> features = MultiBit(epsilon=1.0, dimension=6, low=0.0, high=40.0)
+        >>> either([features.guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee]).epsilon
+        2.0
+    """
+    whole = compose(guarantees)
+    epsilon, delta = (max(getattr(part, name) for part in whole.parts) for name in ("epsilon", "delta"))
+    return replace(whole, epsilon=epsilon, delta=delta, assumes=(*whole.assumes, assume("one-of-reports")))
 
 
 def several(guarantee: Guarantee, count: int) -> Guarantee:

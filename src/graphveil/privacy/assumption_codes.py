@@ -58,6 +58,13 @@ _REPORTS: Final = (
         backed_by="tests/methods/conformance.py",
     ),
     _says(
+        "one-of-reports",
+        "every user sends one of these reports, and which one is public",
+        means="Epsilon is the larger price of the two: nobody pays both.",
+        breaks="somebody sends both reports, whose epsilons then add up, or what is secret decides which one is sent",
+        backed_by="tests/methods/local/test_answer_pool.py::test_everybody_sends_a_label_or_an_answer",
+    ),
+    _says(
         "reports-counted",
         "every user reports at most: {each}",
         means="Epsilon is the price of as many reports as the most asked user sent.",

@@ -22,6 +22,8 @@ C = TypeVar("C", bound="Core[Any]")
 
 #: Tags of methods.
 RELEASE, PAID_TUNING, BASELINE, PUBLISHED_RIVAL = "release", "paid tuning", "baseline", "published rival"
+#: Everybody sends one of several reports, so that each of them may cost all that a person spends.
+ONE_REPORT = "one report"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Method(Generic[P, C]):
         options: setting -> what it is, in the order in which they are listed; seed and device belong to a run.
         reads: what of a person it reads.
         tags: RELEASE publishes a graph; PAID_TUNING has trials that cost privacy; BASELINE protects nothing;
-            PUBLISHED_RIVAL is here to be compared with, and runs of other methods do not show it.
+            PUBLISHED_RIVAL is here to be compared with, and runs of other methods do not show it;
+            ONE_REPORT has everybody send one of several reports.
         fixed: settings of the core that are not for users to choose.
         free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
         replays: the runs that the audit replays; none where nothing is protected.

@@ -17,6 +17,7 @@ from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
 from graphveil.graphs.parts import GraphParts
 from graphveil.late import torch
 from graphveil.mechanisms import NotCollected
+from graphveil.mechanisms.question import Question
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
@@ -58,8 +59,8 @@ class LocalReports:
     """The reports of one collection.
 
     Attributes:
-        features: a feature mechanism's reports; the features themselves where they are public; None where none are
-            collected.
+        features: a feature mechanism's reports; the features themselves where they are public; `Answers` where a
+            question was asked; None where none are collected.
         labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
             ones [n, c] float, 0 for all others.
         train, val: masks [n]: whose label trains and whose label selects.
@@ -108,6 +109,18 @@ class LocalReports:
         # Two channels one after the other: what is reported here was already random when it was published.
         true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
         return true, (1 - true) / (classes - 1)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers to one question: who was asked (mask [n]), and the reports of those people in their order."""
+
+    who: Tensor
+    reports: Any
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"who": self.who, **self.reports.to_tensors()}
 
 
 @dataclass(frozen=True)
@@ -206,6 +219,20 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
     origin = getattr(graph, "release", None)
     masks = split.train.clone(), split.val.clone()
     return LocalReports(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
+
+
+def ask_question(graph: Graph, who: Tensor, question: Question, *, randomness: Randomness) -> Answers:
+    """Return what the devices of some people answer to a question about their features.
+
+    Args:
+        graph: the graph value with `x` [n, d].
+        who: mask [n] of those who are asked; nobody else's device answers.
+        question: what is asked, at what epsilon.
+        randomness: the source of the devices' noise.
+    """
+    # Everybody's value is checked before the first draw; what is not asked for stays on the device.
+    truth = torch.from_numpy(question.truth(graph.x))
+    return Answers(who.clone(), question.mechanism.randomize(truth[who], randomness=randomness))
 
 
 def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:

@@ -2,7 +2,7 @@
 
     random-features    the same network, structure and released labels, Gaussian noise in place of the feature reports
     label-propagation  released labels and structure, no features, no training
-    label-pool         the same labels and structure, read in many ways and pooled (beside methods that read features)
+    label-pool         the same labels and structure, read in many ways and pooled (beside methods that read features or answers)
     majority           the class that most released labels name
     no-edges           a perceptron on the released features and labels
     public-only        what needs no private data: public labels spread over the public structure; where labels are
@@ -31,6 +31,7 @@ from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
@@ -58,7 +59,7 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
     }
     if method.trains_network or method.rule != "propagation":
         controls["label-propagation"] = lambda: _label_propagation(labels, graph, split)
-    if method.trains_network:
+    if method.trains_network or isinstance(method.privacy, AskedPrivacy):
         controls["label-pool"] = lambda: _label_pool(method, labels, graph, split)
     pooled = not method.trains_network and method.rule == "pool"
     if method.privacy.collects_features or pooled:

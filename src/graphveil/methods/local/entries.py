@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import ONE_REPORT, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, PEOPLE, network_options, refuse_idle_delta
 
 _FAMILY = "graphveil.methods.local.family:LOCAL"
@@ -44,6 +44,26 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         _LABELS_ONLY,
         reads=("labels", "edges"),
         replays=(Replay("label", {"epsilon_y": 1.0}),),
+        fixed={"rule": "pool"},
+    ),
+    Method(
+        "answer-pool",
+        "label-pool, and everybody who sends no label answers one question about a feature instead",
+        "local",
+        _LABELS,
+        _FAMILY,
+        {
+            "epsilon_x": Option(1.0, float, "budget of one answer, all that people without a label spend"),
+            "epsilon_y": PEOPLE["epsilon_y"],
+            "epsilon": Option(None, float, "most per person: the label and the answer get all of it each"),
+            "question": Option("0>=0.5", str, "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"),
+            "statistics": Option(
+                None, str, "how often each class gives each answer, if public: 0.9,0.1; 0.2,0.8; none: learned"
+            ),
+        },
+        reads=("features", "labels", "edges"),
+        tags=frozenset({ONE_REPORT}),
+        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         fixed={"rule": "pool"},
     ),
 )

@@ -14,6 +14,7 @@ from graphveil.methods.base.cost import network_cost, propagation_of, spreading_
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
@@ -99,6 +100,8 @@ class LocalFamily:
 
 def _split_note(total: float, estimator: LocalMethod) -> str:
     privacy = estimator.privacy
+    if isinstance(privacy, AskedPrivacy):
+        return f"everybody spends at most {rounded_up(total)}, on a label or on an answer, never on both"
     alone = privacy.epsilon_x is None
     features = "nothing (no features are collected)" if alone else f"{rounded_up(privacy.epsilon_x, 3)}"
     return (

@@ -17,20 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix, normalised, propagate
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import (
+    Answers,
     LocalReports,
     Topology,
     require_servable,
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
+from graphveil.methods.local.answers import answered, collect_answers, read_statistics
+from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.privacy import Guarantee, Randomness
@@ -112,6 +115,10 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
     Args:
         epsilon_y: budget of one label report, all that a person spends; inf for public labels.
         rule: "propagation" (the formulas above) or "pool" (see `methods.local.label_pool`).
+        epsilon_x: budget of an answer, all that a person without a label spends; with a question alone.
+        question: what test nodes are asked about their features, see `mechanisms.question`; None: nothing.
+        statistics: how often each class gives each answer, if that is public: rows of classes between semicolons,
+            answers between commas, as "0.9,0.1; 0.2,0.8"; None: learned from the reports alone.
         seed: fixes the default split and the pool's folds, never privacy noise.
         device: "cpu" or "cuda".
 
@@ -137,19 +144,47 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
     epsilon_relationship: float | None = None
     history: tuple[Epoch, ...] = ()
 
-    def __init__(self, *, epsilon_y: float, rule: str = "propagation", seed: int = 0, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        *,
+        epsilon_y: float,
+        rule: str = "propagation",
+        epsilon_x: float | None = None,
+        question: str | None = None,
+        statistics: str | None = None,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
         self.privacy = LocalPrivacy(None, epsilon_y)
+        if question is not None:
+            self.privacy = AskedPrivacy(epsilon_x, epsilon_y, question=question)
+        elif epsilon_x is not None or statistics is not None:
+            raise InputError("a budget or statistics of answers without a question", allowed="question=COLUMN=VALUE")
         require_device(device)
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))
         self.rule, self.seed, self.device = rule, seed, device
+        self.statistics = statistics
         self.account = Account(self.privacy.open_ledger())
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
     def require_served(self, graph: Graph) -> None:
-        """Refuse a graph whose nodes have several labels."""
-        require_servable(graph)
+        """Refuse a graph whose nodes have several labels, or that lacks what the question asks for."""
+        schema = require_servable(graph)
+        if isinstance(self.privacy, AskedPrivacy):
+            read_statistics(self.statistics, len(schema.classes), len(self.privacy.asked(schema).answers))
+
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
+        """Return everybody's report: labels of some, answers of the others where a question is asked."""
+        if not isinstance(self.privacy, AskedPrivacy):
+            return super().randomize(graph, split=split, randomness=randomness)
+        privacy = self.privacy
+        return self.account.collect(
+            privacy.spends(graph.schema),
+            lambda: collect_answers(graph, split, privacy, randomness=randomness),
+            check=lambda: self.require_served(graph),
+        )
 
     def fit_reports(
         self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
@@ -163,6 +198,8 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
         probabilities, variant = rule(self, released, topology, progress)
+        if isinstance(released.features, Answers):
+            probabilities = answered(probabilities, released, self.statistics)
         place = topology.fingerprint
         self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)
         self.released, self.topology = released, topology
@@ -185,7 +222,19 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more."""
-        return {"epsilon_y": self.privacy.epsilon_y, "rule": self.rule, "seed": self.seed, "device": self.device}
+        asked = {"epsilon_x": self.privacy.epsilon_x, "question": self.question, "statistics": self.statistics}
+        return {
+            "epsilon_y": self.privacy.epsilon_y,
+            "rule": self.rule,
+            **asked,
+            "seed": self.seed,
+            "device": self.device,
+        }
+
+    @property
+    def question(self) -> str | None:
+        """What people without a label are asked."""
+        return self.privacy.question if isinstance(self.privacy, AskedPrivacy) else None
 
     @property
     def variant(self) -> str:
@@ -204,6 +253,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         facts = {
             "epsilon_y": number(self.privacy.epsilon_y),
             "rule": self.rule,
+            **self._question_facts(),
             "seed": self.seed,
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
@@ -215,6 +265,13 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         }
         return Stored(facts, {"probabilities": fitted.probabilities})
 
+    def _question_facts(self) -> dict[str, Any]:
+        """What a file says of a question; nothing where none is asked, as in files of earlier versions."""
+        if self.question is None:
+            return {}
+        told = {"question": self.question, "statistics": self.statistics}
+        return {"epsilon_x": number(self.privacy.epsilon_x), **told}
+
     @classmethod
     def restore(cls, stored: Stored) -> LabelPropagationCore:
         """Return what `stored` gave, able to predict on its own graph.
@@ -223,7 +280,9 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
-        method = cls(epsilon_y=float(facts["epsilon_y"]), rule=facts["rule"], seed=facts["seed"])
+        asked = {name: facts.get(name) for name in ("question", "statistics")}
+        budgets = {"epsilon_y": float(facts["epsilon_y"]), "epsilon_x": number_from(facts.get("epsilon_x"))}
+        method = cls(**budgets, rule=facts["rule"], seed=facts["seed"], **asked)  # type: ignore[arg-type]
         method.account = restored_account(facts)
         schema = schema_from(facts["schema"])
         probabilities = stored_probabilities(stored, len(schema.classes))

@@ -25,8 +25,10 @@ from graphveil.methods.base.plan import Plan, spelled
 from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.advice import advised_split
+from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.privacy.limits import LARGEST_EPSILON
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.report_bound import best_accuracy, report_information
 
 QUANTILES = (("lowest quarter", 0.0, 0.25), ("middle half", 0.25, 0.75), ("highest quarter", 0.75, 1.0))
 
@@ -79,7 +81,7 @@ def plan_on_topology(
         network: whose hops count; None: labels alone are spread.
     """
     schema, origin = graph.schema, getattr(graph, "release", None)
-    free = ("the graph is a release: this is free",)
+    advice = (*split_advice(privacy, len(schema.classes)), *report_advice(privacy, schema))
     return Plan(
         method=name,
         data=schema.name,
@@ -89,7 +91,7 @@ def plan_on_topology(
         seconds=cost[0],
         memory_mb=cost[1],
         report_bytes=report_bytes(privacy, schema),
-        advice=split_advice(privacy, len(schema.classes)) if origin is None else free,
+        advice=advice if origin is None else ("the graph is a release: this is free",),
         figures=local_plan(p, privacy, schema, network),
     )
 
@@ -152,8 +154,30 @@ def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: 
     return ratio
 
 
+def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]:
+    """Return what a report about features can say at most, whatever is asked; nothing where none is randomized.
+
+    See `privacy.report_bound`, which proves it.
+    """
+    epsilon = privacy.epsilon_x
+    if epsilon is None or math.isinf(epsilon) or epsilon > LARGEST_EPSILON:
+        return ()
+    most, needed = report_information(epsilon), math.log(len(schema.classes))
+    pairs = np.array([[0.5, 0.5], [0.7, 0.3], [0.9, 0.1]])
+    reached = ", ".join(f"{100 * right:.0f}%" for right in best_accuracy(pairs, epsilon))
+    return (
+        f"a report on features at epsilon {rounded_up(epsilon, 3)} tells at most {most:.3f} nats of anything; "
+        f"one of {len(schema.classes)} even classes takes {needed:.3f}",
+        "where all else leaves two classes at 50:50, 70:30 and 90:10, no such report about oneself makes a guess right "
+        f"more often than {reached}; a class "
+        f"{math.exp(min(epsilon, 50.0)):.3g} times as likely as the next stays the guess",
+    )
+
+
 def split_advice(privacy: LocalPrivacy, classes: int) -> tuple[str, ...]:
     """Return how the same total is better split between features and label; nothing where a part is public."""
+    if isinstance(privacy, AskedPrivacy):  # nobody spends both parts
+        return ("compare with label-pool at the same epsilon before asking anybody: it needs no answers",)
     if privacy.epsilon_x is None or math.isinf(privacy.epsilon_x) or math.isinf(privacy.epsilon_y):
         return ()
     total = privacy.epsilon_x + privacy.epsilon_y

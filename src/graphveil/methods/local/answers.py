@@ -1,0 +1,90 @@
+"""The question that people without a label answer: asked on their devices, read with what labels say on the server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, Split
+from graphveil.late import torch
+from graphveil.mechanisms.question import Question
+from graphveil.methods.base.released import Answers, LocalReports, ask_question, randomize_people
+from graphveil.methods.local.asked_privacy import AskedPrivacy
+from graphveil.models.answers import Matrix, fit_answers, with_answers
+from graphveil.privacy import Randomness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def collect_answers(graph: Graph, split: Split, privacy: AskedPrivacy, *, randomness: Randomness) -> LocalReports:
+    """Return labels of the train and validation nodes, and answers of the test nodes.
+
+    Args:
+        graph: with the truth at hand.
+        split: who sends what; public.
+        privacy: budgets and question.
+        randomness: the source of the devices' noise.
+    """
+    labels = randomize_people(graph, split, privacy, randomness=randomness)
+    # Never both: whoever sends a label is not asked, so nobody spends more than the larger of the two budgets.
+    who = split.test & ~labels.labelled
+    return replace(labels, features=ask_question(graph, who, privacy.asked(labels.schema), randomness=randomness))
+
+
+def answered(probabilities: Tensor, released: LocalReports, statistics: str | None) -> Tensor:
+    """Return class probabilities [n, c] with the answers taken in.
+
+    Args:
+        probabilities: [n, c], from labels alone.
+        released: with the answers.
+        statistics: see `read_statistics`.
+    """
+    question, answers = _asked(released), released.features
+    who = answers.who.nonzero().squeeze(1)
+    if not len(who):
+        return probabilities
+    evidence, before = question.evidence(answers.reports), probabilities[who].double().cpu().numpy()
+    declared = read_statistics(statistics, before.shape[1], evidence.shape[1])
+    table = fit_answers(before, evidence, declared)
+    # The rows of people with a label stay: they were asked for nothing else.
+    after = probabilities.clone().cpu()
+    after[who] = torch.from_numpy(with_answers(before, evidence, table)).to(after.dtype)
+    return after
+
+
+def read_statistics(text: str | None, classes: int, answers: int) -> Matrix | None:
+    """Return how often each class gives each answer [c, k], rows adding up to 1; None where nothing is declared.
+
+    Args:
+        text: rows of classes between semicolons, answers between commas.
+        classes: how many rows there must be.
+        answers: how many numbers in each.
+
+    Raises:
+        InputError: other numbers than that, a negative one, or a row of zeros.
+    """
+    if text is None:
+        return None
+    allowed = f"{classes} rows between semicolons, each {answers} shares between commas"
+    try:
+        rows = [[float(share) for share in row.split(",")] for row in text.split(";")]
+    except ValueError:
+        raise InputError("statistics are no numbers", where="statistics", allowed=allowed) from None
+    fits = len(rows) == classes and all(len(row) == answers for row in rows)
+    if not fits or not all(min(row) >= 0 and 0 < sum(row) < np.inf for row in rows):
+        raise InputError(f"{len(rows)} rows of shares", where="statistics", allowed=allowed)
+    table = np.array(rows)
+    # An answer that a class is said never to give would rule the class out on one noisy report.
+    table = table / table.sum(axis=1, keepdims=True) + 1e-3
+    shares: Matrix = table / table.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _asked(released: LocalReports) -> Question:
+    if not (isinstance(released.privacy, AskedPrivacy) and isinstance(released.features, Answers)):
+        raise InputError("the reports hold no answers", where="fit_reports")
+    return released.privacy.asked(released.schema)

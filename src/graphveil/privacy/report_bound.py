@@ -1,0 +1,92 @@
+"""What one report at epsilon can say at most, whatever is asked and whoever designs the mechanism.
+
+Information. Let A be any secret, with any prior, and R a report with Pr[r | a] <= e^eps Pr[r | a'] for all a, a'. Then
+
+    I(A; R) <= D - 1 - ln D   nats,    D = eps e^eps / (e^eps - 1),
+
+about eps^2 / 8 for small epsilon. Proof: for a report r let m be the least Pr[r | a], l_a = Pr[r | a] / m, which lies
+in [1, e^eps], and L = E l_A. It adds m (E[l ln l] - L ln L) to I(A; R). As l ln l is convex, E[l ln l] is at most its
+value on the chord from 1 to e^eps, (L - 1) D. So r adds at most m L ((1 - 1/L) D - ln L). The bracket is largest at L
+= D, where it is D - 1 - ln D, and the m L = Pr[r] add up to 1. Sets of classes (subset selection) reach it for many
+classes.
+
+Accuracy. Let everything else leave a person's class with probabilities p_1 >= p_2 >= ... . With one more report at
+epsilon nobody guesses the class right with a higher probability than
+
+    max over m of  e^eps / (e^eps + m - 1)  (p_1 + ... + p_m),
+
+which randomized response among the m likeliest classes reaches if people know their class. Proof: let u_c be the
+probability that c is guessed given class c, and q_c the least given any class. Then q_c >= e^-eps u_c, and u_c <= 1 -
+the sum of the other q; so u_c (1 - e^-eps) + e^-eps U <= 1 with U the sum of all u. For a given U the sum of p_c u_c
+is largest if the likeliest classes take the most they may. Between the U at which one class more is filled up that is
+linear in U, so it is largest at one of them, where m classes have u = e^eps / (e^eps + m - 1). In particular nothing
+is gained (m = 1) for a person whose likeliest class is e^eps times as likely as the next.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.errors import InputError
+
+Probabilities = npt.NDArray[np.float64]
+
+
+def report_information(epsilon: float) -> float:
+    """Return the most that one report tells about anything, in nats.
+
+    Args:
+        epsilon: of the report, finite and positive.
+
+    Raises:
+        InputError: epsilon is not.
+
+    >>> round(report_information(1.0), 3), round(report_information(2.0), 3)
+    (0.123, 0.475)
+    """
+    _require(epsilon)
+    # e^eps / (e^eps - 1) without overflow, and D - 1 without cancellation for a small epsilon.
+    over = epsilon / -math.expm1(-epsilon) - 1 if epsilon > 1e-3 else epsilon / 2 + epsilon**2 / 12
+    return over - math.log1p(over)
+
+
+def best_accuracy(posterior: Probabilities, epsilon: float) -> Probabilities:
+    """Return the highest probability of a right guess with one more report about oneself, [n].
+
+    Args:
+        posterior: [n, c], how likely each class is from all that is known without the report.
+        epsilon: of the report, finite and positive.
+
+    Raises:
+        InputError: epsilon is not.
+
+    >>> best_accuracy(np.array([[0.5, 0.5], [0.9, 0.1]]), 2.0).round(3)
+    array([0.881, 0.9  ])
+    """
+    _require(epsilon)
+    falling = -np.sort(-np.asarray(posterior, np.float64), axis=1)
+    others = np.arange(falling.shape[1])
+    # e^eps / (e^eps + m - 1), which may not overflow.
+    each = falling.cumsum(axis=1) / (1 + others * math.exp(-epsilon))
+    best: Probabilities = each.max(axis=1)
+    return best
+
+
+def least_information(classes: int, right: float) -> float:
+    """Return the information about an evenly spread class without which nobody is right so often (Fano), in nats.
+
+    Args:
+        classes: how many there are, at least 2.
+        right: the probability of a right guess, at least 1 / classes.
+    """
+    wrong = 1 - right
+    entropy = -sum(share * math.log(share) for share in (right, wrong) if share > 0)
+    return max(0.0, math.log(classes) - entropy - wrong * math.log(classes - 1))
+
+
+def _require(epsilon: float) -> None:
+    if not 0 < epsilon < math.inf:
+        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
