@@ -33,7 +33,7 @@ RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+|parts
 NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
-LABELS_ONLY = {"label-propagation", "label-pool"}
+LABELS_ONLY = {"label-propagation", "label-pool", "answer-pool"}
 LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}
 NO_EPOCHS = LABELS_ONLY | {"link-beliefs", "list-sums", "links", "class-counts"}
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphveil.privacy.accountant import either as either
     from graphveil.privacy.accountant import epsilon_of as epsilon_of
     from graphveil.privacy.accountant import several as several
+    from graphveil.privacy.accountant import share_out as share_out
     from graphveil.privacy.assumption import Assumption as Assumption
     from graphveil.privacy.assumption import assume as assume
     from graphveil.privacy.budget_split import CalibratedPipeline as CalibratedPipeline
@@ -77,6 +78,7 @@ _HOMES = {
     "repeat_and_select": "selection",
     "require_budget": "limits",
     "several": "accountant",
+    "share_out": "accountant",
     "together": "unit",
 }
 

@@ -8,7 +8,7 @@ is the cross-check. Central-limit accounting reports less than was spent and is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -96,6 +96,33 @@ def either(guarantees: Iterable[Guarantee]) -> Guarantee:
     whole = compose(guarantees)
     epsilon, delta = (max(getattr(part, name) for part in whole.parts) for name in ("epsilon", "delta"))
     return replace(whole, epsilon=epsilon, delta=delta, assumes=(*whole.assumes, assume("one-of-reports")))
+
+
+def share_out(epsilon: float, weights: Sequence[float]) -> tuple[float, ...]:
+    """Epsilon divided over parts that are all released, in proportion to public weights; the parts add up to no more.
+
+    Args:
+        epsilon: of all parts together, finite and positive.
+        weights: one a part, finite and above 0, the same for everybody and fixed before anything is collected.
+
+    Raises:
+        InputError: epsilon or a weight is outside its range, or there is no part.
+
+    Example:
+        >>> share_out(2.0, (1, 3))
+        (0.5, 1.5)
+    """
+    if not (0 < epsilon < math.inf):
+        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    if not weights or not all(0 < weight < math.inf for weight in weights):
+        raise InputError(f"weights are {list(weights)}", allowed="finite numbers above 0, one for each part")
+    total = math.fsum(weights)
+    shares = [epsilon * weight / total for weight in weights]
+    # Rounding may leave the sum an ulp above what was promised; the largest part gives that up.
+    while math.fsum(shares) > epsilon:
+        largest = shares.index(max(shares))
+        shares[largest] = math.nextafter(shares[largest], 0.0)
+    return tuple(shares)
 
 
 def several(guarantee: Guarantee, count: int) -> Guarantee:

@@ -1,0 +1,209 @@
+"""Several questions about one person under one budget: split over all of them, or spent on a few that are drawn.
+
+Answers to different questions are independent given the data, so a report is as likely as the product of its answers,
+and epsilons add up. Drawing m of the J questions says nothing of the person, and leaves epsilon / m for each that is
+drawn; estimates are then multiplied by J / m. What has less variance is chosen from public facts alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.mechanisms.base.reports import require_pairs
+from graphveil.mechanisms.base.values import FloatArray, Values
+from graphveil.mechanisms.labels.choice import best_category
+from graphveil.mechanisms.question import Question
+from graphveil.mechanisms.samplers.subsets import draw_subsets, log_subsets
+from graphveil.privacy import Guarantee, Randomness, share_out
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class MixedReports:
+    """What users answer: which questions each was asked, and the answers to each question in the users' order.
+
+    Args:
+        asked: bool [n, J].
+        answers: for each question the reports of those who were asked it; None: nobody was.
+    """
+
+    asked: Tensor
+    answers: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        counts = [0 if sent is None else len(sent) for sent in self.answers]
+        # An answer too many would be read as another person's.
+        if self.asked.ndim != 2 or self.asked.sum(dim=0).tolist() != counts:
+            raise InputError(f"{counts} answers for {tuple(self.asked.shape)} questions", where="reports")
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        sent = {
+            f"{place}.{key}": part
+            for place, one in enumerate(self.answers)
+            if one is not None
+            for key, part in one.to_tensors().items()
+        }
+        return {"asked": self.asked, **sent}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixed:
+    """Randomizes the answers to several questions about one person.
+
+    Formal guarantees: epsilon-local privacy of the whole vector under replacement: the epsilons of the answers that one
+    report holds add up to at most epsilon, and which questions are asked is drawn without looking at the data.
+
+    Args:
+        epsilon: finite and positive, for all answers of one person together.
+        questions: what is asked, about one kind of encoded vectors; their own epsilons do not count.
+        weights: the published importance of each question: all are asked, each at its share of epsilon. None: evenly.
+        sampled: how many of the questions each person is asked, at equal parts of epsilon; None: the number with the
+            least variance of all estimates together, or all of them where weights are given.
+
+    Raises:
+        InputError: no question, questions about different vectors, or weights and samples that do not fit.
+    """
+
+    epsilon: float
+    questions: tuple[Question, ...]
+    weights: tuple[float, ...] | None = None
+    sampled: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.questions or len({question.domain for question in self.questions}) != 1:
+            raise InputError("no questions, or about different vectors", where="Mixed", allowed="one kind of vectors")
+        if self.weights is not None and (len(self.weights) != len(self.questions) or self.sampled is not None):
+            raise InputError("weights do not fit", where="Mixed", allowed="one for each question, and no sample")
+        if self.sampled is not None and not 1 <= self.sampled <= len(self.questions):
+            raise InputError(f"sampled is {self.sampled!r}", where="Mixed", allowed=f"1 to {len(self.questions)}")
+        _ = self.parts
+
+    @property
+    def drawn(self) -> int:
+        """m: how many questions each person is asked."""
+        if self.weights is not None:
+            return len(self.questions)
+        return self.sampled or best_sample(self.epsilon, tuple(len(one.answers) for one in self.questions))
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """The questions at the epsilon that each has where it is asked."""
+        many = len(self.questions)
+        weights = (1.0,) * self.drawn if self.weights is None else self.weights
+        # Of those that are drawn, not of all: what is not asked costs nothing.
+        shares = share_out(self.epsilon, weights)
+        each = (shares[0],) * many if self.weights is None else shares
+        return tuple(replace(one, epsilon=share) for one, share in zip(self.questions, each, strict=True))
+
+    @property
+    def total_variance(self) -> float:
+        """The largest variance of all estimates of one person together."""
+        scale = len(self.questions) / self.drawn
+        # A one-hot truth has length 1, and is 0 with probability 1 - m/J where the question is not asked.
+        return sum(scale * part.mechanism.law.total_variance + scale - 1 for part in self.parts)
+
+    @property
+    def report_bytes(self) -> float:
+        """Bytes of one report, of the largest questions that may be asked together."""
+        return sum(sorted(part.report_bytes for part in self.parts)[-self.drawn :])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report protects."""
+        return self.questions[0].domain.guarantee(self.epsilon)
+
+    def randomize(self, values: Values, *, randomness: Randomness) -> MixedReports:
+        """What the devices send.
+
+        Args:
+            values: encoded vectors [n, d].
+            randomness: the source of the noise.
+
+        Raises:
+            InputError: a block that encodes no answer; the row is named, and nothing is encoded.
+        """
+        # All blocks are read and checked before the first draw: a refusal says nothing of the rows before it.
+        truths = [part.truth(values) for part in self.parts]
+        asked = np.zeros((len(truths[0]), len(truths)), np.bool_)
+        np.put_along_axis(asked, draw_subsets(*asked.shape, self.drawn, randomness), True, axis=1)
+        sent = (
+            part.mechanism.randomize(true[who], randomness=randomness) if who.any() else None
+            for part, true, who in zip(self.parts, truths, asked.T, strict=True)
+        )
+        return MixedReports(torch.from_numpy(asked), tuple(sent))
+
+    def evidence(self, reports: MixedReports) -> tuple[FloatArray, ...]:
+        """log Pr[answer sent | answer] of each question, float64 [n, k]; zeros for those who were not asked it."""
+        found = []
+        for part, sent, who in zip(self.parts, reports.answers, reports.asked.numpy().T, strict=True):
+            # Zeros for all answers alike: no evidence, which leaves a posterior as it is.
+            each = np.zeros((len(reports), len(part.answers)))
+            if sent is not None:
+                each[who] = part.mechanism.evidence(sent)
+            found.append(each)
+        return tuple(found)
+
+    def estimate(self, reports: MixedReports) -> tuple[FloatArray, ...]:
+        """The unbiased estimate of the one-hot answer to each question, float64 [n, k]."""
+        found = []
+        for part, sent, who in zip(self.parts, reports.answers, reports.asked.numpy().T, strict=True):
+            each = np.zeros((len(reports), len(part.answers)))
+            if sent is not None:
+                each[who] = part.mechanism.estimate(sent).double().numpy() * (len(self.parts) / self.drawn)
+            found.append(each)
+        return tuple(found)
+
+    def log_likelihood(self, reports: MixedReports, values: Values) -> Tensor:
+        """log Pr[report | value] for each row, float64 [n].
+
+        Args:
+            reports: n of them.
+            values: encoded vectors [n, d], what each was made from.
+        """
+        truths = [part.truth(values) for part in self.parts]
+        require_pairs(len(reports), len(truths[0]))
+        rows = np.arange(len(reports))
+        total = sum(each[rows, true] for each, true in zip(self.evidence(reports), truths, strict=True))
+        return torch.from_numpy(np.asarray(total) - log_subsets(len(self.parts), self.drawn))
+
+    def variance(self, values: Values) -> tuple[FloatArray, ...]:
+        """The variance of the estimate of each question's answer, float64 [n, k].
+
+        Args:
+            values: encoded vectors [n, d].
+        """
+        scale, found = len(self.parts) / self.drawn, []
+        for part in self.parts:
+            true = part.truth(values)
+            hot = true[:, None] == np.arange(len(part.answers))
+            found.append(scale * part.mechanism.variance(true).numpy() + (scale - 1) * hot)
+        return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def best_sample(epsilon: float, answers: tuple[int, ...]) -> int:
+    """How many questions to ask each person for the least variance of all estimates together.
+
+    Args:
+        epsilon: of one person.
+        answers: how many answers each question has.
+    """
+
+    def total(drawn: int) -> float:
+        scale = len(answers) / drawn
+        return sum(scale * best_category(epsilon / drawn, k).law.total_variance + scale - 1 for k in answers)
+
+    # Every number is tried: questions are few, and totals may have several minima.
+    return min(range(1, len(answers) + 1), key=total)
