@@ -179,7 +179,7 @@ def read_object(file: Path) -> Mapping[str, Any]:
 
 
 def require_sum(guarantee: Guarantee, file: Path) -> None:
-    """Refuse a guarantee that promises more than its parts together, which add up.
+    """Refuse a guarantee that promises more than its parts: they add up, or the largest counts where one is sent.
 
     Args:
         guarantee: as read from a file, which may have been edited.
@@ -189,9 +189,10 @@ def require_sum(guarantee: Guarantee, file: Path) -> None:
         ModelFileError: it does.
     """
     parts = guarantee.parts
+    together = max if guarantee.assumption("one-of-reports") else math.fsum
     if parts and any(
         # The slack is for numbers that were printed and read back; an edit that pays is larger by many orders.
-        sum(getattr(part, name) for part in parts) > getattr(guarantee, name) * (1 + 1e-9) + 1e-18
+        together([getattr(part, name) for part in parts]) > getattr(guarantee, name) * (1 + 1e-9) + 1e-18
         for name in ("epsilon", "delta")
         if math.isfinite(guarantee.epsilon)
     ):
