@@ -141,6 +141,7 @@ def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
     Args:
         buckets: column of `local_info` -> how many buckets its codes are put into.
     """
+    # Left out is an answer too: code 0 says that somebody did not fill in the field.
     kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
     return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
 

@@ -104,6 +104,7 @@ class GraphSchema:
     def _require_columns(self) -> None:
         if not self.columns:
             return
+        # Mechanisms read blocks by their place: with another width they would ask one column for another.
         require_columns(self.columns)
         if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
             given = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"

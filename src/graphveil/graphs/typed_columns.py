@@ -34,6 +34,7 @@ def encode_columns(nodes: Table, columns: tuple[Column, ...], *, clip: bool) -> 
     """
     encoded = np.zeros((nodes.frame.height, width_of(columns)), np.float32)
     moved = 0
+    # In the declared order, whatever the order in the table: mechanisms find a column by its place.
     for column, block in zip(columns, blocks_of(columns), strict=True):
         if isinstance(column.kind, Number | Integer):
             encoded[:, block], changed = _place(nodes, column.name, column.kind, clip)

@@ -117,6 +117,7 @@ class Mixed:
     @property
     def report_bytes(self) -> float:
         """Bytes of one report, of the largest questions that may be asked together."""
+        # What may be sent at most: a report may not grow with what it holds.
         return sum(sorted(part.report_bytes for part in self.parts)[-self.drawn :])
 
     @property

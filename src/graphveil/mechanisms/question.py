@@ -112,6 +112,7 @@ class Question:
         rows = self.domain.open(values)
         stop = self.place + self.column.kind.width
         found = np.empty(rows.shape[0], np.int64)
+        # Block by block: sparse rows are never dense as a whole.
         for first, last in blocks(*rows.shape):
             block = self.domain.fractions(rows.block(first, last)[:, self.place : stop])
             found[first:last] = self._numbers(block, first)
@@ -207,6 +208,7 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
             raise InputError(f"no column {name!r}", where="question", allowed=", ".join(list(places)[:8]))
         column, start = columns[places[name]], blocks_of(columns)[places[name]].start
     else:
+        # By place, since coordinates that nobody declared have no names.
         if not (name.isdecimal() and int(name) < domain.dimension):
             allowed = f"0 to {domain.dimension - 1}: no columns are declared"
             raise InputError(f"no column {name!r}", where="question", allowed=allowed)

@@ -119,6 +119,7 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
     # Where people send a label alone, it gets all of the total.
     if "epsilon_x" not in method.options:
         return Advised(method, {**settled, "epsilon_y": total})
+    # Nobody sends both reports, so neither takes anything from the other.
     if ONE_REPORT in method.tags:
         return Advised(method, {**settled, "epsilon_x": total, "epsilon_y": total})
     from graphveil.methods.local.advice import advised_split

@@ -65,6 +65,7 @@ def with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
     Args:
         posterior: [n, c], from labels alone; evidence: [n, k]; table: t [c, k].
     """
+    # Given one's class, what others' labels say and one's own answer are taken to be independent.
     joint = posterior * (_likely(evidence) @ table.T)
     whole: Matrix = joint / joint.sum(axis=1, keepdims=True)
     return whole
@@ -72,5 +73,6 @@ def with_answers(posterior: Matrix, evidence: Matrix, table: Matrix) -> Matrix:
 
 def _likely(evidence: Matrix) -> Matrix:
     """Likelihoods up to a factor for each report, the largest of them 1."""
+    # Factors of a report cancel in every posterior, and left in they could underflow.
     likely: Matrix = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     return likely

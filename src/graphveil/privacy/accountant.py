@@ -93,6 +93,7 @@ def either(guarantees: Iterable[Guarantee]) -> Guarantee:
         >>> either([features.guarantee, RandomizedResponse(epsilon=2.0, classes=3).guarantee]).epsilon
         2.0
     """
+    # That checks whether the parts may be compared at all; what it adds up is replaced.
     whole = compose(guarantees)
     epsilon, delta = (max(getattr(part, name) for part in whole.parts) for name in ("epsilon", "delta"))
     return replace(whole, epsilon=epsilon, delta=delta, assumes=(*whole.assumes, assume("one-of-reports")))

@@ -82,6 +82,7 @@ def least_information(classes: int, right: float) -> float:
         classes: how many there are, at least 2.
         right: the probability of a right guess, at least 1 / classes.
     """
+    # Fano: the entropy that is left is at most that of being wrong, and of which other class it is then.
     wrong = 1 - right
     entropy = -sum(share * math.log(share) for share in (right, wrong) if share > 0)
     return max(0.0, math.log(classes) - entropy - wrong * math.log(classes - 1))

@@ -45,6 +45,7 @@ class OneHotLaw:
     @property
     def total_variance(self) -> float:
         """The variances of all coordinates of the estimate together; the same whatever the true class is."""
+        # A law that says nothing has no estimate, and must never come out as the least noisy of several.
         if self.lean <= 0:
             return math.inf
         other = (self.classes - 1) * self.flip * (1 - self.flip)

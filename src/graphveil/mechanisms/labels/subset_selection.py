@@ -158,6 +158,7 @@ class SubsetSelection:
     def _draw(self, true: npt.NDArray[np.int64], randomness: Randomness) -> npt.NDArray[np.int64]:
         """A set for each true class [n, 1], ascending [n, d]."""
         n, sent = len(true), self.sent
+        # All words are drawn for everybody: how many are used says nothing of the class.
         words = randomness.uint64(2 * n).reshape(2, n)
         others = draw_subsets(n, self.classes - 1, sent, randomness)
         # Numbers of the c - 1 other classes: those from the true one on are one higher.

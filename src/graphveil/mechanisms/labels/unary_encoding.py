@@ -88,6 +88,7 @@ class UnaryEncoding:
         true = open_labels(labels, self.classes)
         packed = np.empty((len(true), self._bytes), np.uint8)
         for start, stop in blocks(len(true), self.classes):
+            # A word for every bit, whatever the class is: how much randomness is used says nothing of it.
             words = randomness.uint64((stop - start) * self.classes).reshape(stop - start, self.classes)
             own = true[start:stop, None] == np.arange(self.classes)
             edge = np.where(own, np.uint64(WORD // 2), np.uint64(self._width))

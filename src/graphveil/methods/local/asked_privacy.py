@@ -40,6 +40,7 @@ class AskedPrivacy(LocalPrivacy):
 
     def features(self, schema: GraphSchema) -> NotCollected:
         """Return what stands for no feature vector being sent."""
+        # Answers are reports of their own, and no vector of features can be made of them.
         return NotCollected()
 
     def asked(self, schema: GraphSchema) -> Question:
