@@ -2,7 +2,7 @@
 
     random-features    the same network, structure and released labels, Gaussian noise in place of the feature reports
     label-propagation  released labels and structure, no features, no training
-    label-pool         the same labels and structure, read in many ways and pooled (beside methods that read features or answers)
+    label-pool         the same labels and structure, read in many ways and pooled (beside features or answers)
     majority           the class that most released labels name
     no-edges           a perceptron on the released features and labels
     public-only        what needs no private data: public labels spread over the public structure; where labels are
