@@ -74,6 +74,7 @@ def test_controls_read_the_release_and_test_labels_alone(epsilon_y: float) -> No
     method.fit(graph, split=split, randomness=SeededRandomness(1))
     open_, sealed = (release_controls_of(method, g, split) for g in (graph, OnlyTestLabels(graph, split.test)))
     names = {"public-edges", "random-edges", "public-only", "no-edges", "random-features", "label-propagation"}
+    names |= {"majority", "label-pool"}
     assert set(open_) == set(sealed) == names
     for control in names:
         found = open_[control]()
