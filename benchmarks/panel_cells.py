@@ -198,6 +198,8 @@ TRUSTS: Mapping[str, Trust] = {
             "class-counts": Contender("class-counts", _released()),
             "edge-rand": Contender("edge-rand", _released(model="gcn"), _GCN),
             "lap-graph": Contender("lap-graph", _released(model="gcn"), _GCN),
+            "edge-rand-weighted": Contender("edge-rand", _released(model="gcn", weights="posterior"), _GCN),
+            "lap-graph-weighted": Contender("lap-graph", _released(model="gcn", weights="posterior"), _GCN),
             "edge-rr": Contender("edge-rr", _released(model="gcn"), _GCN),
             "priv-hrg": Contender("priv-hrg", _released(model="gcn"), _GCN),
         },

@@ -90,7 +90,7 @@ def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_i
 @pytest.mark.parametrize(
     "words, message",
     [
-        (("magic", "social-200", "-o", "x"), "no release method 'magic'; allowed: heterorr, feature-rr, edge-rr"),
+        (("magic", "social-200", "-o", "x"), "no release method 'magic'; allowed: class-counts, heterorr, feature-rr"),
         (("edge-rnd", "social-200", "-o", "x"), "did you mean edge-rand?"),
         (("gcn", "social-200", "-o", "x"), "no release method 'gcn'"),
         (
@@ -314,3 +314,30 @@ def test_a_plan_of_counts_says_how_large_their_noise_is(type_in: Terminal) -> No
     assert refused.code == 2 and "--epsilon-a is required" in refused.err
     refused = type_in("train", "heterorr", "social-200", "--set", "edges=class-counts", *SHARE)
     assert refused.code == 2 and "features and labels as they are" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon", "said"),
+    [
+        ("class-counts", 4, "expected lift over the public edges alone: some, by a rule: noise of"),
+        ("class-counts", 0.05, "warning: expected lift over the public edges alone: none, by a rule: noise of"),
+        ("edge-rand", 6, "expected lift over the public edges alone: some, by a rule: noise of"),
+        ("lap-graph", 1, "warning: expected lift over the public edges alone: none, by a rule: noise of"),
+        ("edge-rr", 6, "warning: expected lift over the public edges alone: none; made edges of a tree bought nothing"),
+    ],
+)
+def test_what_to_expect_is_said_before_anything_is_spent(
+    type_in: Terminal, method: str, epsilon: float, said: str
+) -> None:
+    """On stderr, from public facts; the release is made all the same, and its folder says nothing of it."""
+    answer = type_in("release", method, "social-200", "--epsilon-a", epsilon, *SHARE, "-o", "out")
+    assert answer.code == 0
+    words = " ".join(answer.err.split())
+    assert said in words
+    assert words.count("expected lift") == 1
+    assert "expected lift" not in Path("out/card.md").read_text() + Path("out/release.json").read_text()
+
+
+def test_features_alone_have_no_outlook(type_in: Terminal) -> None:
+    answer = type_in("release", "feature-rr", "social-200", "--epsilon-x", 4, "-o", "out")
+    assert answer.code == 0 and "expected lift" not in answer.err

@@ -75,6 +75,7 @@ def release(
         choices.warn_of_size([(method, chosen)], graph)
         maker = build_method(method, chosen, len(graph.schema.classes))
         warn_of_open_parts(maker, graph)
+        tell_outlook(maker, graph)
         # Space before noise: a release that was paid for and cannot be written is lost.
         with room_for(out, choices.room_of(graph)):
             released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
@@ -141,6 +142,21 @@ def warn_of_open_parts(maker: Estimator[Any], graph: Graph) -> None:
     if exposed:
         what = " and ".join(exposed)
         complain(f"warning: {what} will be published UNPROTECTED, though {graph.schema.name} declares them private")
+
+
+def tell_outlook(maker: Estimator[Any], graph: Graph) -> None:
+    """Say on stderr what a release of private edges may be expected to buy, before anything is spent.
+
+    Args:
+        maker: the release method, not yet run.
+        graph: of which schema, nodes and public edges are looked at.
+    """
+    from graphveil.methods.release.heterorr import domain_of
+    from graphveil.methods.release.outlook import outlook_of
+
+    if "edges" in maker.privacy.protected:
+        outlook = outlook_of(maker.privacy, domain_of(graph), len(graph.schema.classes))
+        complain(f"{'' if outlook.lift else 'warning: '}{outlook.sentence}")
 
 
 def answered(released: Graph, out: Path, curator: dict[str, Any] | None) -> dict[str, Any]:

@@ -31,6 +31,10 @@ OPTIONS: Mapping[str, Option] = {
     "chains": Option(3, int, "Markov chains; all but one see public edges alone (edges=mcmc)"),
     "count_share": Option(0.01, float, "part of epsilon_a for the number of edges (edges=lap-graph)"),
 }
+#: Of training on what was published; nothing published depends on it.
+WEIGHTS: Mapping[str, Option] = {
+    "weights": Option("none", str, "none, or posterior: each made edge counts by the probability that it is a true one")
+}
 _OF_FEATURES = ("epsilon_x", "features", "delta", "bins", "scores")
 _OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share")
 
@@ -80,16 +84,17 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
 
 
 def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> AnyMethod:
+    free = {**(WEIGHTS if name in ("edge-rand", "lap-graph") else {}), **network_options(without=("steps_y",))}
     return Method(
         name,
         summary,
         "central",
         "graphveil.methods.release.heterorr:HeteroRRCore",
         "graphveil.methods.release.family:RELEASES",
-        {**{key: OPTIONS[key] for key in takes}, **network_options(without=("steps_y",))},
+        {**{key: OPTIONS[key] for key in takes}, **free},
         tags=frozenset({RELEASE}),
         fixed=fixed,
-        free=tuple(network_options(without=("steps_y",))),
+        free=tuple(free),
         replays=replays,
         refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
     )

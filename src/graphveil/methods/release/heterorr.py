@@ -40,6 +40,7 @@ from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
+from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.scores import Scores, declared_scores
@@ -85,6 +86,8 @@ class HeteroRRCore(ForgetsPeople):
         scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
             number a feature, which the curator declares to be public.
         steps, chains: see `Chains`.
+        weights: "posterior" gives each made edge the probability that it is a true one, see `methods.release.posterior`
+            (edges "edge-rand" and "lap-graph" alone); "none" takes made edges like public ones.
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
             `steps_x` is HOPS where features are protected, else 0.
 
@@ -122,9 +125,13 @@ class HeteroRRCore(ForgetsPeople):
         scores: Scores | str | None = None,
         steps: int | None = None,
         chains: int = 3,
+        weights: str = NONE,
         **settings: Any,
     ) -> None:
         require_known(settings, _NETWORK, "HeteroRR")
+        if weights not in WEIGHTS:
+            raise InputError(f"weights = {weights!r}", allowed=", ".join(WEIGHTS))
+        self.weights = weights
         self.privacy = ReleasePrivacy(
             epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share
         )
@@ -239,7 +246,10 @@ class HeteroRRCore(ForgetsPeople):
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
         self.account.adopt(release_digest(released), origin.ledger)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
-        self.network.fit_reports(reports, topology_of(released), progress=progress)
+        topology = topology_of(released)
+        if self.weights == POSTERIOR:
+            topology = weighted_topology(released, split, domain_of(released), seed=self.seed)
+        self.network.fit_reports(reports, topology, progress=progress)
         self.published, self._people = released, people_key(released)
         return self
 
@@ -297,7 +307,7 @@ class HeteroRRCore(ForgetsPeople):
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
-        chains = {"steps": self.chains.steps, "chains": self.chains.chains}
+        chains = {"steps": self.chains.steps, "chains": self.chains.chains, "weights": self.weights}
         network = {name: getattr(self.settings, name) for name in _NETWORK}
         return {**privacy, **scores, **chains, **network, **self._given}
 

@@ -17,6 +17,7 @@ from graphveil.methods.release.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
+from graphveil.methods.release.outlook import outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 
 #: Feature mechanisms that feature-rr is shown beside.
@@ -89,7 +90,7 @@ def release_plan(
         steps=steps,
         seconds=(steps or 0) * chains * STEP_SECONDS + (known + 5 * nodes + (false or 0)) * EDGE_SECONDS,
         warning=None if domain is None else warning_of(privacy, domain),
-        advice=_advice(privacy, noise, domain, known),
+        advice=_advice(privacy, noise, domain, len(graph.schema.classes)),
     )
 
 
@@ -117,7 +118,9 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
     return deviations
 
 
-def _advice(privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, known: int) -> tuple[str, ...]:
+def _advice(
+    privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, classes: int
+) -> tuple[str, ...]:
     advice = []
     mine = noise.get(privacy.features)
     if mine is not None:
@@ -130,7 +133,8 @@ def _advice(privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain
             )
         advice.append("look at the lift over random-features: where edges are public, noisy features often add nothing")
     if domain is not None:
-        advice += _edge_advice(privacy, domain, known)
+        known = 0 if domain.public is None else domain.public.shape[1]
+        advice += [*_edge_advice(privacy, domain, known), outlook_of(privacy, domain, classes).sentence]
     return tuple(advice)
 
 

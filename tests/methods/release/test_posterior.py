@@ -1,0 +1,117 @@
+"""Weights of made edges: right by hand, right on average, and from what was published alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs import Split, draw_private, social_graph
+from graphveil.mechanisms import EdgeRand
+from graphveil.mechanisms.edges.neighbour_lists import contains
+from graphveil.methods import HeteroRR
+from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.posterior import weighted_topology
+from graphveil.privacy import SeededRandomness
+from tests.methods import made, released_made
+
+
+def released(graph: Any, epsilon: float, edges: str, **settings: Any) -> Any:
+    method = HeteroRR(**{"epsilon_x": math.inf, "epsilon_a": epsilon, "edges": edges, **settings})
+    return method.release(graph, randomness=SeededRandomness(2))
+
+
+def weights_of(out: Any, split: Any) -> torch.Tensor:
+    found = weighted_topology(out, split, domain_of(out)).weights
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def friends() -> Any:
+    """400 people of three classes, half of whose friendships are public."""
+    return draw_private(social_graph(400, average_degree=12, dimension=20, classes=3, homophily=0.9, seed=3), 0.5, 3)
+
+
+@pytest.mark.parametrize(("edges", "epsilon"), [("edge-rand", 3.0), ("edge-rand", 5.0), ("lap-graph", 5.0)])
+def test_weights_add_up_to_about_as_many_as_are_true(friends: Any, edges: str, epsilon: float) -> None:
+    """Within a third for a few hundred edges; and true ones weigh more than false ones."""
+    out = released(friends, epsilon, edges)
+    weights = weights_of(out, made.split_of(friends))
+    hidden = ~out.public_edges
+    domain = domain_of(friends)
+    made_pairs = out.edge_index[:, hidden]
+    up = made_pairs[0] < made_pairs[1]
+    true = domain.rank(released_made.private_pairs(friends)).sort().values.numpy()
+    hit = torch.from_numpy(contains(true, domain.rank(made_pairs[:, up]).numpy()))
+    mine = weights[hidden][up]
+    assert bool((weights[~hidden] == 1).all()) and bool((mine > 0).all()) and bool((mine < 1).all())
+    assert 0.67 < float(mine.sum()) / int(hit.sum()) < 1.5
+    assert float(mine[hit].mean()) > float(mine[~hit].mean())
+
+
+def test_both_directions_of_an_edge_weigh_the_same(friends: Any) -> None:
+    out = released(friends, 4.0, "edge-rand")
+    weights, nodes = weights_of(out, made.split_of(friends)), int(out.num_nodes)
+    table = torch.zeros(nodes, nodes)
+    table[out.edge_index[0], out.edge_index[1]] = weights
+    assert torch.equal(table, table.T)
+
+
+def test_more_epsilon_makes_the_same_edges_more_credible(friends: Any) -> None:
+    split = made.split_of(friends)
+    means = []
+    for epsilon in (1.0, 3.0, 6.0):
+        out = released(friends, epsilon, "edge-rand")
+        means.append(float(weights_of(out, split)[~out.public_edges].mean()))
+    assert means == sorted(means) and means[0] < 0.2 < means[-1]
+
+
+def test_a_network_takes_them_and_a_clone_remembers() -> None:
+    graph = released_made.graph()
+    split, quick = made.split_of(graph), {"epochs": 3, "hidden": 4, "model": "gcn"}
+    fits = [
+        HeteroRR(epsilon_x=math.inf, epsilon_a=2.0, edges="edge-rand", weights=weights, **quick).fit(
+            graph, split=split, randomness=SeededRandomness(1)
+        )
+        for weights in ("none", "posterior")
+    ]
+    assert not torch.equal(fits[0].predict_proba(), fits[1].predict_proba())
+    assert fits[0].guarantee == fits[1].guarantee and fits[0].ledger == fits[1].ledger
+    assert fits[1].get_params()["weights"] == "posterior"
+
+
+def test_other_mechanisms_and_noisy_features_are_refused() -> None:
+    graph = released_made.graph()
+    split = made.split_of(graph)
+    for settings in ({"edges": "public-tree"}, {"edges": "edge-rand", "epsilon_x": 2.0}, {"epsilon_y": 1.0}):
+        out = released(graph, 3.0, **{"edges": "edge-rand", **settings})
+        with pytest.raises(InputError, match="edge-rand and lap-graph alone"):
+            weighted_topology(out, split, domain_of(out))
+    with pytest.raises(InputError, match="weights = 'some'; allowed: none, posterior"):
+        HeteroRR(epsilon_x=1.0, epsilon_a=1.0, weights="some")
+
+
+def test_weights_are_those_of_bayes_rule_with_the_public_shares(friends: Any) -> None:
+    """All labels public: the share of public edges by classes, one more for each cell, scaled to the estimate."""
+    graph = made.changed(friends, y=torch.arange(int(friends.num_nodes)) % 3)
+    graph.public_edges = friends.public_edges
+    split = made.split_of(graph)
+    everyone = Split(split.train | split.test, split.val, torch.zeros_like(split.test))
+    out = released(graph, 3.0, "edge-rand")
+    weights, domain = weights_of(out, everyone), domain_of(out)
+    seen, size = torch.ones(3, 3, dtype=torch.float64), torch.bincount(graph.y).double()
+    for source, target in out.edge_index[:, out.public_edges].T.tolist():
+        seen[graph.y[source], graph.y[target]] += 1
+    pairs = size[:, None] * size - torch.diag(size)
+    made_pairs = out.edge_index[:, ~out.public_edges]
+    total = EdgeRand(epsilon=3.0, domain=domain).estimate(made_pairs[:, made_pairs[0] < made_pairs[1]]).total
+    prior = seen / pairs * 2 * total / seen.sum()
+    for place in torch.nonzero(~out.public_edges)[:200, 0].tolist():
+        source, target = out.edge_index[:, place]
+        before = float(prior[graph.y[source], graph.y[target]])
+        expected = before * math.exp(3.0) / (before * math.exp(3.0) + 1 - before)
+        assert float(weights[place]) == pytest.approx(expected, rel=1e-4)
