@@ -128,14 +128,14 @@ def scout(trust: str, root: str | None, task: tuple[str, str]) -> Row:
     """Choose a contender's settings for a family, by validation labels on its smallest graph."""
     family, name = task
     contender, middle = TRUSTS[trust].contenders[name], TRUSTS[trust].middle
-    graph, fixed = _graph(trust, scout_of(family), root, contender, SCOUTING), dict(contender.settings(middle))
+    graph, fixed = _graph(trust, scout_of(family, trust), root, contender, SCOUTING), dict(contender.settings(middle))
     split, randomness = random_split(graph, SCOUTING), SeededRandomness(SCOUTING)
     start = time.process_time()
     if set(contender.over) <= set(tunable(contender.method)):
         more: dict[str, Any] = {"split": split, "randomness": randomness, "trials": TRIALS, "seed": SCOUTING}
         tuned = tune(contender.method, graph, fixed, contender.over, **more)
         tried = [(dict(one.settings), one.score) for one in tuned.trials]
-    else:  # trials publish anew; labels are public wherever that is so
+    else:  # trials publish anew; what a trial learns from validation labels is charged to nobody, see above
         tried = []
         for one in candidates(contender.over, TRIALS, SCOUTING):
             model = build_method(contender.method, {**fixed, **one}, len(graph.schema.classes), seed=SCOUTING)

@@ -51,6 +51,7 @@ HALVES: Mapping[str, tuple[str, ...]] = {
 }
 MEMBERS: tuple[Member, ...] = (
     Member("caltech", "university", "facebook100-caltech36-2005-2009"),
+    Member("hopkins", "university", "facebook100-johnshopkins55-2005-2009"),
     Member("reed-gender", "gender", "facebook100-reed98-gender"),
     Member("cora", "citation", "cora"),
     Member("cora-ml", "citation", "cora-ml"),
@@ -97,6 +98,7 @@ class Trust:
         unit: what an epsilon protects here.
         middle: the epsilon at which the scouts choose.
         private_share: of the edges, drawn anew for each split; the rest is public. 0: no edge is public.
+        scouts: family -> graph that chooses, where the smallest one is too small to learn from under that unit.
     """
 
     unit: str
@@ -104,6 +106,7 @@ class Trust:
     middle: float
     contenders: Mapping[str, Contender]
     private_share: float = 0.0
+    scouts: Mapping[str, str] = field(default_factory=dict)
 
 
 #: The experts of class-sums on features alone: no method of the command line, but the strongest control there is.
@@ -119,6 +122,9 @@ _TOPOLOGY = {"hidden": [16, 64], "passes": [3, 10], "learning_rate": [0.01, 0.05
 _GCN = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.001, 0.0001]}
 _CONVOLVED = {"restart": [0.2, 0.5, 0.8], "penalty": [0.01, 0.1], "hops": [2, 10], "hidden": [16, 64]}
 _PERCEPTRON = {"hidden": [16, 64], "dropout": [0.2, 0.5], "weight_decay": [0.01, 0.001, 0.0001]}
+
+_DESCENT = {"batch": [256, 1024], "passes": [10, 30], "learning_rate": [0.01, 0.03]}
+_SENT = {"degree_bound": [10, 30, 100], "share_hops": [0.3, 0.5, 0.7]}
 
 
 def _lists(mode: str, **more: Any) -> Callable[[float], Mapping[str, Any]]:
@@ -137,6 +143,10 @@ def _of_one(**more: Any) -> Callable[[float], Mapping[str, Any]]:
 
 def _released(**more: Any) -> Callable[[float], Mapping[str, Any]]:
     return lambda epsilon: {"epsilon_a": epsilon, **more}
+
+
+def _whole(epsilon: float) -> Mapping[str, Any]:
+    return {"epsilon": epsilon, "delta": 1e-5, "unit": "node"}
 
 
 def _nothing(_: float) -> Mapping[str, Any]:
@@ -204,6 +214,18 @@ TRUSTS: Mapping[str, Trust] = {
             "priv-hrg": Contender("priv-hrg", _released(model="gcn"), _GCN),
         },
         private_share=0.9,
+    ),
+    "nodes": Trust(
+        "one node: its features, its label and its list of neighbours",
+        (16.0, 8.0, 4.0, 2.0),
+        8.0,
+        {
+            "dp-mlp": Contender("dp-mlp", _whole, _DESCENT, control=True),
+            "node-sums": Contender("node-sums", _whole, {**_DESCENT, **_SENT}),
+            "gap": Contender("gap", _whole, {**_DESCENT, **_SENT, "hops": [1, 2]}),
+            "progap": Contender("progap", _whole, {**_DESCENT, **_SENT, "hops": [1, 2]}),
+        },
+        {"university": "hopkins", "citation": "cora-ml"},
     ),
     "local": Trust(
         "one person's features and label (the server knows the graph)",
@@ -276,9 +298,9 @@ def panel_graph(name: str, root: str | None) -> Graph:
     return graph
 
 
-def scout_of(family: str) -> str:
-    """Return the smallest graph of a family."""
-    return next(member.name for member in MEMBERS if member.family == family)
+def scout_of(family: str, trust: str) -> str:
+    """Return the graph of a family that chooses settings: the smallest, unless the trust names another."""
+    return TRUSTS[trust].scouts.get(family) or next(member.name for member in MEMBERS if member.family == family)
 
 
 def half_of(name: str) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from graphveil.methods import HeteroRR as HeteroRR
     from graphveil.methods import LabelPropagation as LabelPropagation
     from graphveil.methods import LinkBeliefs as LinkBeliefs
+    from graphveil.methods import NodeSums as NodeSums
     from graphveil.methods import ProGAP as ProGAP
     from graphveil.methods import Solitude as Solitude
     from graphveil.methods import load_method as load_method
@@ -57,6 +58,7 @@ _METHOD_NAMES = (
     "HeteroRR",
     "LabelPropagation",
     "LinkBeliefs",
+    "NodeSums",
     "ProGAP",
     "Solitude",
     "load_method",
@@ -79,6 +81,7 @@ __all__ = [
     "HeteroRR",
     "LabelPropagation",
     "LinkBeliefs",
+    "NodeSums",
     "ProGAP",
     "Solitude",
     "__version__",

@@ -283,6 +283,7 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (bits_are_flipped_half_as_often, "solitude", ""),
     (features_leak_into_the_weights, "lpgnn", "predictions"),
     (lists_keep_one_too_many, "gap, nodes", "saw one of"),
+    (lists_keep_one_too_many, "node-sums, nodes", "saw one of"),
     (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
     (gradients_of_attention_are_scaled_up, "gap, attention", "saw one of"),
     (the_saved_attention_counts_edges, "gap, attention", "the model file"),

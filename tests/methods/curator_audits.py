@@ -24,7 +24,7 @@ from torch import Tensor
 from graphveil.aggregation.grid import quantise
 from graphveil.graphs import make_graph, social_graph
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.methods import DPMLP, GAP, ClassSums, ProGAP
+from graphveil.methods import DPMLP, GAP, ClassSums, NodeSums, ProGAP
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.privacy import CuratorPrivacy
@@ -45,7 +45,7 @@ from tests.methods import curator_made as cm
 #: A right method fails an audit by statistics with at most this probability.
 FALSE_ALARM = 1e-6
 EDGE_METHODS: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}
-METHODS: dict[str, Any] = {**EDGE_METHODS, "dp-mlp": DPMLP}
+METHODS: dict[str, Any] = {**EDGE_METHODS, "node-sums": NodeSums, "dp-mlp": DPMLP}
 #: Unit node with batches of everybody, whose noise is found at once.
 NODE: dict[str, Any] = {"unit": "node", "epsilon": 8.0, "batch": 10_000, "passes": 3}
 DELTA = 1e-5

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows
 from graphveil.graphs import Split, make_graph, normalise_edges, random_split
-from graphveil.methods import DPMLP, GAP, ProGAP
+from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
 from graphveil.privacy import Randomness, SeededRandomness
 from tests.methods import made
 
@@ -29,7 +29,7 @@ def split_of(start: Any) -> Split:
 def fit(name: str, start: Any = None, *, noise: int = 1, **settings: Any) -> Any:
     """A method fitted on the small graph, in little time."""
     start = graph() if start is None else start
-    kind: Any = {**KINDS, "dp-mlp": DPMLP}[name]
+    kind: Any = {**KINDS, "dp-mlp": DPMLP, "node-sums": NodeSums}[name]
     method = kind(**{**FAST, "epsilon": 2.0, **settings})
     return method.fit(start, split=split_of(start), randomness=SeededRandomness(noise))
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from graphveil.graphs.features import features_from_dense
-from graphveil.methods import GAP, ProGAP, load_method
+from graphveil.methods import GAP, NodeSums, ProGAP, load_method
 from graphveil.methods.base.storage import kept_file, read_method, save_method
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
 from tests.methods import made
 
-KINDS: dict[str, Any] = {"gap": GAP, "progap": ProGAP}
+KINDS: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "node-sums": NodeSums}
 BOTH = pytest.mark.parametrize("name", KINDS)
 SETTINGS = {**cm.FAST, "unit": "node", "degree_bound": 5, "epsilon": 4.0, "queries": 2}
 

@@ -90,6 +90,10 @@ PROMISES = {
         *("gap", {"epsilon": 8.0, "unit": "node", "degree_bound": 5}, {"features", "label", "edge"}, "add/remove"),
         *("central", 8.0, CURATED, {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
     ),
+    "node-sums": Promise(
+        *("node-sums", {"epsilon": 8.0, "degree_bound": 5}, {"features", "label", "edge"}, "add/remove"),
+        *("central", 8.0, CURATED, {"joint-privacy", "lists-cut"}, "curator", {"features-and-labels-open"}),
+    ),
     "gap, promised degrees": Promise(
         *(
             "gap",

@@ -23,7 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import random_split
-from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LabelPropagation, LinkBeliefs, ProGAP, Solitude
+from graphveil.methods import (
+    DPMLP,
+    GAP,
+    LPGNN,
+    ClassSums,
+    HeteroRR,
+    LabelPropagation,
+    LinkBeliefs,
+    NodeSums,
+    ProGAP,
+    Solitude,
+)
 from graphveil.methods.base.options import INFINITE
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
@@ -36,6 +47,7 @@ BUILT: dict[str, Any] = {
     "link-beliefs": lambda: LinkBeliefs(epsilon_x=1.0, epsilon_a=4.0, rounds=2),
     "gap": lambda: GAP(epsilon=4.0, epochs=2, hidden=4),
     "progap": lambda: ProGAP(epsilon=4.0, epochs=2, hidden=4),
+    "node-sums": lambda: NodeSums(epsilon=8.0, passes=1, hidden=4, batch=1000),
     "dp-mlp": lambda: DPMLP(epsilon=4.0, passes=1, hidden=4),
     "class-sums": lambda: ClassSums(epsilon=4.0, epochs=2, hidden=4),
     "heterorr": lambda: HeteroRR(epsilon_x=2.0, epsilon_a=4.0, epochs=2, hidden=4),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphveil.methods.curator.gap import GAPCore
     from graphveil.methods.curator.gcon import GCONCore
     from graphveil.methods.curator.lpgnet import LPGNetCore
+    from graphveil.methods.curator.node_sums import NodeSumsCore
     from graphveil.methods.curator.progap import ProGAPCore
     from graphveil.methods.links.collection import LinkReports as LinkReports
     from graphveil.methods.links.link_beliefs import LinkBeliefsCore
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     LinkBeliefs = _typed(LinkBeliefsCore)
     LPGNet = _typed(LPGNetCore)
     LPGNN = _typed(LPGNNCore)
+    NodeSums = _typed(NodeSumsCore)
     ProGAP = _typed(ProGAPCore)
     Solitude = _typed(SolitudeCore)
 

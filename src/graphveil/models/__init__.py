@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from graphveil.models.perceptrons import Encoder as Encoder
     from graphveil.models.perceptrons import HopClassifier as HopClassifier
     from graphveil.models.perceptrons import Stage as Stage
+    from graphveil.models.vote_head import VoteHead as VoteHead
 
 _HOMES = {
     "BACKBONES": "names",
@@ -43,6 +44,7 @@ _HOMES = {
     "OwnBackbone": "own",
     "PairAttention": "attention",
     "Stage": "perceptrons",
+    "VoteHead": "vote_head",
     "as_rows": "own",
     "beside": "fusion",
     "block_beliefs": "block_model",

@@ -34,7 +34,7 @@ from tests.methods import curator_made as cm
 
 EDGES = pytest.mark.parametrize("name", audits.EDGE_METHODS)
 EVERY = pytest.mark.parametrize("name", audits.METHODS)
-NODES = pytest.mark.parametrize("name", ["gap", "progap", "dp-mlp"])
+NODES = pytest.mark.parametrize("name", ["gap", "progap", "node-sums", "dp-mlp"])
 UNITS = pytest.mark.parametrize("unit", ["edge", "directed-edge"])
 
 

@@ -181,6 +181,7 @@ MUTANTS = (
     Mutant("15", empty_batches_get_no_noise, _STEPS, ("gap",)),
     Mutant("12", validation_labels_leak, _LEAK, ("gap",)),
     Mutant("12", validation_labels_leak, _LEAK, ("progap",)),
+    Mutant("12", validation_labels_leak, _LEAK, ("node-sums",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("gap",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("progap",)),
     Mutant("5", delta_comes_from_the_number_of_edges, audits.edges_decide_no_public_number, ("class-sums",)),
@@ -193,6 +194,7 @@ MUTANTS = (
     Mutant("17", noise_is_replayed, audits.noise_is_fresh, ("gap",)),
     Mutant("15", more_steps_run_than_are_charged, _STEPS, ("dp-mlp",)),
     Mutant("15", more_steps_run_than_are_charged, _STEPS, ("progap",)),
+    Mutant("15", more_steps_run_than_are_charged, _STEPS, ("node-sums",)),
     Mutant("14", accounting_takes_the_central_limit, audits.noise_of_training_is_enough),
     Mutant("8", a_degree_normalises, audits.nothing_else_reads_edges, ("progap",)),
 )

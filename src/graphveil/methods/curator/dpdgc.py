@@ -27,8 +27,8 @@ from graphveil.late import torch
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import StagedCore, Sum
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Steps
-from graphveil.methods.curator.training import FeatureBlock, NodeData, build_seeded, receiver_rows
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps
+from graphveil.methods.curator.training import NodeData, build_seeded, receiver_rows
 from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training.noisy_updates import PrivateSchedule
@@ -56,15 +56,15 @@ class DpdgcRecipe:
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """The classifier starts from its own initial weights."""
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Ask for the sum of rows that whoever carries this out learns, and return it beside the features."""
         hidden = cast(models.Stage, networks[0]).widths[1]
-        total = yield AddUp(torch.zeros(int(features.shape[0]), hidden), 1)
-        return [features, cast(torch.Tensor, total)]
+        total = yield AddUp(torch.zeros(int(known.features.shape[0]), hidden), 1)
+        return [known.features, cast(torch.Tensor, total)]
 
 
 class DPDGCCore(StagedCore):

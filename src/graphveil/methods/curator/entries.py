@@ -6,7 +6,7 @@ from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, field_options
-from graphveil.methods.curator.settings import CuratorSettings, SumsSettings
+from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings, SumsSettings
 
 _FAMILY = "graphveil.methods.curator.family:CURATOR"
 _PAID, _RIVAL = frozenset({PAID_TUNING}), frozenset({PUBLISHED_RIVAL})
@@ -37,6 +37,8 @@ _HELP = {
 _OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
 #: Settings of training without noise.
 _OPEN = ("hidden", "epochs", "learning_rate", "weight_decay", "patience")
+#: Settings of hops, but for those of the one sum that neighbours alike are counted in.
+_OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
 _NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float})
 _BUDGET = {
     "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
@@ -133,6 +135,22 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         },
         tags=_RIVAL,
         replays=(_ONE_EDGE,),
+    ),
+    Method(
+        "node-sums",
+        "a curator releases one noisy vote of neighbours by class and protects whole nodes; the strongest for them",
+        "central",
+        "graphveil.methods.curator.node_sums:NodeSumsCore",
+        _FAMILY,
+        {
+            **_BUDGET,
+            "unit": Option("node", str, "node, the only one"),
+            **{name: _UNIT[name] for name in ("degree_bound", "rule", "queries")},
+            **{name: option for name, option in _NETWORK.items() if name not in _OF_SEVERAL_HOPS},
+            "share_hops": Option(SHARE_OF_VOTES, float, "part of the budget for the sum beside private training"),
+        },
+        tags=_PAID,
+        replays=(Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3}, "nodes"),),
     ),
     Method(
         "dp-mlp",

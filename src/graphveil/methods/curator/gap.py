@@ -21,8 +21,8 @@ from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
-from graphveil.methods.curator.training import ATTENTION, FeatureBlock, blocks
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.training import ATTENTION, blocks
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,18 +46,18 @@ class GapRecipe:
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """Each network starts from its own initial weights."""
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Train the encoder, sum K times, and return X_0..X_K."""
-        yield Train(0, [features])
+        yield Train(0, [known.features])
         encoder = cast(models.Encoder, networks[0])
         with torch.no_grad():
             # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its
             # grid.
-            rows = [unit_rows(encoder.embed(blocks([features])))]
+            rows = [unit_rows(encoder.embed(blocks([known.features])))]
         for hop in range(1, hops + 1):
             total = yield AddUp(rows[-1], hop)
             # Post-processing of a noisy sum, and what bounds the next one again.

@@ -28,8 +28,8 @@ from graphveil.late import torch
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import StagedCore, Sum
 from graphveil.methods.curator.settings import CuratorSettings, GconSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
-from graphveil.methods.curator.training import FeatureBlock, NodeData, blocks, receiver_rows
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.training import NodeData, blocks, receiver_rows
 from graphveil.privacy import ChangedSamples, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training.convolved import ConvolvedRegression
@@ -59,15 +59,15 @@ class GconRecipe:
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """Each network starts from its own initial weights."""
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of the widest summed row."""
         return settings.hidden
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Train the encoder, ask for the head's scores of its rows (1) and for their noisy sum (2)."""
-        yield Train(0, [features])
+        yield Train(0, [known.features])
         with torch.no_grad():
-            rows = unit_rows(cast(models.Encoder, networks[0]).embed(blocks([features])))
+            rows = unit_rows(cast(models.Encoder, networks[0]).embed(blocks([known.features])))
         scores = cast(torch.Tensor, (yield AddUp(rows, 1)))
         total = cast(torch.Tensor, (yield AddUp(scores, 2)))
         return [rows, unit_rows(scores), unit_rows(total)]

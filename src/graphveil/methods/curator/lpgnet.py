@@ -25,7 +25,7 @@ from graphveil.late import torch
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import StagedCore, Sum
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, NodeData, logits_of, receiver_rows
 from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
@@ -54,13 +54,13 @@ class LpgnetRecipe:
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """Each network starts from its own initial weights."""
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns that a guess moves."""
         return 1
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Train, guess, count K times, and return the scores and counts that the last network reads."""
-        read: list[FeatureBlock] = [features]
+        read: list[FeatureBlock] = [known.features]
         for hop in range(hops):
             yield Train(hop, read)
             scores = logits_of(networks[hop], read)

@@ -21,7 +21,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Steps, Train
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, blocks
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class ProgapRecipe:
         if which:
             cast(models.Stage, networks[which]).go_on(networks[which - 1])
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""
         return settings.hidden
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
-        parts: list[FeatureBlock] = [features]
+        parts: list[FeatureBlock] = [known.features]
         for number in range(hops):
             stage = cast(models.Stage, networks[number])
             yield Train(number, parts)

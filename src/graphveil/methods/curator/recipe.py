@@ -35,7 +35,7 @@ from graphveil.methods.base.storage import (
 )
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Recipe, Train, carry_out
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Train, carry_out
 from graphveil.methods.curator.training import (
     ATTENTION,
     FeatureBlock,
@@ -166,7 +166,11 @@ class StagedCore(FittedCore[FittedCurator]):
             )
 
         add = self._sums(graph, schema, noise, randomness, networks, people, done(1))
-        steps = self.recipe.steps(networks, people.features, self.settings.hops)
+        # Validation labels choose at most, and a choice is paid for apart: no message may carry them.
+        labels = torch.full_like(people.labels, -1)
+        labels[people.train] = people.labels[people.train]
+        known = Known(people.features, labels, noise.sigmas)
+        steps = self.recipe.steps(networks, known, self.settings.hops)
         parts = carry_out(steps, train=learn, add=add)
         void = None if self.privacy.public else randomness.void
         return Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
@@ -382,7 +386,7 @@ class StagedCore(FittedCore[FittedCurator]):
             schema,
             hops=self.settings.hops,
             w_max=self.w_max,
-            columns=self.recipe.columns(self.settings),
+            columns=self.recipe.columns(self.settings, schema),
             trained=trained,
             share_hops=self.settings.share_hops,
             hop_ratio=self.settings.hop_ratio,
@@ -463,8 +467,10 @@ class StagedCore(FittedCore[FittedCurator]):
 
         def read() -> Tensor:
             features = read_features(graph)
+            # A query never reads labels, not even where a graph has some: no price was stated for them.
+            known = Known(features, torch.full((int(graph.num_nodes),), -1), noise.sigmas)
             add = self._sums(graph, schema, noise, source, fitted.networks)
-            steps = self.recipe.steps(fitted.networks, features, self.settings.hops)
+            steps = self.recipe.steps(fitted.networks, known, self.settings.hops)
             parts = carry_out(steps, train=lambda stage: None, add=add)
             return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
 

@@ -1,6 +1,6 @@
 """What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
 
-    steps = recipe.steps(networks, features, hops)    a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
+    steps = recipe.steps(networks, known, hops)       a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
     carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
 
 A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
@@ -47,6 +47,21 @@ class AddUp:
     hop: int
 
 
+@dataclass(frozen=True)
+class Known:
+    """What a recipe may read of the nodes without a sum.
+
+    Attributes:
+        features: [n, d].
+        labels: int64 [n] of those who train, -1 for all others and everywhere in a query.
+        sigmas: the noise of each hop in units of a row's length, public; 0 where nothing is protected.
+    """
+
+    features: FeatureBlock
+    labels: Tensor
+    sigmas: tuple[float, ...]
+
+
 #: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
 Steps: TypeAlias = "Generator[Train | AddUp, torch.Tensor | None, list[FeatureBlock]]"
 
@@ -63,15 +78,15 @@ class Recipe(Protocol):
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """Set the weights from which a network is trained, where they come from the networks before it."""
 
-    def columns(self, settings: CuratorSettings) -> int:
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of the widest row that is summed."""
 
-    def steps(self, networks: Sequence[nn.Module], features: FeatureBlock, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
         """Yield the stages in their order, and return what the last network reads of every node.
 
         Args:
             networks: those of `networks`, in the order of their training.
-            features: [n, d].
+            known: the nodes, as far as no edge is read.
             hops: K.
         """
 

@@ -1,0 +1,119 @@
+"""Class sums where whole people are protected: one noisy vote of neighbours, between two small private trainings.
+
+    perceptron  p(y | x_v) by private gradient descent on features and labels alone
+    messages    m_u = corner of u's label, or the mean corner that the perceptron expects of u
+    sum         H = A^T M + N(0, sigma^2),  lists of at most D names               the one place that reads edges
+    head        softmax( [ log p_v | asinh( H_v / max(sigma, 1) ) ] W + w ),  W from [ I | I ]^T, privately
+
+A person's label and features are in at most D sums, each as a row of length 1: sensitivity sqrt(D), as in GAP for
+nodes.  GAP sums 16 columns of what a network learned under noise; here a row is what neighbours are asked for, their
+class, and the head needs next to no training, so that most of the budget can go to the one sum.
+Ours; corners and sums as in `methods.curator.class_sums`, price and bounded lists as in `methods.curator.gap`.
+Shapes: x [n, d], p, M and H [n, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from graphveil import models
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.late import torch
+from graphveil.methods.curator.class_sums import corners
+from graphveil.methods.curator.recipe import StagedCore
+from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings
+from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.training import blocks
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+#: No class is ruled out by the perceptron alone.
+_LEAST = 1e-4
+
+
+@dataclass(frozen=True)
+class VoteRecipe:
+    """A perceptron, one noisy sum of classes, and a linear head."""
+
+    kind: str = "node-sums"
+
+    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
+        """Return perceptron and head."""
+        classes = len(schema.classes)
+        encoder = models.Encoder(schema.dimension, settings.hidden, classes, batch_norm=batch_norm)
+        return [encoder, models.VoteHead(classes)]
+
+    def start(self, networks: Sequence[nn.Module], which: int) -> None:
+        """Each network starts from its own initial weights."""
+
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
+        """Return the columns of a summed row."""
+        return len(schema.classes)
+
+    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+        """Train the perceptron, sum once, and return both opinions of every node [n, c]."""
+        yield Train(0, [known.features])
+        with torch.no_grad():
+            p = torch.softmax(networks[0](blocks([known.features])), dim=1)
+        places = corners(p.shape[1])
+        given = known.labels >= 0
+        # Own messages enter the sums of others alone: no node's row holds its own label.
+        total = cast(
+            torch.Tensor,
+            (yield AddUp(torch.where(given[:, None], places[known.labels.clamp_min(0)], p @ places), 1)),
+        )
+        alone = p.clamp_min(_LEAST).log()
+        return [alone - alone.mean(dim=1, keepdim=True), _votes(total, known.sigmas[0])]
+
+
+def _votes(total: Tensor, sigma: float) -> Tensor:
+    """Return the sums [n, c] on a scale that the noise sets, not the data: no statistic of private rows."""
+    votes: Tensor = torch.asinh(total.float() / max(sigma, 1.0))
+    return votes
+
+
+class NodeSumsCore(StagedCore):
+    """Class sums for whole nodes, see `StagedCore`; `publish` gives both opinions of every node.
+
+    Args:
+        epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
+        unit: "node", the only one.
+        share_hops: the part of the budget that goes to the sum; default SHARE_OF_VOTES.
+        settings: any other field of `CuratorSettings`; hops is 1.
+
+    Raises:
+        InputError: for another unit, or more hops than one.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import NodeSums
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> model = NodeSums(epsilon=8.0, degree_bound=10, batch=200, passes=2).fit(graph)
+        >>> model.guarantee.epsilon <= 8.0, model.guarantee.unit.code
+        (True, 'one-node-and-own-list')
+    """
+
+    kind = "node-sums"
+    written = "NodeSums"
+    recipe: ClassVar[Recipe] = VoteRecipe()
+
+    def __init__(self, *, epsilon: float, unit: str = "node", **settings: Any) -> None:
+        if unit != "node":
+            raise InputError(
+                f"unit {unit!r} does not apply to {self.kind}",
+                allowed="node",
+                remedy="train class-sums, where labels are public",
+            )
+        if settings.setdefault("hops", 1) != 1 or settings.get("weights", "uniform") != "uniform":
+            raise InputError(
+                "node-sums sums once, and every neighbour counts alike",
+                allowed="hops = 1, weights uniform",
+                remedy="train gap or progap",
+            )
+        if settings.get("share_hops") is None:
+            settings["share_hops"] = SHARE_OF_VOTES
+        super().__init__(epsilon=epsilon, unit=unit, **settings)
