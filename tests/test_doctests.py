@@ -18,6 +18,7 @@ MODULES = (
     "graphveil.aggregation.counted",
     "graphveil.aggregation.perturbed",
     "graphveil.aggregation.propagation",
+    "graphveil.columns",
     "graphveil.federation.core.setting",
     "graphveil.federation.crypto.ring",
     "graphveil.federation.crypto.sharing",
@@ -53,6 +54,7 @@ MODULES = (
     "graphveil.mechanisms.labels.subset_selection",
     "graphveil.mechanisms.labels.unary_encoding",
     "graphveil.mechanisms.public",
+    "graphveil.mechanisms.question",
     "graphveil.methods.base.estimator",
     "graphveil.methods.curator.class_sums",
     "graphveil.methods.curator.dp_mlp",
@@ -60,6 +62,7 @@ MODULES = (
     "graphveil.methods.curator.gap",
     "graphveil.methods.curator.gcon",
     "graphveil.methods.curator.lpgnet",
+    "graphveil.methods.curator.node_sums",
     "graphveil.methods.curator.progap",
     "graphveil.methods.links.link_beliefs",
     "graphveil.methods.links.solitude",
@@ -73,6 +76,7 @@ MODULES = (
     "graphveil.privacy.guarantee",
     "graphveil.privacy.ledger",
     "graphveil.privacy.randomness",
+    "graphveil.privacy.report_bound",
     "graphveil.training.loop",
 )
 

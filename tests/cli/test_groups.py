@@ -109,7 +109,7 @@ def test_methods_and_data_are_completed(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "digits-of-mine").mkdir()
     (tmp_path / "digits.txt").write_text("no folder")
     assert set(completions("", "graphveil train ")) == set(METHODS)
-    assert completions("lpg", "graphveil train ") == ["lpgnn"]
+    assert completions("lpgnn", "graphveil train ") == ["lpgnn"]
     offered = completions("digi", "graphveil train lpgnn ")
     assert set(offered) == {*(name for name in NAMES if name.startswith("digi")), "digits-of-mine/"}
 

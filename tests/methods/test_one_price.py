@@ -127,6 +127,7 @@ CALLS: dict[str, Call] = {
     "lpgnn asks declared others": Call("lpgnn", "x", declared, fitted=True),
     "label-propagation collects": Call("label-propagation", "noise", collect),
     "label-pool collects": Call("label-pool", "noise", collect),
+    "answer-pool collects": Call("answer-pool", "x", collect, {"question": "0>=0.5"}),
     "solitude collects": Call("solitude", "edge_index", collect, LISTS),
     "solitude asks new ids": Call("solitude", "edge_index", predict, LISTS, fitted=True),
     "solitude asks declared others": Call("solitude", "edge_index", declared, LISTS, fitted=True),
@@ -140,8 +141,11 @@ CALLS: dict[str, Call] = {
     "class-sums publishes": Call("class-sums", "x", publish),
     **{
         f"{name}, {unit}, {what}": Call(name, "x", ask, {**settings, **more}, fitted=what == "queries")
-        for name in (method.name for method in CURATOR_METHODS if "queries" in method.options)
+        for name, options in (
+            (method.name, method.options) for method in CURATOR_METHODS if "queries" in method.options
+        )
         for unit, settings in (("edge", {}), ("node", NODE))
+        if (unit == "edge" and options["unit"].default != "node") or (unit == "node" and "degree_bound" in options)
         for what, ask, more in (("publishes", publish, {}), ("queries", predict, {"queries": 1}))
     },
     **{f"{method.name} fits": Call(method.name, "x", fit) for method in CURATOR_METHODS},

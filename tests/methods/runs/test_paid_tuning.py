@@ -224,7 +224,7 @@ def test_settings_that_change_the_noise_alone_may_be_chosen() -> None:
     assert {"hops", "weights", "hidden", "hop_ratio"} <= set(payable("gap", {}))
     assert "degree_bound" in payable("gap", {"unit": "node"})
     for name in METHODS:
-        assert bool(payable(name, {})) == (name in ("gap", "progap", "dp-mlp"))
+        assert bool(payable(name, {})) == (name in ("gap", "progap", "node-sums", "dp-mlp"))
 
 
 def test_nobody_to_judge_is_refused() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import torch
+
 from graphveil.cli import screens
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import MODES, Member, Setting
@@ -63,7 +65,15 @@ def of_methods() -> Iterator[tuple[str, Guarantee]]:
 
 
 def of_mechanisms() -> Iterator[tuple[str, Guarantee]]:
-    given = {"dimension": 4, "low": 0.0, "high": 1.0, "classes": 3, "nodes": 10, "domain": PairDomain(10)}
+    given = {
+        "groups": torch.arange(10) % 3,
+        "dimension": 4,
+        "low": 0.0,
+        "high": 1.0,
+        "classes": 3,
+        "nodes": 10,
+        "domain": PairDomain(10),
+    }
     for info in catalogue():
         names = set(inspect.signature(info.mechanism).parameters)
         facts: dict[str, Any] = {name: value for name, value in given.items() if name in names}

@@ -91,7 +91,8 @@ def curator_rivals_of(
         return hits(rival.predict_proba(), graph, split)
 
     shown = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]
-    others = [entry for entry in shown if entry.name != method.kind]
+    # Who hides nodes alone cannot be asked to hide an edge.
+    others = [entry for entry in shown if entry.name != method.kind and entry.options["unit"].default != "node"]
     # The sort keeps the order in which rivals have always drawn their noise: results for a seed stay.
     return {entry.name: partial(run, entry) for entry in sorted(others, key=lambda one: PAID_TUNING not in one.tags)}
 

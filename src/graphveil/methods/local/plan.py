@@ -30,6 +30,8 @@ from graphveil.privacy.limits import LARGEST_EPSILON
 from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.report_bound import best_accuracy, report_information
 
+#: Beyond so many times what a class takes, the bound on a report says nothing.
+USELESS = 10.0
 QUANTILES = (("lowest quarter", 0.0, 0.25), ("middle half", 0.25, 0.75), ("highest quarter", 0.75, 1.0))
 
 
@@ -163,6 +165,8 @@ def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]
     if epsilon is None or math.isinf(epsilon) or epsilon > LARGEST_EPSILON:
         return ()
     most, needed = report_information(epsilon), math.log(len(schema.classes))
+    if most > USELESS * needed:
+        return ()
     pairs = np.array([[0.5, 0.5], [0.7, 0.3], [0.9, 0.1]])
     reached = ", ".join(f"{100 * right:.0f}%" for right in best_accuracy(pairs, epsilon))
     return (
@@ -170,7 +174,7 @@ def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]
         f"one of {len(schema.classes)} even classes takes {needed:.3f}",
         "where all else leaves two classes at 50:50, 70:30 and 90:10, no such report about oneself makes a guess right "
         f"more often than {reached}; a class "
-        f"{math.exp(min(epsilon, 50.0)):.3g} times as likely as the next stays the guess",
+        f"{rounded_up(math.exp(epsilon), 3)} times as likely as the next stays the guess",
     )
 
 
