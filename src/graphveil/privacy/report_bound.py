@@ -45,7 +45,7 @@ def report_information(epsilon: float) -> float:
         InputError: epsilon is not.
 
     >>> round(report_information(1.0), 3), round(report_information(2.0), 3)
-    (0.123, 0.475)
+    (0.123, 0.474)
     """
     _require(epsilon)
     # e^eps / (e^eps - 1) without overflow, and D - 1 without cancellation for a small epsilon.

@@ -94,7 +94,7 @@ class NodeSumsCore(StagedCore):
         >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
         >>> model = NodeSums(epsilon=8.0, degree_bound=10, batch=200, passes=2).fit(graph)
         >>> model.guarantee.epsilon <= 8.0, model.guarantee.unit.code
-        (True, 'one-node-and-own-list')
+        (True, 'one-node-own-list')
     """
 
     kind = "node-sums"
