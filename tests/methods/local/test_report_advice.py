@@ -13,6 +13,7 @@ from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.plan import report_advice, split_advice
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.plan import plan
+from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.report_bound import best_accuracy, report_information
 
 SCHEMA = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1).schema
@@ -31,7 +32,7 @@ def test_the_figures_are_those_of_the_bounds(epsilon: float) -> None:
     for share in (0.5, 0.7, 0.9):
         reached = best_accuracy([[share, 1 - share]], epsilon)[0]  # type: ignore[arg-type]
         assert f"{100 * reached:.0f}%" in told
-    assert f"{math.exp(epsilon):.3g} times as likely" in told
+    assert f"{rounded_up(math.exp(epsilon), 3)} times as likely" in told
 
 
 @pytest.mark.parametrize("epsilon_x", [None, math.inf])
