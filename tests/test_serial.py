@@ -7,10 +7,11 @@ import math
 import tomllib
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil._serial import json_safe, number_to_json, to_json, toml_lines, toml_value
+from graphveil._serial import json_safe, number_to_json, to_json, toml_lines, toml_value, yaml_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT)
@@ -32,4 +33,40 @@ def test_toml_of_arrays_numbers_is_that_of_plain_ones() -> None:
     assert toml_lines({"low": np.float64(0.5), "names": ("a", 'b"\x7f')}) == [
         "low = 0.5",
         'names = ["a", "b\\"\\u007f"]',
+    ]
+
+
+KEYS = st.from_regex(r"k[a-z_-]{0,5}", fullmatch=True)
+NESTED = st.recursive(
+    st.one_of(VALUES, st.none(), st.floats(1e-300, 1e-5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.dictionaries(KEYS, NESTED, max_size=4))
+def test_yaml_says_the_same_when_it_is_read_again(values: dict[str, object]) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML, which other libraries bring, is what reads it again")
+    text = "\n".join(yaml_lines(values))
+    assert (yaml.safe_load(text) or {}) == json_safe(values)
+    assert "---" not in text.splitlines() and not set("<>&`") & set(text)
+
+
+def test_yaml_of_what_would_be_read_as_something_else() -> None:
+    values = {
+        "a": "no",
+        "b": 1e-05,
+        "c": math.inf,
+        "d": "x: {y}\n---\n!!python/object",
+        "e": "\x7f\u2028\ufeff",
+        "f": [],
+    }
+    assert yaml_lines(values) == [
+        'a: "no"',
+        "b: 1.0e-05",
+        'c: "inf"',
+        'd: "x: {y}\\n---\\n!!python/object"',
+        'e: "\\U0000007f\\U00002028\\U0000feff"',
+        "f: []",
     ]

@@ -1,12 +1,14 @@
-"""Values as JSON and TOML that any reader takes: no literal for infinity in JSON, one way to write a value in TOML.
+"""Values as JSON, TOML and YAML that any reader takes: no literal for infinity in JSON, one way to write a value.
 
 Not `tomli-w`: it breaks every list over several lines, so `graph.toml`, `config.toml` and agreements would change.
+Not PyYAML: what cards write of YAML is mappings and lists of JSON values, which takes no library.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,3 +57,47 @@ def toml_value(value: object) -> str:
 def toml_lines(values: Mapping[str, Any]) -> list[str]:
     """A line `key = value` for each entry of a table; keys are bare words."""
     return [f"{key} = {toml_value(value)}" for key, value in values.items()]
+
+
+def yaml_lines(values: Mapping[str, Any]) -> list[str]:
+    """A block of YAML for a mapping with bare words as keys: mappings and lists inside, and JSON values.
+
+    Every text is quoted, so that none is read as another kind of value, ends the block or names an object; nor is any
+    of it HTML, a link or code to a reader of Markdown that knows no front matter.
+    """
+    return [line for key, value in values.items() for line in _yaml_entry(key, value)]
+
+
+def _yaml_entry(key: str, value: object) -> list[str]:
+    lines = _yaml_block(value)
+    nested = isinstance(value, Mapping | list | tuple) and value
+    return [f"{key}:", *(f"  {line}" for line in lines)] if nested else [f"{key}: {lines[0]}"]
+
+
+def _yaml_block(value: object) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        return yaml_lines(value)
+    if isinstance(value, list | tuple) and value:
+        return [line for item in value for line in _yaml_item(item)]
+    return [_yaml_text(value) if isinstance(value, str) else _yaml_number(value)]
+
+
+def _yaml_item(item: object) -> list[str]:
+    first, *rest = _yaml_block(item)
+    return [f"- {first}", *(f"  {line}" for line in rest)]
+
+
+def _yaml_text(value: str) -> str:
+    plain = re.sub(r"[<>&`]|\](?=[(:])", lambda found: _yaml_escape(found[0]), to_json(value))
+    # JSON leaves alone what YAML may not hold or would break a line at.
+    return "".join(c if c.isprintable() else _yaml_escape(c) for c in plain)
+
+
+def _yaml_escape(character: str) -> str:
+    return f"\\U{ord(character):08x}"
+
+
+def _yaml_number(value: object) -> str:
+    text = to_json(value)
+    # YAML 1.1 takes 1e-05, which JSON writes, for a word: a number needs its point.
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text

@@ -64,9 +64,9 @@ ALWAYS = (
 
 
 def forms(record: Any, attacks: Any = None) -> tuple[str, str]:
-    """Markdown with its escapes taken off, and the text of the page."""
+    """Markdown with its front matter and its escapes taken off, and the text of the page."""
     both = pages(run_card(record, attacks or {}))
-    return both[MARKDOWN].replace("\\", ""), read(both[HTML]).text
+    return both[MARKDOWN].split("---\n", 2)[2].replace("\\", ""), read(both[HTML]).text
 
 
 @pytest.mark.parametrize("kind", RUNS)

@@ -7,9 +7,10 @@ a few sections only: `run_card`, `release_card`, `federation`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from graphveil.privacy import Guarantee, Ledger, sentences
 from graphveil.privacy.printed import rounded_up
@@ -77,12 +78,13 @@ class Card:
 
     Attributes:
         title: of the page; alarms: what must be seen before anything else, each a loud start and the rest.
-        sentence: the guarantee for people.
+        sentence: the guarantee for people; matter: the same for hubs, see `front_matter`.
     """
 
     title: str
     sentence: str
     sections: tuple[Section, ...]
+    matter: Mapping[str, Any]
     alarms: tuple[tuple[str, str], ...] = ()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from graphveil._serial import yaml_lines
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import text, words
 
@@ -51,6 +52,11 @@ def _plain(value: object) -> object:
     return value if isinstance(value, Markup) or not isinstance(value, str) else text.printable(value)
 
 
+def _front_matter(values: Mapping[str, Any]) -> Markup:
+    # As it is: a text of YAML is escaped by its quotes.
+    return Markup("\n".join(yaml_lines(values)))
+
+
 def _code(command: str) -> Markup:
     """Return what stands between backticks in Markdown: as it is, since nothing is escaped in there."""
     return Markup(text.printable(command).replace("`", "'"))
@@ -73,4 +79,5 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": text.seconds,
     "memory": text.memory,
     "code": _code,
+    "front_matter": _front_matter,
 }

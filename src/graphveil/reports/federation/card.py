@@ -20,7 +20,7 @@ from graphveil.privacy.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 from graphveil.reading import read_json
 from graphveil.reports.attacks.files import Found, attacks_section, kept
 from graphveil.reports.base import card as cards
-from graphveil.reports.base import text, words
+from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, REMEDY, read_object, require_unchanged
 from graphveil.reports.base.record import interval_from_dict
@@ -58,7 +58,17 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
             _wire(outcome),
             cards.spent(ledger),
         ),
+        matter=_matter(outcome, guarantee),
     )
+
+
+def _matter(outcome: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
+    """Return what hubs read; only the label holder, which knows the accuracy, tells one."""
+    subject = front_matter.Subject("federation", f"federation-{outcome['mode']}", str(outcome["run"]), guarantee)
+    if "accuracy" not in outcome:
+        return front_matter.of_model(subject)
+    score = interval_from_dict(outcome["accuracy"])
+    return front_matter.of_model(subject, [front_matter.Metric("accuracy", "accuracy on the test nodes", score)])
 
 
 def is_party(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.graphs import Graph
 from graphveil.reports.attacks.files import NONE, Found, attacks_section
 from graphveil.reports.base import card as cards
-from graphveil.reports.base import text, words
+from graphveil.reports.base import front_matter, text, words
 from graphveil.reports.base.card import Card, Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.releases.lift import read_lift
@@ -69,7 +69,18 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
             cards.spent(release.ledger),
             _settings(release),
         ),
+        matter=front_matter.of_data(
+            front_matter.Subject("release", release.method, graph.schema.name, guarantee, release.version),
+            nodes=int(graph.num_nodes),
+            tables=tables_of(graph),
+        ),
     )
+
+
+def tables_of(graph: Graph) -> tuple[str, ...]:
+    """Return which tables the folder of a released graph holds, without their ending."""
+    wide = ("features",) if graph.x.is_sparse_csr else ()
+    return ("nodes", "edges", *wide, *(("counts",) if graph.release.counts is not None else ()))
 
 
 def is_release(folder: Path) -> bool:

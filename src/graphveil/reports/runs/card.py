@@ -11,8 +11,9 @@ from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import Found, attacks_section
 from graphveil.reports.base import card as cards
-from graphveil.reports.base import rivals, text, words
+from graphveil.reports.base import front_matter, rivals, text, words
 from graphveil.reports.base.card import Card, Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.front_matter import Metric, Subject
 from graphveil.reports.base.record import RunRecord, number_of
 
 _ELSEWHERE = (
@@ -80,6 +81,7 @@ def public_card(about: About) -> Card:
             cards.spent(about.ledger),
             Section("Settings", (Points(made),)),
         ),
+        matter=front_matter.of_model(Subject("run", about.method, about.data, about.guarantee, about.version)),
     )
 
 
@@ -103,7 +105,21 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
             cards.spent(record.privacy.ledger),
             _cost(record),
         ),
+        matter=front_matter.of_model(
+            Subject("run", record.method, record.data, guarantee, record.version),
+            measured(record),
+            covered=words.on_release(record),
+        ),
     )
+
+
+def measured(record: RunRecord) -> list[Metric]:
+    """Return the score of a run and its lift over the best control, where that is known, as hubs list them."""
+    name, sentence = words.figure(record)
+    found = [Metric("accuracy" if name == "accuracy" else "f1", sentence, record.scores.accuracy)]
+    if record.scores.lift is not None:
+        found.append(Metric("lift", f"lift over the best control, {record.scores.best_control}", record.scores.lift))
+    return found
 
 
 def _connections(price: float | None) -> tuple[str, ...]:

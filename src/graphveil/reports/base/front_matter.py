@@ -1,0 +1,142 @@
+"""What model hubs and registries read of a card: the YAML block before its first line.
+
+The names outside `graphveil:` are those of Hugging Face's model and data set cards. What stands in the block stands on
+the card as well: the card that may be handed on has no figure that was measured on true data, nor has its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphveil._serial import number_to_json
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base.text import printable
+
+TASK: Final = "graph-ml"
+_DIGITS: Final = 6
+#: Trust model of a guarantee -> the tag that people search for.
+_TAGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "local": ("differential-privacy", "local-differential-privacy"),
+    "central": ("differential-privacy",),
+    "vertical": ("differential-privacy", "vertical-federated-learning"),
+}
+_SIZES: Final = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a card is about.
+
+    Attributes:
+        kind: "run", "release" or "federation".
+        method: its name.
+        data: name of the data.
+        guarantee: what is protected.
+        version: of the program, "" where it is not known.
+    """
+
+    kind: str
+    method: str
+    data: str
+    guarantee: Guarantee
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measured score: `kind` is the metric's name among hubs, `name` says what was measured."""
+
+    kind: str
+    name: str
+    score: Interval
+
+
+def of_model(subject: Subject, metrics: Iterable[Metric] = (), *, covered: bool = False) -> dict[str, Any]:
+    """Return the front matter of a model's card.
+
+    Args:
+        subject: the model.
+        metrics: what was measured, where the card tells it.
+        covered: whether epsilon covers those figures.
+    """
+    found = [_metric(metric) for metric in metrics]
+    results = {
+        "task": {"type": TASK, "name": "node classification"},
+        "dataset": {"type": printable(subject.data), "name": printable(subject.data)},
+        "metrics": found,
+    }
+    name = printable(f"{subject.method} on {subject.data}")
+    kinds = [value["type"] for value in found]
+    index = {"metrics": kinds, "model-index": [{"name": name, "results": [results]}]} if found else {}
+    return {
+        "library_name": "graphveil",
+        "pipeline_tag": TASK,
+        "tags": _tags(subject),
+        "datasets": [printable(subject.data)],
+        **index,
+        "graphveil": _about(subject) | ({"results_covered_by_epsilon": covered} if found else {}),
+    }
+
+
+def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str, Any]:
+    """Return the front matter of a released graph's card.
+
+    Args:
+        subject: the release.
+        nodes: how many it has, which anybody can count.
+        tables: the names of its parquet files, without the ending; hubs show each.
+    """
+    size = next((name for most, name in _SIZES if nodes < most), "n>1M")
+    return {
+        "pretty_name": printable(f"{subject.data}, released by {subject.method}"),
+        "task_categories": [TASK],
+        "size_categories": [size],
+        "tags": _tags(subject),
+        "configs": [{"config_name": stem, "data_files": f"{stem}.parquet"} for stem in tables],
+        "graphveil": _about(subject),
+    }
+
+
+def privacy_fields(guarantee: Guarantee) -> dict[str, Any]:
+    """Return a guarantee as plain fields, what voids it first; prices are rounded up as on cards."""
+    return {
+        "void": guarantee.void,
+        **_price(guarantee),
+        "against": guarantee.against.text,
+        "assumes": [fact.sentence for fact in guarantee.assumes],
+        **({"parts": [_price(part) for part in guarantee.parts]} if guarantee.parts else {}),
+    }
+
+
+def _price(part: Guarantee) -> dict[str, Any]:
+    return {
+        "epsilon": number_to_json(float(rounded_up(part.epsilon))),
+        "delta": float(rounded_up(part.delta)),
+        "unit": part.unit.text,
+        "unit_code": part.unit.code,
+        "relation": part.relation,
+        "trust_model": part.model,
+    }
+
+
+def _about(subject: Subject) -> dict[str, Any]:
+    version = {"version": subject.version} if subject.version else {}
+    privacy = privacy_fields(subject.guarantee)
+    return {"kind": subject.kind, "method": printable(subject.method), **version, "privacy": privacy}
+
+
+def _tags(subject: Subject) -> list[str]:
+    # A void or infinite guarantee is none: nobody who searches for privacy may find it.
+    private = _TAGS[subject.guarantee.model] if subject.guarantee.protects else ()
+    return ["graphveil", "graphs", "graph-neural-network", printable(subject.method), *private]
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    score = metric.score
+    spread = {"interval": [round(score.low, _DIGITS), round(score.high, _DIGITS)], "confidence": 0.95}
+    value = {"type": metric.kind, "name": metric.name, "value": round(score.mean, _DIGITS)}
+    return {**value, "args": {**spread, "runs": len(score.runs)}}

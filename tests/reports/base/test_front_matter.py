@@ -1,0 +1,106 @@
+"""What hubs read of a card: valid YAML, whatever things are called, with what the card says and nothing beyond it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reports.base.card import HTML, MARKDOWN, Card, pages
+from graphveil.reports.runs.card import About, public_card, run_card
+from graphveil.reports.runs.folder import write_run
+from tests.reports import made
+from tests.reports.federation.test_card import forms, party
+from tests.reports.pages import HOSTILE
+from tests.reports.releases.test_card import card_of, published
+
+yaml = pytest.importorskip("yaml", reason="PyYAML, which other libraries bring, is what reads front matter")
+
+
+def matter(markdown: str) -> dict[str, Any]:
+    """The block before the first line of a card."""
+    start, block, rest = markdown.split("---\n", 2)
+    assert start == "" and rest.startswith("\n# Privacy card")
+    return dict(yaml.safe_load(block))
+
+
+def of(card: Card) -> dict[str, Any]:
+    return matter(pages(card)[MARKDOWN])
+
+
+def test_a_run_tells_hubs_its_score_with_the_interval_and_its_lift() -> None:
+    record = made.record(lift=Interval(0.02, 0.01, 0.03, (0.02,) * 5))
+    found = of(run_card(record, {}))
+    assert (found["library_name"], found["pipeline_tag"]) == ("graphveil", "graph-ml")
+    assert found["datasets"] == [record.data] and "differential-privacy" in found["tags"]
+    (model,) = found["model-index"]
+    (result,) = model["results"]
+    accuracy, lift = result["metrics"]
+    score = record.scores.accuracy
+    assert accuracy["value"] == pytest.approx(score.mean, abs=1e-6)
+    assert accuracy["args"]["interval"] == pytest.approx([score.low, score.high], abs=1e-6)
+    assert (accuracy["args"]["confidence"], accuracy["args"]["runs"]) == (0.95, len(score.runs))
+    assert (lift["type"], lift["value"], lift["args"]["interval"]) == ("lift", 0.02, [0.01, 0.03])
+    assert record.scores.best_control in lift["name"]
+    assert found["graphveil"]["results_covered_by_epsilon"] is False
+
+
+def test_the_card_to_be_handed_on_tells_hubs_no_score() -> None:
+    record = made.record()
+    text = pages(public_card(About.of(record)))[MARKDOWN]
+    found = matter(text)
+    assert not {"model-index", "metrics"} & set(found) and "results_covered_by_epsilon" not in found["graphveil"]
+    assert str(round(record.scores.accuracy.mean, 6)) not in text
+
+
+def test_privacy_is_stated_as_fields_and_prices_are_rounded_up() -> None:
+    whole = made.guarantee(epsilon_x=1 / 3)
+    found = of(run_card(made.record(guarantee=whole), {}))["graphveil"]["privacy"]
+    assert found["epsilon"] >= whole.epsilon and found["epsilon"] == pytest.approx(whole.epsilon, abs=1e-4)
+    assert [part["unit"] for part in found["parts"]] == [part.unit.text for part in whole.parts]
+    assert (found["trust_model"], found["unit_code"], found["void"]) == ("local", whole.unit.code, None)
+
+
+@pytest.mark.parametrize("changes", [{"void": "noise was reproducible (seed 3)"}, {"epsilon": math.inf}], ids=str)
+def test_what_protects_nobody_is_not_found_by_who_searches_for_privacy(changes: dict[str, Any]) -> None:
+    found = of(run_card(made.record(guarantee=replace(made.guarantee(), **changes)), {}))
+    assert not [tag for tag in found["tags"] if "privacy" in tag]
+    assert found["graphveil"]["privacy"]["void"] == changes.get("void")
+    assert found["graphveil"]["privacy"]["epsilon"] == ("inf" if "epsilon" in changes else 3)
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "---", "a: b", "!!python/object:x", "'\"#- [", "{{ 7 }}", "\x85\u2028no"])
+def test_no_name_ends_the_block_or_becomes_another_kind_of_value(name: str) -> None:
+    record = made.record(data=name, method="lpgnn")
+    for card in (run_card(record, {}), public_card(About.of(record))):
+        found = of(card)
+        assert found["datasets"] == [" ".join("".join(c if c.isprintable() else " " for c in name).split())]
+        assert found["graphveil"]["method"] == "lpgnn"
+
+
+def test_the_page_has_no_front_matter() -> None:
+    assert "library_name" not in pages(run_card(made.record(), {}))[HTML]
+
+
+def test_a_run_folder_holds_it(tmp_path: Path) -> None:
+    write_run(made.result(), tmp_path / "run", options={})
+    for name in ("card.md", "public/card.md"):
+        assert matter((tmp_path / "run" / name).read_text())["library_name"] == "graphveil"
+
+
+def test_a_release_tells_hubs_its_tables_and_a_federation_its_score(tmp_path: Path) -> None:
+    found = matter(card_of(published()))
+    assert found["task_categories"] == ["graph-ml"] and found["size_categories"] == ["n<1K"]
+    assert [table["data_files"] for table in found["configs"]] == [
+        f"{stem}.parquet" for stem in ("nodes", "edges", "features")
+    ]
+    assert found["graphveil"]["privacy"]["void"] and "model-index" not in found
+    forms(party(tmp_path / "run" / "clinic"))
+    told = matter((tmp_path / "run" / "clinic" / "card.md").read_text())
+    (metric,) = told["model-index"][0]["results"][0]["metrics"]
+    assert (metric["value"], metric["args"]["interval"]) == (0.75, [0.7, 0.8])
+    assert "vertical-federated-learning" in told["tags"]
