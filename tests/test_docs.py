@@ -362,7 +362,7 @@ def test_the_keys_of_graph_toml_are_all_explained() -> None:
 
 
 def test_the_example_folder_is_what_its_script_makes(tmp_path: Path) -> None:
-    folder = ROOT / "docs" / "examples" / "office"
+    folder = ROOT / "docs" / "examples" / "town"
     shutil.copy(folder / "make.py", tmp_path)
     space: dict[str, Any] = {"__name__": "__main__", "__file__": str(tmp_path / "make.py")}
     exec((tmp_path / "make.py").read_text(encoding="utf-8"), space)

@@ -14,7 +14,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.plain import attributes_of, plain_graph
 
 
-@pytest.mark.parametrize("name", ["digits", "social-200", "docs/examples/office"])
+@pytest.mark.parametrize("name", ["digits", "social-200", "docs/examples/town"])
 def test_a_plain_graph_has_the_parts_of_a_pyg_graph(name: str) -> None:
     plain, whole = plain_graph(load_parts(name)), load_graph(name)
     assert set(plain.keys()) == {key for key in whole.keys() if whole.get(key) is not None}  # noqa: SIM118
@@ -52,7 +52,7 @@ def test_a_plain_graph_is_asked_like_a_mapping_and_shows_no_content() -> None:
 
 def test_tensors_share_the_arrays_they_are_made_of() -> None:
     """No second copy of a large graph: what is written into an array is read in the tensor."""
-    parts = load_parts("docs/examples/office")
+    parts = load_parts("docs/examples/town")
     found = attributes_of(parts)
     for name in ("edge_index", "y"):
         array = getattr(parts, name)

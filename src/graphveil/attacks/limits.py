@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphveil.privacy import Guarantee
+from graphveil.privacy.guessing import advantage
 from graphveil.privacy.unit import Aspect
 
 SECRETS = ("edge", "node", "features", "label")
@@ -51,10 +52,7 @@ class Limit:
     @property
     def advantage(self) -> float | None:
         """The largest TPR - FPR, or None."""
-        if not self.exists:
-            return None
-        shrunk = math.exp(-self.epsilon)  # both sides times e^-eps, which no large epsilon overflows
-        return min(1.0, (1 - shrunk + 2 * self.delta * shrunk) / (1 + shrunk))
+        return advantage(self.epsilon, self.delta) if self.exists else None
 
 
 def bound(false_alarms: np.ndarray, epsilon: float, delta: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from graphveil.cli.tables import columns, pairs, plain, rows
 from graphveil.privacy import Guarantee
+from graphveil.privacy.guessing import adversary
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import rivals, words
 from graphveil.reports.base.record import RunRecord
@@ -143,6 +144,7 @@ def planned(plan: Plan) -> RenderableType:
     sent = [] if by_curator else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
     rivals = " and rivals" if section != "noise_to_signal" and section else ""
     cost = [
+        ("Adversary", adversary(plan.guarantee)),
         ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
         ("Memory", f"about {memory(plan.memory_mb)}"),
         *sent,

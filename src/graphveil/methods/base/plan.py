@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from graphveil._serial import number_to_json
 from graphveil.privacy import Guarantee
+from graphveil.privacy.guessing import adversary
 
 
 class Figures(Protocol):
@@ -60,6 +61,7 @@ class Plan:
             "guarantee": self.guarantee.to_dict(),
             "guarantee_sentence": self.guarantee.sentence(),
             "epsilon": spelled(self.epsilon),
+            "adversary": adversary(self.guarantee),
             "noise_to_signal": sections["noise_to_signal"],
             "seconds": self.seconds,
             "memory_mb": self.memory_mb,
