@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 
 LOWEST := .venv-lowest
@@ -10,7 +11,7 @@ PYTEST := -m pytest -n 2 --dist loadgroup
 
 .PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants clean
 
-demo: $(READY)
+demo: $(BASE)
 	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
 
 test: check unit
@@ -56,12 +57,24 @@ metrics: $(READY)
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants --page docs/mutants.md
 
-$(READY): pyproject.toml constraints.txt
+# What `make demo` needs, and what `make test` needs as well.  Byte code is made when a module is first imported, not for
+# the thousands that never are; pip's words are in the log, and its last ones are shown where it fails.
+define install
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'graphveil needs Python 3.11 or newer')"
-	@echo "Installing into $(VENV): a few minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
-	@touch $(READY)
+	@echo "Installing $(1) into $(VENV): about $(2); pip writes to $(VENV)/pip.log"
+	@$(BIN)/python -m pip install --no-compile --disable-pip-version-check --constraint constraints.txt --editable '$(3)' \
+		> $(VENV)/pip.log 2>&1 || { tail -n 5 $(VENV)/pip.log >&2; exit 1; }
+	@touch $@
+	@echo "Installed."
+endef
+
+$(BASE): pyproject.toml constraints.txt
+	$(call install,graphveil,a minute,.)
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,graphveil and its test tools,two minutes,.[test])
+	@touch $(BASE)
 
 # Every reader of files and every command that takes one: INPUTS=1000 make fuzz; SEED=7 repeats.
 fuzz: $(READY)
