@@ -9,7 +9,7 @@ LOWEST := .venv-lowest
 NEWEST := .venv-newest
 PYTEST := -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants clean
+.PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants site clean
 
 demo: $(BASE)
 	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
@@ -55,7 +55,7 @@ metrics: $(READY)
 
 # Plants every bug of tests/mutants in a copy of the source; about 15 minutes, so not a part of `make test`.
 mutants: $(READY)
-	$(BIN)/python -m tests.mutants --page docs/mutants.md
+	$(BIN)/python -m tests.mutants --page docs/reference/mutants.md
 
 # What `make demo` needs, and what `make test` needs as well.  Byte code is made when a module is first imported, not for
 # the thousands that never are; pip's words are in the log, and its last ones are shown where it fails.
@@ -79,6 +79,10 @@ $(READY): pyproject.toml constraints.txt
 # Every reader of files and every command that takes one: INPUTS=1000 make fuzz; SEED=7 repeats.
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) $(if $(SEED),--seed $(SEED))
+
+# The documentation as a site in build/site; a warning is an error.
+site: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(NEWEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

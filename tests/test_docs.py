@@ -24,9 +24,13 @@ from graphveil.methods.base.method import RELEASE
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.registry import tagged
+from tests.pages import ROOT, pages
+from tests.pages import page as page_named
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in pages() if not page.read_text(encoding="utf-8").startswith("```{include}")),
+]
 #: Pages about the project: their links and make commands are tried, they show no command of ours.
 PROJECT = [ROOT / name for name in ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")]
 RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+|parts/\w+")
@@ -163,8 +167,14 @@ def test_links_and_pictures_exist(page: Path) -> None:
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
-    reached = {(ROOT / path).resolve() for path, _ in links(ROOT / "README.md") if path}
-    assert {*PAGES[1:], *PROJECT} <= reached
+    """Over any number of links."""
+    reached, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        found = {(page.parent / path).resolve() for path, _ in links(page) if path.endswith(".md")}
+        waiting += found - reached
+    assert {*PAGES, *PROJECT} <= reached
 
 
 def test_make_commands_have_targets() -> None:
@@ -176,7 +186,7 @@ def test_make_commands_have_targets() -> None:
 
 def rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8").split(f"# {heading}\n", 1)[1]
+    text = page_named(page).split(f"# {heading}\n", 1)[1]
     table = re.search(r"^\|.*?(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
     assert table is not None
     lines = table[0].splitlines()[2:]
@@ -190,18 +200,18 @@ def test_every_option_is_listed_and_every_listed_option_is_there() -> None:
         command = waiting.pop()
         waiting += getattr(command, "commands", {}).values()
         there |= {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
-    listed = {option for row in rows("commands.md", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
+    listed = {option for row in rows("commands", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
     assert listed == there
 
 
 def test_every_command_is_listed() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = page_named("commands")
     for command in group().commands:
         assert f"`graphveil {command}" in text, command
 
 
 def test_settings_and_defaults_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", "Settings")}
+    listed = {row[0].strip("`"): row[1] for row in rows("methods", "Settings")}
     options = METHODS["lpgnn"].options
     assert list(listed) == list(options)
     for setting, option in options.items():
@@ -212,7 +222,7 @@ def test_settings_and_defaults_are_those_of_the_program() -> None:
 
 def heading_of(method: str) -> str:
     """The heading of a method's section, which it may share: `gap and progap`."""
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = page_named("methods")
     headings = (line.lstrip("# ").replace("`", "") for line in text.splitlines() if line.startswith("#"))
     return next(heading for heading in headings if method in heading.split(" and "))
 
@@ -220,7 +230,7 @@ def heading_of(method: str) -> str:
 @pytest.mark.parametrize("method", [method.name for method in LINK_METHODS])
 def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading_of(method))}
+    listed = {row[0].strip("`"): row[1] for row in rows("methods", heading_of(method))}
     network = set(METHODS["gcn"].options) | {"model", "steps_x", "steps_y"}
     options = {key: option for key, option in METHODS[method].options.items() if key not in network}
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
@@ -228,7 +238,7 @@ def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: s
 
 @pytest.mark.parametrize("method", [method.name for method in CURATOR_METHODS])
 def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", heading_of(method))}
+    listed = {row[0].strip("`"): row[1] for row in rows("methods", heading_of(method))}
     options = METHODS[method].options
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
 
@@ -236,7 +246,7 @@ def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) ->
 @pytest.mark.parametrize("method", tagged(RELEASE))
 def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows("methods.md", method)}
+    listed = {row[0].strip("`"): row[1] for row in rows("methods", method)}
     network = set(METHODS["gcn"].options) | {"model", "steps_x"}
     options = {key: option for key, option in METHODS[method].options.items() if key not in network}
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
@@ -245,7 +255,7 @@ def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) 
 def test_every_way_to_make_edges_is_explained() -> None:
     from graphveil.methods.release.names import EDGE_METHODS
 
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `edges` | the private part is |", 1)[1]
+    text = page_named("methods").split("| `edges` | the private part is |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == list(EDGE_METHODS)
 
@@ -253,7 +263,7 @@ def test_every_way_to_make_edges_is_explained() -> None:
 def test_every_kind_of_weights_is_explained() -> None:
     from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `weights` | a message weighs |", 1)[1]
+    text = page_named("methods").split("| `weights` | a message weighs |", 1)[1]
     listed = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == [(kind, f"{largest_weight(kind):.3g}") for kind in WEIGHT_KINDS]
 
@@ -261,7 +271,7 @@ def test_every_kind_of_weights_is_explained() -> None:
 def test_every_denoiser_is_explained() -> None:
     from graphveil.methods.links.names import DENOISERS
 
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("| `denoiser` | the network sees |", 1)[1]
+    text = page_named("methods").split("| `denoiser` | the network sees |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == list(DENOISERS)
 
@@ -272,7 +282,7 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
 
     listed = {
         row[0].strip("`"): [float(cell.replace(",", "")) for cell in row[1:]]
-        for row in rows("methods.md", "Feature mechanisms")
+        for row in rows("methods", "Feature mechanisms")
     }
     assert tuple(listed) == FEATURE_MECHANISMS
     for name, figures in listed.items():
@@ -291,11 +301,11 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
             built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
-        assert f"`{name}`" in next(row[2] for row in rows("methods.md", "Settings") if row[0] == "`mechanism`")
+        assert f"`{name}`" in next(row[2] for row in rows("methods", "Settings") if row[0] == "`mechanism`")
 
 
 def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1:] for row in rows("methods.md", "Mechanisms for a category")}
+    listed = {row[0].strip("`"): row[1:] for row in rows("methods", "Mechanisms for a category")}
     assert set(listed) == {info.name for info in catalogue() if info.kind == "labels"}
     for name, row in listed.items():
         built = [
@@ -311,7 +321,7 @@ def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> No
 def test_settings_of_a_federation_are_those_of_the_program() -> None:
     from graphveil.federation.core.setting import OPTIONS
 
-    listed = {row[0].strip("`"): row[1] for row in rows("federation.md", "Settings")}
+    listed = {row[0].strip("`"): row[1] for row in rows("federation", "Settings")}
     assert listed == {name: "none" if name == "epsilon" else str(value) for name, value in OPTIONS.items()}
 
 
@@ -326,19 +336,19 @@ def test_every_message_of_a_federation_is_explained() -> None:
         in_modes = "all" if len(modes) == len(SENT) else ", ".join(modes)
         paid = "yes" if kind.priced else "no"
         expected.append([f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, paid])
-    assert rows("federation.md", "Which message reveals what") == expected
+    assert rows("federation", "Which message reveals what") == expected
 
 
 def test_noise_of_fewer_publications_is_that_of_the_program() -> None:
     from graphveil.federation.core.publication import Publication
 
-    text = (ROOT / "docs" / "federation.md").read_text(encoding="utf-8")
+    text = page_named("federation")
     listed = re.findall(r"^\| `republish=\d+` \| (\d+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert listed == [(count, f"{Publication(8.0, 1e-4, int(count), 64).sigma:.3g}") for count, _ in listed] != []
 
 
 def test_every_method_has_its_section() -> None:
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = page_named("methods")
     for method in METHODS:
         assert f"`{method}`" in text, method
 
@@ -348,7 +358,7 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     files = [package / "reading.py", *(package / "graphs").glob("*.py")]
     source = "".join(file.read_text(encoding="utf-8") for file in files)
     literal = re.sub(r"\{[^{}]*\}", "...", source)
-    for message, *_ in rows("own-data.md", "What is refused"):
+    for message, *_ in rows("own-data", "What is refused"):
         for part in re.findall(r"`([^`]+)`", message):
             for piece in part.split("..."):
                 assert piece.strip(" ,.") in literal, message
@@ -357,7 +367,7 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
 def test_the_keys_of_graph_toml_are_all_explained() -> None:
     from graphveil.graphs.declaration import KEYS
 
-    listed = {key for row in rows("own-data.md", "graph.toml") for key in re.findall(r"`(\w+)`", row[0])}
+    listed = {key for row in rows("own-data", "graph.toml") for key in re.findall(r"`(\w+)`", row[0])}
     assert listed == set(KEYS)
 
 

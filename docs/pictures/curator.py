@@ -1,4 +1,4 @@
-"""Make the pictures of docs/curator.md.
+"""Make the pictures of docs/how-to/curator.md.
 
     graphveil compare class-sums digits --epsilon 0.5,1,2,4,8 --repeats 3 --out runs/compare-curator
     graphveil compare gap digits --unit node --epsilon 2,4,8,16 --repeats 3 --out runs/compare-nodes

@@ -1,4 +1,4 @@
-"""Make the picture of docs/federation.md: who sends what to whom in each mode.
+"""Make the picture of docs/how-to/federation.md: who sends what to whom in each mode.
 
 python docs/pictures/federation.py
 """

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/private-links.md.
+"""Make the pictures of docs/tutorials/private-links.md.
 
     graphveil compare link-beliefs cora --epsilon-a 4,6,8,10,14 --repeats 3 --out runs/compare-links
     python docs/pictures/private_links.py runs/compare-links

@@ -1,4 +1,4 @@
-"""The table of docs/federation.md that says what each party sees: every kind of message, by tests that are there."""
+"""The table of docs that says what each party sees: every kind of message, by tests that are there."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from graphveil.federation.effects import Effect, Receive, Send
 from graphveil.federation.party import holder_program
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
+from tests.pages import page
 
 ROOT = Path(__file__).parent.parent
 TABLE = "## What each party sees, message by message\n"
 
 
 def rows() -> list[list[str]]:
-    text = (ROOT.parent / "docs" / "federation.md").read_text(encoding="utf-8").split(TABLE, 1)[1].split("\n## ", 1)[0]
+    text = page("federation").split(TABLE, 1)[1].split("\n## ", 1)[0]
     lines = [line for line in text.splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
@@ -38,7 +39,7 @@ def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
 
 def test_every_test_that_is_named_is_there() -> None:
     named = {word.strip("`,") for row in rows() for word in row[4].split()}
-    text = (ROOT.parent / "docs" / "federation.md").read_text(encoding="utf-8").split(TABLE, 1)[1]
+    text = page("federation").split(TABLE, 1)[1]
     named |= {word.strip("(`).,") for word in text.split() if "::test_" in word}
     assert len(named) > 20
     for name in named:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -16,8 +15,9 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import estimator_checks as checks
 
 from tests.methods.test_sklearn import ALL, BUILT
+from tests.pages import page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "scikit-learn.md").read_text()
+PAGE = page("scikit-learn")
 #: Of the checks in a section of the page: a list, or the first column of a table.
 PASS, ASK_NOTHING, DO_NOT_APPLY = (
     sorted(set(re.findall(r"`(check_\w+)`", PAGE.split(f"## {title}")[1].split("\n## ")[0])))
@@ -74,7 +74,7 @@ def here(names: list[str]) -> list[str]:
 def test_every_check_has_its_entry_and_one_alone() -> None:
     listed = [*PASS, *ASK_NOTHING, *DO_NOT_APPLY]
     assert len(listed) == len(set(listed))
-    assert yielded() <= set(listed), f"docs/scikit-learn.md lacks {sorted(yielded() - set(listed))}"
+    assert yielded() <= set(listed), f"the page lacks {sorted(yielded() - set(listed))}"
     rows = re.findall(r"^\| `check_\w+` \| (.+) \|$", PAGE, flags=re.M)
     assert len(rows) == len(ASK_NOTHING) + len(DO_NOT_APPLY) and min(map(len, rows)) > 20
 

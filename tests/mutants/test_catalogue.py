@@ -13,6 +13,7 @@ import pytest
 
 from tests.mutants.__main__ import MARK, Ended, Row, outcome, write_page
 from tests.mutants.catalogue import FOLDER, ROOT, Mutant, StaleMutantError, read_mutant, read_mutants
+from tests.pages import page as page_named
 
 MUTANTS = read_mutants()
 
@@ -44,8 +45,8 @@ def test_the_named_tests_exist() -> None:
 
 
 def test_the_page_lists_every_mutant() -> None:
-    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
-    listed = [line.split("`")[1] for line in page.split(MARK)[1].splitlines() if line.startswith("| `")]
+    table = page_named("mutants").split(MARK)[1]
+    listed = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
     assert listed == [mutant.name for mutant in MUTANTS]
 
 

@@ -15,6 +15,7 @@ from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
 from graphveil.privacy.old_texts import assumption_of, observer_of
 from graphveil.privacy.registry import CODES, explained
 from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
+from tests.pages import page
 
 ROOT = Path(__file__).parents[2]
 #: A value for every fact, the awkward ones first.
@@ -129,7 +130,7 @@ def test_no_code_stands_twice() -> None:
 
 
 def test_the_page_on_guarantees_lists_every_code() -> None:
-    lines = (ROOT / "docs" / "guarantee.md").read_text().splitlines()
+    lines = page("guarantee").splitlines()
     for entry in CODES.values():
         if entry.group == "unknown":
             continue

@@ -124,7 +124,7 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64)
     """Return the operator shifted to zero column means and scaled to unit root-mean-square entries.
 
     Server-side post-processing of released values: it spends nothing.  Column means are exact (1^T P^K C); the scale
-    comes from E |M g|^2 = |M|_F^2 for standard normal g (Hutchinson).
+    comes from ``E |M g|^2 = |M|_F^2`` for standard normal g (Hutchinson).
 
     Args:
         inputs: the operator M [n, d].

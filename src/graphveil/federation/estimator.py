@@ -77,7 +77,7 @@ class VFGNN:
         InputError: a setting that is not known.
 
     Source: Chen et al., "Vertically Federated Graph Neural Network for Privacy-Preserving Node Classification",
-    IJCAI 2022, arXiv 2005.11903, with the corrections of docs/federation.md.
+    IJCAI 2022, arXiv 2005.11903, with the corrections of docs/how-to/federation.md.
 
     Example:
         >>> from graphveil import load_graph

@@ -76,7 +76,7 @@ _REPORTS: Final = (
         "who takes part is public",
         means="Epsilon hides what somebody sent, not that they sent something.",
         breaks="taking part is itself the secret (a clinic's patients)",
-        backed_by="docs/guarantee.md#what-is-not-protected",
+        backed_by="docs/explanation/guarantee.md#what-is-not-protected",
     ),
     _says(
         "permanent-reports",
@@ -117,9 +117,8 @@ _REPORTS: Final = (
         "topology-public",
         "the topology (who is linked to whom, and each degree) is public and not protected",
         means="The connections are used as they are, and model and predictions may show them.",
-        breaks="friendships, payments or contacts are themselves private. Collect [neighbour lists](private-links.md) "
-        "then",
-        backed_by="docs/guarantee.md#what-is-not-protected",
+        breaks="friendships, payments or contacts are themselves private. Collect neighbour lists then",
+        backed_by="docs/explanation/guarantee.md#what-is-not-protected",
     ),
     _says(
         "features-sent-open",
@@ -177,7 +176,7 @@ _WHO: Final = (
         "predictions are paid for from one copy of the run: a copied ledger holds the whole budget once more",
         means="Who predicts does so from this folder, whose ledger counts all of it.",
         breaks="two copies of the folder are used: each has the same budget, and nothing can see that",
-        backed_by="docs/guarantee.md#one-report-per-person",
+        backed_by="docs/explanation/guarantee.md#one-report-per-person",
     ),
 )
 _CURATOR: Final = (
@@ -268,8 +267,8 @@ _RELEASES: Final = (
         "asymptotic",
         "asymptotic: no finite-time guarantee; assumes that the Markov chain over trees has converged",
         means="The tree was drawn with private edges by a chain that has its law only after infinitely many steps.",
-        breaks="nobody can prove that it holds beyond [a handful of nodes](commands.md#auditing): take "
-        "`edges=public-tree`, which does not need it",
+        breaks="nobody can prove that it holds beyond a handful of nodes: take `edges=public-tree`, which does not "
+        "need it",
         backed_by="tests/audit/test_trees.py",
     ),
     _says(
@@ -314,7 +313,7 @@ _FEDERATION: Final = (
         "all parties follow the protocol and only then are curious",
         means="Nobody sends other messages than agreed, to learn more from the answers.",
         breaks="a party runs another program",
-        backed_by="docs/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/guarantee.md#the-vertical-model",
     ),
     _says(
         "server-colludes-not",
@@ -336,21 +335,21 @@ _FEDERATION: Final = (
         "which ids all holders share, how many ids each has, and who is labelled are public",
         means="All parties learn it, and anybody may know.",
         breaks="being a customer of both holders is itself the secret",
-        backed_by="docs/federation.md",
+        backed_by="docs/how-to/federation.md",
     ),
     _says(
         "agreed-before-data",
         "the range of features, the number of columns, classes and rounds are agreed before anybody's data is read",
         means="What noise is scaled to was not read off the data.",
         breaks="a holder looked at its data before it signed",
-        backed_by="docs/federation.md",
+        backed_by="docs/how-to/federation.md",
     ),
     _says(
         "runs-add-up",
         "a run under another agreement asks the same people again: the epsilons of all runs add up",
         means="Epsilon is the price of this run alone.",
         breaks="the same holders run again, and somebody quotes one epsilon",
-        backed_by="docs/guarantee.md#composition",
+        backed_by="docs/explanation/guarantee.md#composition",
     ),
     _says(
         "opens-individual",
@@ -414,14 +413,14 @@ _FEDERATION: Final = (
         "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units",
         means="Epsilon is of one row, and a person's features reach several.",
         breaks="the epsilon of one row is read as that of a person",
-        backed_by="docs/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/guarantee.md#the-vertical-model",
     ),
     _says(
         "training-moves",
         "a node that trains also moves {what} of all nodes: other units again",
         means="Epsilon is of what is published for one node, not of its part in training.",
         breaks="the epsilon of one row is read as that of a person",
-        backed_by="docs/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/guarantee.md#the-vertical-model",
     ),
     _says(
         "trains-or-is-guessed",
@@ -449,7 +448,7 @@ _FEDERATION: Final = (
         "a person has one id at a holder",
         means="A person moves one row of the holder's data.",
         breaks="somebody has several ids: their epsilons add up",
-        backed_by="docs/federation.md",
+        backed_by="docs/how-to/federation.md",
     ),
     _says(
         "label-holder-open",

@@ -77,7 +77,7 @@ class NoisyCounts:
 
     @property
     def rate(self) -> float:
-        """The rate of the noise: Pr[z] ~ e^(-rate |z|)."""
+        """The rate of the noise: Pr[z] ~ ``e^(-rate |z|)``."""
         return self._noise.rate
 
     def randomize(self, counts: Counts, *, randomness: Randomness) -> Tensor:

@@ -1,0 +1,56 @@
+"""Executed notebooks as pages: text and code as they are, outputs as text, pictures or tables."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from docutils import nodes
+from myst_parser.parsers.sphinx_ import MystParser
+
+
+def fenced(language: str, text: str) -> str:
+    return f"````{language}\n{text.rstrip()}\n````"
+
+
+def shown(output: dict[str, Any]) -> Iterator[str]:
+    """Yield one output in its richest form that needs no script."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    forms = {kind: "".join(text) for kind, text in data.items()}
+    if "image/png" in forms:
+        yield f"![what this cell draws](data:image/png;base64,{forms['image/png'].replace(chr(10), '')})"
+    elif "image/svg+xml" in forms:
+        yield fenced("{raw} html", forms["image/svg+xml"])
+    elif "text/html" in forms:
+        yield fenced("{raw} html", forms["text/html"])
+    elif forms.get("text/plain", "").strip():
+        yield fenced("text", forms["text/plain"])
+
+
+def markdown(notebook: dict[str, Any]) -> str:
+    """Return a notebook as one page of Markdown.
+
+    Args:
+        notebook: what the file says, in version 4 of the format.
+    """
+    parts: list[str] = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        parts.append(fenced("python", text) if cell["cell_type"] == "code" else text)
+        for output in cell.get("outputs", []):
+            parts += shown(output)
+    return "\n\n".join(parts)
+
+
+class NotebookParser(MystParser):
+    """Reads the Markdown of a notebook."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        super().parse(markdown(json.loads(inputstring)), document)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,24 @@
+"""The pages of the documentation, by their names: no test says in which part of docs/ a page stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def pages() -> list[Path]:
+    """Every page, in the order of paths."""
+    return sorted(DOCS.rglob("*.md"))
+
+
+def page(name: str) -> str:
+    """The text of the page NAME.md.
+
+    Raises:
+        AssertionError: there is none, or more than one.
+    """
+    found = [path for path in pages() if path.stem == name]
+    assert len(found) == 1, f"{name}: {found}"
+    return found[0].read_text(encoding="utf-8")
