@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from graphveil.cli import comparison_screen, screens, tables
 from graphveil.graphs import social_graph
@@ -92,9 +93,11 @@ def test_descriptions_and_blocks() -> None:
 
 def test_predictions() -> None:
     answer = {"nodes": 2, "predicted": {"yes": 2}, "note": "n", "out": "p.csv"}
-    assert "All 2 predictions: p.csv." in shown(screens.predicted(answer))
+    stated = Text("what is protected")
+    assert "All 2 predictions: p.csv." in shown(screens.predicted(answer, stated))
     rows = [{"id": "a", "prediction": "yes", "probability": 0.75}] * 2
-    text = shown(screens.predicted({**answer, "out": None, "predictions": rows}))
+    text = shown(screens.predicted({**answer, "out": None, "predictions": rows}, stated))
+    assert text.index("what is protected") < text.index("Predicting: n.")
     assert "0.750" in text
     assert "First 2 of 2" in text
 
@@ -109,7 +112,7 @@ def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) ->
         "best rival, same price",
         "points against blink-hybrid",
         "At the same privacy price",
-        "Connections epsilon 4 for one relationship, everything released about it included",
+        "ONE relationship (4): epsilon",
     ):
         assert part in flat
     places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]

@@ -65,9 +65,9 @@ def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     ):
         assert part in answer.out
     for part in (
-        "Epsilon",
-        "Not protected",
-        "Who is connected to whom",
+        "Not protected: who is connected to whom",
+        "Assumes: ",
+        "/card.md",
         "not private (ceiling)",
         "Cost",
         "runs/digits-",

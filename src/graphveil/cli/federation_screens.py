@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from graphveil.cli.screens import three_lines
 from graphveil.cli.tables import pairs, rows
 from graphveil.privacy import Guarantee, assume, sentences
 from graphveil.privacy.assumption import OPENS
 from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
 from graphveil.reports.federation.units import unit_line
 
@@ -138,6 +141,8 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 
 def finished(answer: Mapping[str, Any]) -> RenderableType:
     """A finished party: accuracy at the label holder, promise, messages, files."""
+    from graphveil.reports.federation.card import open_lines
+
     parts: list[RenderableType] = []
     if "accuracy" in answer:
         score = answer["accuracy"]
@@ -155,11 +160,9 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))
     facts = [
-        ("Guarantee", claim(answer["guarantee"])),
-        *_units(answer),
-        *_mode(answer),
         *_price(answer),
         ("Labels", _labels(answer)),
+        *_acknowledged(answer),
         (
             "Sent",
             f"{size(answer['bytes_sent'])}, received {size(answer['bytes_received'])}, in {seconds(answer['seconds'])}",
@@ -167,7 +170,9 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         ("Folder", answer["folder"]),
         ("Files", ", ".join(answer["files"])),
     ]
-    return Group(*parts, Text(), table, Text(), pairs(facts))
+    card = Path(answer["folder"]) / MARKDOWN
+    stated = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
+    return Group(*parts, Text(), table, Text(), stated, Text(), pairs(facts))
 
 
 def spent(epsilon: float, total: float, reader: str) -> str:
@@ -234,10 +239,12 @@ def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [("Mode opens", answer["opens"])]
-    if answer["mode"] == "paper" and answer["opened"]:
-        facts.append(("Acknowledged", assume("paper-opened").sentence))
-    return facts
+    return [("Mode opens", answer["opens"]), *_acknowledged(answer)]
+
+
+def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    paper = answer["mode"] == "paper" and answer["opened"]
+    return [("Acknowledged", assume("paper-opened").sentence)] if paper else []
 
 
 def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:

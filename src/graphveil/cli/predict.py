@@ -66,4 +66,4 @@ def predict(
             predictions.write(made, out)
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
     answer = predictions.summary(made, run=str(run), data=data, out=out, note=note)
-    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer))
+    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

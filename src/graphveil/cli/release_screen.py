@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.screens import voided
+from graphveil.cli.screens import three_lines, voided
 from graphveil.cli.tables import pairs, rows
 from graphveil.graphs import Graph
 from graphveil.reports.base import words
+from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import printable
 from graphveil.reports.releases import card as release_card
 
@@ -35,13 +36,11 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
     parts += _structure(graph, curator)
     exposed = words.not_protected(release.guarantee, release.settings)
     facts = [
-        ("Guarantee", release.guarantee.sentence()),
-        *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
         ("In it", _content(graph)),
         *(("Note", note) for note in release.notes),
         ("Next", f"graphveil train gcn {out} (costs no more privacy; the same guarantee)"),
     ]
-    return Group(*parts, pairs(facts))
+    return Group(*parts, three_lines(release.guarantee, exposed, out / MARKDOWN), Text(), pairs(facts))
 
 
 def _content(graph: Graph) -> str:

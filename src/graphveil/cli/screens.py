@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -13,7 +14,8 @@ from graphveil.cli.tables import columns, pairs, plain, rows
 from graphveil.privacy import Guarantee
 from graphveil.privacy.guessing import adversary
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports.base import rivals, words
+from graphveil.reports.base import brief, rivals, words
+from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
 
@@ -33,15 +35,50 @@ def run(record: RunRecord) -> RenderableType:
     if record.privacy.guarantee.void:
         parts[:0] = [voided(record.privacy.guarantee.void, "run"), Text()]
     facts = [
-        *promise(record.privacy.guarantee, record.settings, record.privacy.epsilon_relationship),
         *(("Note", note) for note in record.notes),
-        (
-            "Cost",
-            _cost(record),
-        ),
+        ("Cost", _cost(record)),
         ("Run folder", f"{record.run} (open report.html)"),
     ]
-    return Group(*parts, pairs(facts))
+    return Group(*parts, promised(record), Text(), pairs(facts))
+
+
+def promised(record: RunRecord) -> RenderableType:
+    """The guarantee of a run in three lines."""
+    exposed = words.not_protected(record.privacy.guarantee, record.settings)
+    card = Path(record.run or "") / MARKDOWN
+    return three_lines(record.privacy.guarantee, exposed, card, record.privacy.epsilon_relationship)
+
+
+def promised_by(model: Any, run: Path) -> RenderableType:
+    """The guarantee of a model: in three lines beside its card, in full where a folder holds a saved model alone.
+
+    Args:
+        model: as `open_model` gives it.
+        run: the folder that it is from.
+    """
+    guarantee: Guarantee = model.guarantee
+    declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
+    relationship = getattr(model, "epsilon_relationship", None)
+    stated: RenderableType = pairs(promise(guarantee, declared, relationship))
+    if (card := run / MARKDOWN).is_file():
+        stated = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
+    return Group(voided(guarantee.void, "run"), stated) if guarantee.void else stated
+
+
+def three_lines(
+    guarantee: Guarantee, exposed: Sequence[str], card: Path, relationship: float | None = None
+) -> RenderableType:
+    """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes and where.
+
+    Args:
+        guarantee: of what was made.
+        exposed: what is not protected, as its card lists it.
+        card: the file that tells the whole.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+    """
+    said = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
+    lines = (("Guarantee", said.guarantee), ("Not protected", said.exposed), ("Assumes", said.assumes))
+    return Group(*(Text.assemble((f"{head}: ", "bold"), printable(line)) for head, line in lines))
 
 
 def _cost(record: RunRecord) -> str:
@@ -227,9 +264,15 @@ def _ratio(value: float | None) -> str:
     return "-" if value is None else number(float(f"{value:.2g}"))
 
 
-def predicted(answer: Mapping[str, Any]) -> RenderableType:
-    """How many nodes of each class; the first rows when they went to no file."""
-    counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), Text(f"Privacy: {answer['note']}."))
+def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableType:
+    """How many nodes of each class; the first rows when they went to no file.
+
+    Args:
+        answer: as `--json` prints it.
+        stated: the guarantee of the model, predictions included.
+    """
+    privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
+    counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)
     where = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
     if answer["out"] is None:
         first = answer["predictions"][:10]

@@ -27,8 +27,8 @@ from graphveil.reports.base.record import interval_from_dict
 from graphveil.reports.federation.units import unit_line
 
 OUTCOME, AGREEMENT = "outcome.json", "agreement.toml"
-_SHARED = "Which ids all holders share, how many ids each of them has, and who is labelled: all parties learn this."
-_ROWS = "What a person's features change in the rows of neighbours: every row is a separate unit."
+_SHARED = "Shared ids: all parties learn which ids all holders share, how many each of them has, and who is labelled."
+_ROWS = "Rows of neighbours: a person's features change them too, and every row is a separate unit."
 _OF_OTHERS = "What the label holder has of a person: it trains on that as it is."
 _ALONE = (
     "The free baseline is the accuracy the label holder reaches alone, with its own features, edges and labels. It "
@@ -52,7 +52,7 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
         alarms=cards.void_alarm(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
-            cards.exposed(_open(outcome)),
+            cards.exposed(open_lines(outcome)),
             _bought(outcome),
             attacks_section(attacks, typed, none=_NOBODY),
             _wire(outcome),
@@ -138,8 +138,12 @@ def _published(outcome: Mapping[str, Any]) -> str:
     return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, {total} in total"
 
 
-def _open(outcome: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a reader might wrongly think is protected."""
+def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a reader might wrongly think is protected.
+
+    Args:
+        outcome: what the party kept of its run.
+    """
     lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
     lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):

@@ -1,0 +1,131 @@
+"""A guarantee in three lines for a terminal: what is hidden from whom, what is not protected, what that leans on.
+
+The card tells the whole.  What is left out here is counted and said to be there; what nobody may miss is not left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import trust
+
+#: code -> the observer in so few words that a unit and its epsilons fit beside it.
+SHORT_OBSERVERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "server-and-model": "the server and all it tells",
+        "all-but-curator": "all but the curator",
+        "release-readers": "all readers of the release",
+        "federation-server": "server and model users",
+        "label-holder": "label holder and model users",
+    }
+)
+#: code -> a unit whose own text is a line by itself.
+SHORT_UNITS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "one-edge-entry": "one entry of an undirected edge",
+        "one-node-own-list": "one node's features, label and own list",
+        "one-person-and-list-at-one-holder": "one person's features, label and own list at one holder",
+    }
+)
+#: code -> an assumption that must not be met on the card for the first time: where it fails, there is no guarantee.
+ABOVE_ALL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "asymptotic": "asymptotic, no finite-time guarantee",
+        "server-colludes-not": "the server colludes with no holder",
+        "protocol-followed": "all parties follow the protocol",
+        "holder-randomizes-alone": "each holder's own program adds the noise",
+        "joint-privacy": "a node's prediction is for that node alone",
+        "degree-promised": "the degree bound was promised",
+        "changes-open": "that a value changed is NOT hidden",
+        "others-declared": "that these people are new was declared, not checked",
+        "rows-declared": "which row is whose was declared, not checked",
+        "reports-handed-in": "reports that were handed in are not paid for here",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """The three lines, without their headings.
+
+    Attributes:
+        guarantee: what is hidden from whom and how strongly; first of all that it is less than a person, or nothing.
+        exposed: what is not protected.
+        assumes: how many facts it leans on, those that nobody may miss, and where all of them stand.
+    """
+
+    guarantee: str
+    exposed: str
+    assumes: str
+
+
+def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relationship: float | None = None) -> Brief:
+    """Return the three lines.
+
+    Args:
+        guarantee: of the run.
+        exposed: what is not protected, as cards list it: what stands before a colon says it in short.
+        card: the file that tells the whole.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+    """
+    heads = dict.fromkeys(_head(line) for line in exposed)
+    return Brief(_claim(guarantee, relationship), "; ".join(heads), _assumed(guarantee, card))
+
+
+def _claim(guarantee: Guarantee, relationship: float | None) -> str:
+    if guarantee.void:
+        return f"NONE, this run protects nobody: {guarantee.void}"
+    who = SHORT_OBSERVERS.get(guarantee.against.code, guarantee.against.text)
+    if math.isinf(guarantee.epsilon):
+        return f"NONE, {who} may learn {_unit(guarantee)} exactly (epsilon = inf)"
+    less = "" if guarantee.unit.is_person else "not a person but "
+    return f"{less}{_priced(guarantee)}{_slip(guarantee)}, against {who}{_related(guarantee, relationship)}"
+
+
+def _unit(guarantee: Guarantee) -> str:
+    return SHORT_UNITS.get(guarantee.unit.code, guarantee.unit.text.removeprefix("any set of "))
+
+
+def _priced(guarantee: Guarantee) -> str:
+    """Return unit and epsilon; of several parts the total too, lest the price of one be taken for that of all."""
+    total, parts = f"epsilon {rounded_up(guarantee.epsilon)}", trust.parts_of(guarantee)
+    if len(parts) == 1:
+        return f"{_unit(guarantee)}: {total}"
+    *first, last = map(_part, parts)
+    return f"one person's {', '.join(first)} and {last}: {total} together"
+
+
+def _part(part: Guarantee) -> str:
+    # ONE in capitals, so that nobody takes it for all connections of a person.
+    one = "ONE " if part.unit.is_connection else ""
+    return f"{one}{part.unit.heading} ({rounded_up(part.epsilon)})"
+
+
+def _slip(guarantee: Guarantee) -> str:
+    return f", delta {rounded_up(guarantee.delta)}" if guarantee.delta else ""
+
+
+def _related(guarantee: Guarantee, relationship: float | None) -> str:
+    """Return the price of a whole relationship where the claim has not said it."""
+    said = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections}
+    if relationship is None or relationship in said or math.isinf(relationship):
+        return ""
+    return f"; one relationship: {rounded_up(relationship)}"
+
+
+def _head(line: str) -> str:
+    head = line.partition(":")[0].rstrip(".")
+    return head[:1].lower() + head[1:]
+
+
+def _assumed(guarantee: Guarantee, card: str) -> str:
+    count = len(guarantee.assumes)
+    facts = "nothing more" if not count else "1 fact" if count == 1 else f"{count} facts"
+    first = "; ".join(ABOVE_ALL[fact.code] for fact in guarantee.assumes if fact.code in ABOVE_ALL)
+    return f"{facts}{f' (above all: {first})' if first else ''} -> {card}"

@@ -1,0 +1,121 @@
+"""The three lines of a terminal: short enough for it, and silent about nothing that nobody may miss."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from graphveil.cli import screens
+from graphveil.federation.core.setting import MODES
+from graphveil.privacy import Guarantee
+from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
+from graphveil.privacy.observer import OBSERVER_CODES
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import brief, trust, words
+from graphveil.reports.federation.card import open_lines
+from tests.reports.base.test_first_line import less, promised
+
+CARD = Path("runs/digits-lpgnn-20260102-030405/card.md")
+HEADS = ("Guarantee: ", "Not protected: ", "Assumes: ")
+
+
+def exposed(guarantee: Guarantee) -> tuple[str, ...]:
+    """What cards list: of a federation with the mode that opens most, of everything else by its own rules."""
+    if guarantee.model != "vertical":
+        return words.not_protected(guarantee, {"epsilon_x": math.inf})
+    outcome = {"epsilon": guarantee.epsilon, "epsilon_y": math.inf, "opens": MODES["paper"]}
+    return open_lines({**outcome, "guarantee": guarantee.to_dict()})
+
+
+def rows(guarantee: Guarantee, relationship: float | None = None) -> list[list[str]]:
+    """The rows of a terminal of 80 columns that each line fills."""
+    file = io.StringIO()
+    stated = screens.three_lines(guarantee, exposed(guarantee), CARD, relationship)
+    Console(file=file, width=80, color_system=None).print(stated)
+    found: list[list[str]] = []
+    for row in file.getvalue().splitlines():
+        if row.startswith(HEADS):
+            found.append([])
+        found[-1].append(row.strip())
+    return found
+
+
+def wholes() -> Iterator[tuple[str, Guarantee]]:
+    """What runs, releases and parties promise: mechanisms alone have no card."""
+    return ((name, one) for name, one in promised().items() if ": part" not in name)
+
+
+def test_every_guarantee_is_three_lines_of_at_most_two_rows() -> None:
+    for name, guarantee in wholes():
+        # As long as prices get: rounded up to six digits.
+        costly = replace(guarantee, epsilon=12.3456 * guarantee.epsilon, delta=1.5e-7 if guarantee.delta else 0.0)
+        told = rows(costly, 12.3457 if guarantee.unit.is_connection else None)
+        assert [line[0].startswith(head) for line, head in zip(told, HEADS, strict=True)] == [True] * 3, name
+        assert max(len(line) for line in told) <= 2, (name, told)
+
+
+def test_the_first_words_say_what_is_less_than_a_person_and_what_is_not_protected_at_all() -> None:
+    for name, guarantee in wholes():
+        first = " ".join(rows(guarantee)[0])
+        assert first.startswith("Guarantee: not a person but ") == less(guarantee), name
+        assert first.startswith("Guarantee: NONE, ") == math.isinf(guarantee.epsilon), name
+
+
+def test_every_price_is_named_and_rounded_up() -> None:
+    for name, guarantee in wholes():
+        first = " ".join(rows(guarantee)[0])
+        if math.isinf(guarantee.epsilon):
+            continue
+        assert f"epsilon {rounded_up(guarantee.epsilon)}" in first, name
+        assert (f"delta {rounded_up(guarantee.delta)}" in first) == (guarantee.delta > 0), name
+        parts = trust.parts_of(guarantee)
+        assert len(parts) == 1 or all(f"({rounded_up(part.epsilon)})" in first for part in parts), name
+
+
+def test_the_assumptions_are_counted_and_the_card_named() -> None:
+    for name, guarantee in wholes():
+        third = " ".join(rows(guarantee)[2])
+        assert third.startswith(f"Assumes: {len(guarantee.assumes)} fact"), name
+        assert third.endswith(f"-> {CARD}"), name
+
+
+def test_an_assumption_without_which_nothing_holds_is_never_left_to_the_card() -> None:
+    met = set()
+    for name, guarantee in wholes():
+        third = " ".join(rows(guarantee)[2])
+        for code, said in brief.ABOVE_ALL.items():
+            assert (said in third) == (guarantee.assumption(code) is not None), (name, code)
+            met |= {code} & {fact.code for fact in guarantee.assumes}
+    assert met >= {"asymptotic", "server-colludes-not", "joint-privacy", "degree-promised"}
+    assert set(brief.ABOVE_ALL) <= set(ASSUMPTION_CODES)
+
+
+def test_short_names_are_those_of_known_observers_and_of_units_that_are_met() -> None:
+    assert set(brief.SHORT_OBSERVERS) <= set(OBSERVER_CODES)
+    assert set(brief.SHORT_UNITS) <= {one.unit.code for _, one in wholes()}
+
+
+def test_a_void_run_says_first_that_nobody_is_protected() -> None:
+    guarantee = next(one for _, one in wholes() if one.protects)
+    first, second, _ = rows(replace(guarantee, void="noise was reproducible (seed 3)"))
+    assert first == ["Guarantee: NONE, this run protects nobody: noise was reproducible (seed 3)"]
+    assert second[0].startswith("Not protected: anything, in this run")
+
+
+def test_nothing_further_is_assumed_in_words() -> None:
+    guarantee = replace(next(one for _, one in wholes() if one.protects), assumes=())
+    assert brief.in_brief(guarantee, ("The features: open.",), card="c").assumes == "nothing more -> c"
+
+
+def test_the_price_of_a_relationship_stands_where_the_unit_does_not_say_it() -> None:
+    """One of the two entries of an undirected edge is the unit: both together cost more."""
+    guarantee = next(one for _, one in wholes() if one.unit.code == "one-edge-entry")
+    told = brief.in_brief(guarantee, (), card="c", relationship=5.7)
+    assert told.guarantee.endswith("; one relationship: 5.7")
+    for said in (guarantee.epsilon, math.inf, None):
+        assert "one relationship" not in brief.in_brief(guarantee, (), card="c", relationship=said).guarantee
