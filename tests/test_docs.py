@@ -100,10 +100,12 @@ def test_commands_are_known_to_the_cli(page: Path) -> None:
     for word, *words in commands(page):
         if word == "make":
             continue
+        if "--config" in words:  # read while the words are parsed
+            words[words.index("--config") + 1] = str(ROOT / words[words.index("--config") + 1])
         command, parameters = parsed(words)
         if command == "compare":
             comparison(parameters["methods"], parameters["data"], parameters)
-        elif "method" in parameters:
+        elif parameters.get("method") is not None:
             collect(parameters["method"], METHODS[parameters["method"]], parameters)
         for data in data_of(words, parameters):
             assert RUNNABLE.fullmatch(data) or NAMED.fullmatch(data), data

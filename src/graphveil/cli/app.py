@@ -15,6 +15,7 @@ from graphveil.cli import (
     audit,
     compare,
     compare_runs,
+    config,
     data,
     explain,
     federation,
@@ -84,7 +85,12 @@ def build() -> typer.Typer:
         explain.explain,
     ):
         app.command(epilog=EPILOG)(command)
-    for name, group in (("data", data.group), ("mechanisms", mechanisms.group), ("federation", federation.group)):
+    for name, group in (
+        ("config", config.group),
+        ("data", data.group),
+        ("mechanisms", mechanisms.group),
+        ("federation", federation.group),
+    ):
         app.add_typer(group(), name=name)
     return app
 

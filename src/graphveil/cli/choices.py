@@ -66,6 +66,20 @@ def collect(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str,
     Raises:
         InputError: an option does not apply to the method, a key is unknown, or a value cannot be read.
     """
+    given = read_typed(method, info, typed)
+    refuse_bad_values(method, given)
+    return given
+
+
+def read_typed(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings a user typed, each of its own type; whether a method takes them together is not asked.
+
+    Args:
+        method, info, typed: as in `collect`.
+
+    Raises:
+        InputError: as `collect`, but for values out of their range.
+    """
     given: dict[str, Any] = {}
     for key in NAMED:
         if typed.get(key) is None:
@@ -79,12 +93,15 @@ def collect(method: str, info: AnyMethod, typed: Mapping[str, Any]) -> dict[str,
         if key in given:
             raise InputError(f"{key} is given twice", where=f"--set {pair}")
         given[key] = read_value(method, info, key, text)
-    _refuse_bad_values(method, given)
     return given
 
 
-def _refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
-    """Refuse values out of their range now, before any data is touched; the number of classes changes nothing."""
+def refuse_bad_values(method: str, settings: Mapping[str, Any]) -> None:
+    """Refuse values out of their range now, before any data is touched; the number of classes changes nothing.
+
+    Raises:
+        InputError: of the method.
+    """
     from graphveil.methods.registry import build_method
 
     # Built and thrown away: the constructors are the one place that knows every range.
@@ -160,7 +177,7 @@ def grid(
     require(tried)
     for key, values in tried.items():
         for value in values:
-            _refuse_bad_values(method, {**chosen, key: value})
+            refuse_bad_values(method, {**chosen, key: value})
     return tried
 
 
@@ -176,12 +193,12 @@ def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
         return _TRUTH[word] if kind is bool else kind(typed)
     except (ValueError, KeyError) as error:
         named = f"{key} = {typed!r}" if where == "--set" else repr(typed)
-        allowed = _KINDS.get(kind, kind.__name__) + (", or none" if key == "epsilon_x" else "")
+        allowed = KINDS.get(kind, kind.__name__) + (", or none" if key == "epsilon_x" else "")
         raise InputError(named, where=where, allowed=allowed) from error
 
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"}
+KINDS = {bool: "true or false", int: "a whole number", float: "a number, or inf"}
 
 
 def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
@@ -246,7 +263,7 @@ def comparison(methods: str, data: str, typed: Mapping[str, Any]) -> Comparison:
     )
     # Every cell is checked before the first is trained: a mistyped value must not cost hours.
     for cell in made.cells():
-        _refuse_bad_values(cell.method, cell.settings)
+        refuse_bad_values(cell.method, cell.settings)
     return made
 
 
@@ -367,13 +384,15 @@ def warn_of_size(planned: Iterable[tuple[str, Mapping[str, Any]]], graph: Graph)
 
 def kept(typed: Mapping[str, Any]) -> dict[str, Any]:
     """The choices of a run that are no setting of its method, as its folder keeps them."""
+    from graphveil.graphs.load import lasting
+
     drawn_share = {} if typed["private_share"] is None else {"private_share": typed["private_share"]}
     same = {key: typed[key] for key in ("seed", "repeats", "split")}
     return {
         **same,
         "controls": not typed["no_controls"],
         "device": typed["device"],
-        "source": typed["data"],
+        **lasting(typed["data"], typed["data_root"]),
     } | drawn_share
 
 

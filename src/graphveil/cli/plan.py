@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from graphveil.cli import choices, groups, options
+from graphveil.cli import choices, configured, groups, options
 from graphveil.cli.console import emit, working
 
 
@@ -17,11 +17,12 @@ def plan(
     epsilons: groups.Epsilons,
     asked: groups.MethodSettings,
     speed: groups.Speed,
+    config: configured.Config = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
-    chosen = choices.collect(method, choices.find_method(method), context.params)
+    chosen = configured.collect(context, method, choices.find_method(method))
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens

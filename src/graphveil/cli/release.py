@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import choices, configured, options
 from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
@@ -53,6 +53,7 @@ def release(
     settings: options.Settings = None,
     private_share: options.PrivateShare = None,
     seed: DrawSeed = 0,
+    config: configured.Config = None,
     reproducible_noise: NoiseSeed = None,
     without_lift: WithoutLift = False,
     as_json: options.Json = False,
@@ -62,7 +63,7 @@ def release(
     Give an epsilon for each part the method protects: a release cannot be taken back.
     """
     info = find_release(method)
-    chosen = choices.collect(method, info, context.params)
+    chosen = configured.collect(context, method, info)
 
     from graphveil.graphs import load_plain, write_release
     from graphveil.methods.registry import build_method

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, groups, options
+from graphveil.cli import choices, configured, groups, options
 from graphveil.cli.console import emit, working
 from graphveil.cli.running import run_method
 
@@ -25,12 +25,13 @@ def train(
     asked: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
+    config: configured.Config = None,
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
     """Train a method and its controls, print the guarantee, the accuracy and the lift, and save the run."""
     info = choices.find_method(method)
-    chosen = choices.collect(method, info, context.params)
+    chosen = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, groups, options
+from graphveil.cli import choices, configured, groups, options
 from graphveil.cli.console import complain, emit, working
 from graphveil.cli.running import run_method
 from graphveil.cli.train import Out
@@ -66,6 +66,7 @@ def tune(
     asked: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
+    config: configured.Config = None,
     trials: Trials = None,
     law: Law = None,
     proxy: Proxy = None,
@@ -74,7 +75,8 @@ def tune(
 ) -> None:
     """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
     info = choices.find_method(method)
-    chosen = choices.collect(method, info, context.params)
+    searched = [choices.split_pair(pair)[0] for pair in over]
+    chosen = configured.collect(context, method, info, searched)
     search = _search(method, info, over, chosen, context.params)
     choices.prepare(speed.device, speed.threads)
 

@@ -49,6 +49,8 @@ NAMES: tuple[str, ...] = (*sorted(_STORED), "digits", "social")
 """The named data sets; `facebook100-<university>` and `social-<nodes>` are names too."""
 
 SOCIAL_NODES = 5_000
+_SOCIAL = re.compile(r"social(?:[-:](\d+))?")
+_FACEBOOK = re.compile(r"facebook100-([a-z0-9-]+)")
 
 
 def load_graph(
@@ -166,24 +168,59 @@ def load_parts(
         >>> load_parts("social-100").num_nodes
         100
     """
-    name = str(name_or_path).lower().replace("_", "-") if isinstance(name_or_path, str) else ""
+    name = _spelt(name_or_path)
     # Names before folders: what a name means must not depend on where the command is typed.
     if name in _STORED:
         with _reading(name, root):
             return _STORED[name](data_root(root), fetch_absent=download, progress=progress)
     if name == "digits":
         return digits_parts()
-    if social := re.fullmatch(r"social(?:[-:](\d+))?", name):
+    if social := _SOCIAL.fullmatch(name):
         # Before the number is made: a thousand digits would be a slow way to run out of memory.
         if len(social[1] or "") > _DIGITS:
             raise InputError(f"a synthetic network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
         return social_parts(int(social[1] or SOCIAL_NODES))
-    if university := re.fullmatch(r"facebook100-([a-z0-9-]+)", name):
+    if university := _FACEBOOK.fullmatch(name):
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))
     if Path(name_or_path).is_dir():
         return read_folder(Path(name_or_path))
     raise _unknown(str(name_or_path))
+
+
+def is_name(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether `load_graph` takes this for the name of a data set, and not for a folder."""
+    return _is_stored(name := _spelt(name_or_path)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
+
+
+def lasting(name_or_path: str, root: str | os.PathLike[str] | None = None) -> dict[str, str]:
+    """Return what finds the same data later, from any working folder.
+
+    Args:
+        name_or_path: as in `load_graph`.
+        root: the data root that was given, if any.
+
+    Returns:
+        "source": the name, or the folder's absolute path; "data_root": where the files of a named set lie, absolute.
+
+    Example:
+        >>> from graphveil.graphs.load import lasting
+        >>> lasting("digits")
+        {'source': 'digits'}
+    """
+    if not is_name(name_or_path):
+        return {"source": str(Path(name_or_path).absolute())}
+    stored = _is_stored(_spelt(name_or_path))
+    return {"source": name_or_path} | ({"data_root": str(data_root(root).absolute())} if stored else {})
+
+
+def _spelt(name_or_path: str | os.PathLike[str]) -> str:
+    return name_or_path.lower().replace("_", "-") if isinstance(name_or_path, str) else ""
+
+
+def _is_stored(name: str) -> bool:
+    """Whether the files of a named set lie under the data root."""
+    return name in _STORED or bool(_FACEBOOK.fullmatch(name))
 
 
 @contextmanager

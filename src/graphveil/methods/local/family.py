@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from graphveil.methods.local.controls import LocalMethod
 
 
+#: What methods of labels alone take beside budgets.
+_OF_POOLS = ("question", "statistics", "start")
+
+
 class LocalFamily:
     """See `base.family.Family`.
 
@@ -39,7 +43,8 @@ class LocalFamily:
         used = {"epsilon_x": estimator.privacy.epsilon_x, "epsilon_y": estimator.privacy.epsilon_y}
         # With labels alone only the budgets were used: other settings in the record would claim that they mattered.
         if not estimator.trains_network:
-            return {name: used.get(name, value) for name, value in settled.items() if name in ("epsilon", *used)}
+            named = ("epsilon", *used, *(name for name in _OF_POOLS if settled.get(name) is not None))
+            return {name: used.get(name, value) for name, value in settled.items() if name in named}
         used |= {"steps_x": estimator.settings.steps_x, "steps_y": estimator.settings.steps_y}
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 

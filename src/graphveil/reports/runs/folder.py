@@ -242,12 +242,21 @@ def rewrite_public_card(path: Path) -> About:
 def config_toml(record: RunRecord) -> str:
     """Method, data, settings and options of a run as TOML."""
     lines = [f"method = {toml_value(record.method)}", f"data = {toml_value(record.data)}"]
-    for table, values in (("settings", record.settings), ("options", record.options)):
+    for table, values in (("settings", _settings(record)), ("options", record.options)):
         lines += ["", f"[{table}]"]
         lines += [f"{_key(key)} = {toml_value(value)}" for key, value in values.items() if value is not None]
     text = "\n".join(lines) + "\n"
     tomllib.loads(text)  # an internal error shows here, not when somebody reads the file
     return text
+
+
+def _settings(record: RunRecord) -> dict[str, Any]:
+    """Return the settings that a run is made again from: of a total that was split, the total alone."""
+    settings = dict(record.settings)
+    if settings.get("epsilon") is not None:
+        return {key: value for key, value in settings.items() if key not in ("epsilon_x", "epsilon_y")}
+    # Left out, it would be the default: one feature report where none was sent.
+    return settings | ({"epsilon_x": "none"} if settings.get("epsilon_x", 0) is None else {})
 
 
 def _key(name: str) -> str:
