@@ -205,3 +205,53 @@ def test_the_schema_is_printed(type_in: Terminal) -> None:
 def test_every_kept_choice_is_known_to_files(type_in: Terminal) -> None:
     _, config = run(type_in, "label-propagation", "social-100", "--private-share", 0.5)
     assert set(config["options"]) - {"source"} <= set(choices())
+
+
+def properties(name: str) -> dict[str, Any]:
+    """What the schema says of a method's settings."""
+    return dict(run_schema(METHODS[name])["properties"]["settings"]["properties"])
+
+
+def test_the_schema_says_kinds_defaults_and_meanings() -> None:
+    said = properties("lpgnn")
+    assert said["epochs"] == {"description": "epochs", "default": 500, "type": "integer"}
+    assert said["model"]["type"] == "string"
+    assert said["epsilon_x"]["anyOf"] == [{"type": "number"}, {"enum": ["inf", "none"]}]
+    assert said["epsilon_y"]["anyOf"] == [{"type": "number"}, {"enum": ["inf"]}]
+    assert "default" not in said["epsilon"]
+    assert properties("solitude")["epsilon_y"]["default"] == "inf"
+    for name, method in METHODS.items():
+        assert {key: one["description"] for key, one in properties(name).items()} == {
+            key: option.help for key, option in method.options.items()
+        }
+
+
+def test_the_schema_knows_the_options_of_a_run_by_the_commands_own_words() -> None:
+    said = run_schema()["properties"]["options"]["properties"]
+    assert said["seed"] == {
+        "type": "integer",
+        "description": "Fixes splits and weights, never the privacy noise.",
+        "minimum": 0,
+    }
+    assert (said["repeats"]["minimum"], said["controls"]["type"], said["data_root"]["type"]) == (1, "boolean", "string")
+    assert "reproducible_noise" not in said
+
+
+@pytest.mark.parametrize(
+    ("content", "holds"),
+    [
+        (SMALL, True),
+        ("[settings]\nanything = 1", True),  # of whichever method is typed
+        ('method = "gap"\n[settings]\nhops = 2', True),
+        ('method = "lpgnn"\n[settings]\nhops = 2', False),
+        (SMALL + "[settings]\nepsilon_x = inf", True),
+        (SMALL + '[settings]\nepsilon_x = "inf"', True),
+        (SMALL + '[settings]\nepsilon_x = "infinite"', False),
+        (SMALL + "[settings]\nepsilon_x = 1", True),
+        (SMALL + '[options]\nproxy = "cora"\nlaw = "geometric"\nmean_trials = 10', True),
+        (SMALL + '[options]\nstart_sha256 = "00"', True),
+        (SMALL + "[options]\nstart_sha256 = 0", False),
+    ],
+)
+def test_the_schema_depends_on_the_method_that_a_file_names(content: str, holds: bool) -> None:
+    assert valid(content, run_schema()) == holds

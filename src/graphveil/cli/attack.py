@@ -29,6 +29,10 @@ Truth = Annotated[
         help="For a release or a run on one: the original graph; for a federation: its holders' data.",
     ),
 ]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", metavar="DATA", help="The run's own graph, if it has moved since. Default: where it was."),
+]
 Nodes = Annotated[int, typer.Option("--nodes", min=2, help="Number of nodes to search for edges.")]
 Shadows = Annotated[int, typer.Option("--shadows", min=4, help="Shadow models of lira.")]
 Shadow = Annotated[
@@ -44,6 +48,7 @@ def attack(
     run: Run,
     name: Name,
     truth: Truth = None,
+    data: Data = None,
     data_root: options.DataRoot = None,
     nodes: Nodes = 500,
     shadows: Shadows = 16,
@@ -70,6 +75,8 @@ def attack(
         raise InputError("applies to releases only", where="--out", remedy="results on a run go into its folder")
     if shadow is not None and (is_release(run) or attack_federation.is_federation(run)):
         raise InputError("applies to link-stealing-shadow on a run only", where="--shadow")
+    if data is not None and (is_release(run) or attack_federation.is_federation(run)):
+        raise InputError("applies to runs only", where="--data", remedy="name the true data with --truth")
     with working():
         if is_release(run):
             # Before the attack: minutes of work must not end at a folder that may not be used.
@@ -81,7 +88,7 @@ def attack(
             files = attack_run.keep(results, run, name)
         else:
             results = attack_run.attack_run(
-                run, name, randomness=choices.noise(None), shadows=shadows, shadow=shadow, **how
+                run, name, randomness=choices.noise(None), data=data, shadows=shadows, shadow=shadow, **how
             )
             files = attack_run.keep(results, run, name)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, groups, options
+from graphveil.cli import choices, groups, options, space
 from graphveil.cli.console import emit, working
 
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
@@ -60,7 +60,7 @@ def compare(
             split=repetition.split,
             progress=defaults,
         )
-        with room_for(folder / "table", choices.room_of(graph, len(list(comparison.cells())))):
+        with room_for(folder / "table", space.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, folder, run)
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))

@@ -71,6 +71,7 @@ def _read_for(context: typer.Context, path: Path | None) -> Path | None:
     """Make what a file says the defaults of the command that is being parsed."""
     if path is not None and not context.resilient_parsing:
         content = _content(path)
+        # Defaults of the parser and no values: what was typed wins without anybody comparing the two.
         context.default_map = {**_named(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
         context.meta[_KEPT] = File(path, content.get(SETTINGS, {}))
     return path
@@ -139,6 +140,7 @@ def _written(file: File, method: str, info: AnyMethod, typed: Set[str]) -> dict[
 def _replaced(info: AnyMethod, typed: Set[str]) -> set[str]:
     """The settings of a file that those typed stand for: a total is split into parts, and parts are no total."""
     parts = {"epsilon_x", "epsilon_y"}
+    # A curator's epsilon is the price of one training, and no total of the parts beside it.
     if info.trust == "central":
         return set()
     return (parts if "epsilon" in typed else set()) | ({"epsilon"} if parts & typed else set())
@@ -227,7 +229,9 @@ def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> 
         )
     if key == "epsilon_x" and value == "none":  # no features are collected, see `choices`
         return None
-    return _value(value, info.options[key].type, where, remedy=_override(key))
+    read = _value(value, info.options[key].type, where, remedy=_override(key))
+    beside = path.parent.absolute() / str(read)
+    return str(beside) if info.options[key].file and beside.is_file() else read
 
 
 def _value(value: Any, kind: type, where: str, *, remedy: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import options, space
 from graphveil.cli.console import emit
 
 _MODES = ("shared-linear", "individual", "paper", "guesses")
@@ -59,7 +59,7 @@ def split(
     shares = shares_of(proportion, parties)
     graph = load_plain(data, root=data_root)
     files.refuse_used_folder(out)
-    with room_for(out, choices.room_of_split(graph)):
+    with room_for(out, space.room_of_split(graph)):
         pass
     answer = write_split(graph, shares, out, seed=seed)
     emit(answer, as_json=as_json, screen=lambda: screens.split(answer))

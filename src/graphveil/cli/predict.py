@@ -8,10 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import choices, options, space
 from graphveil.cli.console import emit, working
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
+Data = Annotated[
+    str | None,
+    typer.Argument(metavar="[DATA]", help="A named data set, or a folder. Default: the graph of the run."),
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Prediction file to write: .csv or .parquet.")]
 Who = Annotated[
     str | None,
@@ -26,7 +30,7 @@ Who = Annotated[
 
 def predict(
     run: Run,
-    data: options.Data,
+    data: Data = None,
     data_root: options.DataRoot = None,
     people: Who = None,
     out: Out = None,
@@ -43,16 +47,18 @@ def predict(
     from graphveil.graphs import load_plain
     from graphveil.reports.base import predictions
     from graphveil.reports.runs import folder as run_folder
+    from graphveil.reports.runs.origin import data_of
     from graphveil.writing import room_for
 
     predictions.check_file(out)
     with working() as tell, contextlib.ExitStack() as held:
         model: Any = run_folder.open_model(run)
-        graph = load_plain(data, root=data_root, progress=tell)
+        named, root = data_of(run, data_root) if data is None else (data, data_root)
+        graph = load_plain(named, root=root, progress=tell)
         predictions.check_people(people, model)
-        written = None if out is None else held.enter_context(room_for(out, choices.room_of_predictions(graph)))
+        written = None if out is None else held.enter_context(room_for(out, space.room_of_predictions(graph)))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.
-        rooms = run_folder.reserve(model, run, choices.room_of_answers(graph), held)
+        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), held)
         paid = model.ledger
         stated = model.guarantee
         identity = {} if people is None else {"people": people}
@@ -65,5 +71,5 @@ def predict(
             written.release()
             predictions.write(made, out)
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
-    answer = predictions.summary(made, run=str(run), data=data, out=out, note=note)
+    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, configured, options
+from graphveil.cli import choices, configured, options, space
 from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
@@ -87,7 +87,7 @@ def release(
         if "edges" in maker.privacy.protected:
             complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.
-        with room_for(out, choices.room_of(graph)):
+        with room_for(out, space.room_of(graph)):
             released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
             kept = release_report.kept_structure(graph, released)
         released = release_report.with_statistics(released, kept)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, configured, groups, options
+from graphveil.cli import choices, configured, groups, options, space
 from graphveil.cli.console import emit, working
 from graphveil.cli.running import run_method
 
@@ -45,7 +45,7 @@ def train(
     with working() as tell:
         graph = choices.load(data, source, repetition.seed, tell)
         # Space first: a private run that cannot be saved has spent its budget for nothing.
-        with room_for(folder, choices.room_of(graph, repetition.repeats)):
+        with room_for(folder, space.room_of(graph, repetition.repeats)):
             result, taken = run_method(method, graph, chosen, repetition, speed, tell)
         record = run_folder.write_run(result, folder, options=choices.kept(context.params))
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

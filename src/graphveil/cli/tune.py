@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, configured, groups, options
+from graphveil.cli import choices, configured, groups, options, space
 from graphveil.cli.console import complain, emit, working
 from graphveil.cli.running import run_method
 from graphveil.cli.train import Out
@@ -97,7 +97,7 @@ def tune(
             search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
         with contextlib.ExitStack() as held:
             log = _log(folder, held) if search.paid(method) else None
-            held.enter_context(room_for(folder, choices.room_of(graph, repetition.repeats)))
+            held.enter_context(room_for(folder, space.room_of(graph, repetition.repeats)))
             logged = replace(search, log=log)
             result, taken = run_method(method, graph, chosen, repetition, speed, tell, logged)
             if log is not None:

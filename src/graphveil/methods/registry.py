@@ -165,6 +165,18 @@ def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the files that settings name, by setting.
+
+    Args:
+        name: of the method; of one that is no entry here, nothing is known.
+        settings: of the method.
+    """
+    options = METHODS[name].options if name in METHODS else {}
+    named = {key: value for key, value in settings.items() if key in options and options[key].file}
+    return {key: Path(value) for key, value in named.items() if isinstance(value, str) and Path(value).is_file()}
+
+
 def load_method(path: str | Path) -> Any:
     """Return the method saved in a file or run folder, whichever it is.
 

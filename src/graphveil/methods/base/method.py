@@ -28,11 +28,12 @@ ONE_REPORT = "one report"
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a method: its default, its type and one line of help."""
+    """A setting of a method: its default, its type and one line of help; `file`: it may name a file."""
 
     default: Any
     type: type
     help: str
+    file: bool = False
 
 
 @dataclass(frozen=True)

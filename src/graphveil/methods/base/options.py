@@ -36,7 +36,9 @@ PEOPLE = {
     "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
 }
 #: A reader that was trained elsewhere, of methods that pool several opinions.
-START = {"start": Option(None, str, "a reader pre-trained on public graphs joins the pool: public, or its file")}
+START = {
+    "start": Option(None, str, "a reader pre-trained on public graphs joins the pool: public, or its file", file=True)
+}
 AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")}
 
 

@@ -59,6 +59,11 @@ def require_start(start: str | None) -> None:
         raise InputError(f"start = {start!r}", allowed="none, public or a .safetensors file")
 
 
+def start_name(start: str | None) -> str | None:
+    """Return what a saved model tells of its start: of a file the name, never the folder on its maker's machine."""
+    return None if start is None else Path(start).name
+
+
 def read_start(start: str | None, task: str, own: int, common: int) -> Reader | None:
     """Return the reader that a method starts from; None where it starts from nothing.
 

@@ -31,7 +31,7 @@ from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.base.network import Network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.settings import require_known
-from graphveil.methods.base.start import Reader, read_start
+from graphveil.methods.base.start import Reader, read_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
@@ -326,7 +326,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
                 **self.privacy.unit_settings,
                 "noise": self.noise,
             },
-            "settings": asdict(self.settings),
+            "settings": {**asdict(self.settings), "start": start_name(self.settings.start)},
             "schema": schema_facts(fitted.schema),
             "people": fitted.people,
             "epsilon_relationship": number(fitted.epsilon_relationship),

@@ -31,7 +31,7 @@ from graphveil.methods.base.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.start import Reader, read_start, require_start
+from graphveil.methods.base.start import Reader, read_start, require_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.local.answers import answered, collect_answers, read_statistics
 from graphveil.methods.local.asked_privacy import AskedPrivacy
@@ -268,7 +268,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
             "epsilon_y": number(self.privacy.epsilon_y),
             "rule": self.rule,
             **self._question_facts(),
-            **({} if self.start is None else {"start": self.start}),
+            **({} if self.start is None else {"start": start_name(self.start)}),
             "seed": self.seed,
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,

@@ -25,7 +25,9 @@ OPTIONS: Mapping[str, Option] = {
     "edges": Option("public-tree", str, "how private edges are made anew: " + ", ".join(EDGE_METHODS)),
     "delta": Option(1e-10, float, "delta of features=gaussian"),
     "bins": Option(10, int, "bins of a feature (features=feature-rr)"),
-    "scores": Option(None, str, "file of one public number a feature: its share of epsilon_x (features=feature-rr)"),
+    "scores": Option(
+        None, str, "file of one public number a feature: its share of epsilon_x (features=feature-rr)", file=True
+    ),
     "tree_share": Option(0.5, float, "part of epsilon_a for a tree drawn with private edges (edges=mcmc, priv-hrg)"),
     "steps": Option(None, int, "steps of each Markov chain; default 100 a node (edges=mcmc, priv-hrg)"),
     "chains": Option(3, int, "Markov chains; all but one see public edges alone (edges=mcmc)"),

@@ -11,7 +11,7 @@ from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import with_public_edges
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, Split, draw_private, load_plain
+from graphveil.graphs import Graph, Split, load_plain
 from graphveil.methods import load_method
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.baselines.network import baseline
@@ -27,6 +27,7 @@ from graphveil.reports.base.parts import OWN, public_part, write_with_mode
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
+from graphveil.reports.runs.origin import graph_of
 
 
 def attack_run(
@@ -35,6 +36,7 @@ def attack_run(
     *,
     randomness: Randomness,
     truth: str | None = None,
+    data: str | None = None,
     data_root: Path | None = None,
     nodes: int = 500,
     shadows: int = 16,
@@ -49,6 +51,7 @@ def attack_run(
         name: one of `attacks.catalogue.ATTACKS`.
         randomness: of shadow models and reports that are made for the attack.
         truth: where the run was trained on a published graph: the graph it was made of.
+        data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
 
@@ -60,11 +63,8 @@ def attack_run(
         problem = "has to be named" if shadow is None else f"is for the attack {SHADOW}"
         raise InputError(f"a graph of the adversary's own {problem}", where="--shadow")
     record, method = read_run(run), load_method(public_part(run))
-    source = str(record.options.get("source", record.data))
-    split_seed, share = int(record.options.get("seed", 0)), record.options.get("private_share")
-    served = load_plain(source, root=data_root)
-    if share is not None:
-        served = draw_private(served, float(share), split_seed)
+    split_seed = int(record.options.get("seed", 0))
+    served = graph_of(record, data=data, root=data_root)
     graph = served if truth is None else with_public_edges(load_plain(truth, root=data_root), served)
     split = split_of(served, str(record.options.get("split", "random")), split_seed)
 

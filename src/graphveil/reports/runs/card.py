@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from graphveil.methods.runs.intervals import Interval
@@ -41,7 +42,7 @@ class About:
     @classmethod
     def of(cls, record: RunRecord) -> About:
         """The public part of a record."""
-        what = record.method, record.data, record.settings, record.privacy.epsilon_relationship, record.version
+        what = record.method, record.data, _told(record), record.privacy.epsilon_relationship, record.version
         return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,6 +66,19 @@ class About:
         price = None if content["relationship"] is None else float(content["relationship"])
         facts = str(content["method"]), str(content["data"]), settings, price, str(content["version"])
         return cls(*facts, guarantee, ledger)
+
+
+def _told(record: RunRecord) -> dict[str, Any]:
+    """Return the settings, and of each file that they name its own name and checksum, not where its maker keeps it."""
+    # From the record and not from the file: cards are written anew when the file may be gone, or another one.
+    digests = {key: record.options.get(digest_key(key)) for key in record.settings}
+    files = {key: f"{Path(record.settings[key]).name}, sha256 {digest}" for key, digest in digests.items() if digest}
+    return {**record.settings, **files}
+
+
+def digest_key(setting: str) -> str:
+    """Return under which option a run keeps the checksum of the file that a setting names."""
+    return f"{setting}_sha256"
 
 
 def public_card(about: About) -> Card:

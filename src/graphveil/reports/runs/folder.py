@@ -19,6 +19,7 @@ Folders that older versions wrote have all of it in one place; they are read, an
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.methods.registry import files_of
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
@@ -39,7 +41,7 @@ from graphveil.reports.base.card import pages
 from graphveil.reports.base.files import new_folder, to_json, write_text
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
-from graphveil.reports.runs.card import About, public_card, run_card
+from graphveil.reports.runs.card import About, digest_key, public_card, run_card
 from graphveil.reports.runs.page import page_html
 from graphveil.writing import room_for
 
@@ -100,7 +102,10 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
     Raises:
         InputError: ``path`` is already used. Nothing is written then, nor after any other exception.
     """
-    record = RunRecord.from_result(result, options=options).in_folder(str(path))
+    # By checksum: a path would tell a stranger about its maker's machine, and not which file it was.
+    files = files_of(result.method, result.settings)
+    digests = {digest_key(key): hashlib.sha256(file.read_bytes()).hexdigest() for key, file in files.items()}
+    record = RunRecord.from_result(result, options={**options, **digests}).in_folder(str(path))
     with new_folder(path) as folder:
         # Closed before the first file: what was measured on true labels is never readable by others, not even for a
         # moment.

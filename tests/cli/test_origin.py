@@ -1,0 +1,156 @@
+"""Runs find their graph again from any folder, and tell nobody else where it lies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graphveil.graphs import social_graph
+from graphveil.graphs.load import is_name, lasting
+from graphveil.graphs.write import write_folder
+from graphveil.methods.base.start import SHIPPED
+from tests.cli.conftest import Terminal
+from tests.graphs import published_made
+
+PLACE = "secret-place"
+ATTACK = ("--attack", "link-stealing", "--nodes", 60, "--no-plain")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder of own files in a place whose name nobody else may learn."""
+    folder = tmp_path / PLACE / "own"
+    folder.parent.mkdir()
+    write_folder(social_graph(120, seed=1), folder)
+    return folder
+
+
+def trained(type_in: Terminal, *words: object) -> Path:
+    """The absolute folder of a short run."""
+    answer = type_in("train", *words, "--no-controls", "--out", "run", "--json")
+    assert answer.code == 0, answer.err
+    return Path("run").absolute()
+
+
+def tells(folder: Path, word: str) -> list[str]:
+    """The files below a folder that hold a word."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.name for file in files if word.encode() in file.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("digits", {"source": "digits"}),
+        ("social-200", {"source": "social-200"}),
+        ("cora", {"source": "cora", "data_root": "/data"}),
+        ("facebook100-x1", {"source": "facebook100-x1", "data_root": "/data"}),
+        ("/a/cora", {"source": "/a/cora"}),
+        ("/a/../b", {"source": "/a/../b"}),
+    ],
+)
+def test_what_finds_the_data_later(typed: str, kept: dict[str, str]) -> None:
+    assert lasting(typed, "/data") == kept
+    assert is_name(typed) == (not typed.startswith("/"))
+
+
+def test_a_relative_folder_is_kept_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert lasting("own") == {"source": str(tmp_path / "own")}
+    assert lasting("cora", "data")["data_root"] == str(tmp_path / "data")
+
+
+def test_a_run_is_attacked_predicted_and_reported_from_another_folder(
+    type_in: Terminal, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = trained(type_in, "lpgnn", f"{PLACE}/own", "--epochs", 2)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for words in (("attack", run, *ATTACK), ("report", run), ("predict", run)):
+        answer = type_in(*words, "--json")
+        assert answer.code == 0, answer.err
+    # The graph of the run costs nothing: a prediction of it needs no name.
+    assert answer.json["data"] == str(own)
+    again = type_in("train", "--config", run / "config.toml", "--json")
+    assert again.code == 0, again.err
+
+
+def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: Terminal, own: Path) -> None:
+    run = trained(type_in, "lpgnn", own, "--epochs", 2)
+    moved = own.rename(own.with_name("moved"))
+    for words in (("attack", run, *ATTACK), ("predict", run)):
+        answer = type_in(*words)
+        assert (answer.code, answer.err.count("\n")) == (2, 1)
+        assert f"its graph lay in {own}, and is not there" in answer.err
+        assert "attack RUN --data DATA, predict RUN DATA" in answer.err
+    for words in (("attack", run, *ATTACK, "--data", moved), ("predict", run, moved), ("report", run)):
+        answer = type_in(*words)
+        assert answer.code == 0, answer.err
+
+
+def test_a_data_root_is_kept_while_it_is_there(type_in: Terminal) -> None:
+    published_made.lastfm(Path("sets"), [0, 1] * 20, edges=[(person, person + 1) for person in range(39)])
+    run = trained(type_in, "label-propagation", "lastfm", "--data-root", "sets")
+    answer = type_in("attack", run, "--attack", "averaging-labels", "--json")
+    assert answer.code == 0, answer.err
+    Path("sets").rename("other")
+    assert "--data-root" in type_in("attack", run, "--attack", "averaging-labels").err
+    answer = type_in("attack", run, "--attack", "averaging-labels", "--data-root", "other")
+    assert answer.code == 0, answer.err
+
+
+def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:
+    run = trained(type_in, "lpgnn", own, "--epochs", 2)
+    assert set(tells(run, PLACE)) >= {"config.toml", "result.json"}
+    assert tells(run / "public", PLACE) == []
+    alone = Path(shutil.copytree(run / "public", "handed-on"))
+    answer = type_in("predict", alone)
+    assert answer.code == 2
+    assert "does not say where its graph is; name it behind the run" in answer.err
+    assert type_in("predict", alone, own).code == 0
+
+
+@pytest.mark.parametrize("method", ["class-sums", "label-pool"])
+def test_of_a_reader_only_name_and_checksum_are_handed_on(method: str, type_in: Terminal) -> None:
+    reader = Path(PLACE) / "reader.safetensors"
+    reader.parent.mkdir()
+    shutil.copy(SHIPPED / f"{method}.safetensors", reader)
+    run = trained(type_in, method, "social-200", "--set", f"start={reader}")
+    digest = hashlib.sha256(reader.read_bytes()).hexdigest()
+    told = json.loads((run / "public/about.json").read_text())["settings"]
+    assert told["start"] == f"reader.safetensors, sha256 {digest}"
+    assert digest in (run / "public/card.md").read_text()
+    assert set(tells(run, PLACE)) >= {"config.toml", "result.json"}
+    assert tells(run / "public", PLACE) == []
+    again = type_in("train", "--config", run / "config.toml", "--json")
+    assert again.code == 0, again.err
+    assert again.json["settings"]["start"] == str(reader.absolute())
+    # Pages that are written anew when the file is gone tell the same.
+    shutil.rmtree(PLACE)
+    assert type_in("report", run).code == 0
+    assert digest in (run / "public/card.md").read_text()
+    assert tells(run / "public", PLACE) == []
+
+
+def test_of_scores_of_features_only_name_and_checksum_are_handed_on(type_in: Terminal) -> None:
+    scores = Path(PLACE) / "scores.txt"
+    scores.parent.mkdir()
+    dimension = int(social_graph(200).x.shape[1])
+    scores.write_text("\n".join(["1.0"] * dimension))
+    words = ("social-200", "--epsilon-x", 1, "--set", f"scores={scores}")
+    run = trained(type_in, "feature-rr", *words, "--epochs", 2)
+    assert tells(run / "public", PLACE) == []
+    assert "scores.txt, sha256 " in (run / "public/about.json").read_text()
+    assert type_in("release", "feature-rr", *words, "-o", "made").code == 0
+    assert tells(Path("made"), PLACE) == []
+
+
+def test_data_is_for_runs_only(type_in: Terminal) -> None:
+    assert type_in("release", "feature-rr", "social-100", "--epsilon-x", 1, "-o", "made").code == 0
+    answer = type_in("attack", "made", "--attack", "published-edges", "--data", "digits")
+    assert answer.code == 2
+    assert "--data: applies to runs only" in answer.err
