@@ -91,7 +91,9 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def data_of(words: list[str], parameters: dict[str, Any]) -> list[str]:
-    return [str(parameters["data"])] if "data" in parameters else [words[1]] if words[0] in RESULTS else []
+    return (
+        [str(parameters["data"])] if parameters.get("data") is not None else [words[1]] if words[0] in RESULTS else []
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
