@@ -24,6 +24,7 @@ from graphveil.methods.base.method import RELEASE
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.registry import tagged
+from graphveil.reproduction.catalogue import find_exhibit
 from tests.pages import ROOT, pages
 from tests.pages import page as page_named
 
@@ -91,6 +92,8 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
 
 
 def data_of(words: list[str], parameters: dict[str, Any]) -> list[str]:
+    if words[0] == "reproduce":
+        return [] if words[1] == "list" else list(find_exhibit(words[1]).data)
     return (
         [str(parameters["data"])] if parameters.get("data") is not None else [words[1]] if words[0] in RESULTS else []
     )

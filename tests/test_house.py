@@ -25,7 +25,8 @@ CORE = {
 CORE["attacks"] = CORE["audit"] = {*CORE["federation"], "federation"}
 EDGES = {
     "reports": {*CORE, "reports"},
-    "cli": {*CORE, "reports", "cli"},
+    "reproduction": {*CORE, "reports"},
+    "cli": {*CORE, "reports", "reproduction", "cli"},
 }
 OUTSIDE = {"typer", "rich", "fastapi", "socket", "jinja2", "matplotlib"}
 #: The one file of a core room that is about sockets.

@@ -28,7 +28,7 @@ def loaded(*words: str, code: int = 0) -> set[str]:
     return HEAVY & set(modules)
 
 
-@pytest.mark.parametrize("words", ["--help", "plan --help", "mechanisms list", "explain"])
+@pytest.mark.parametrize("words", ["--help", "plan --help", "mechanisms list", "explain", "reproduce list"])
 def test_what_only_tells_loads_nothing_heavy(words: str) -> None:
     assert loaded(*words.split()) == set()
 
@@ -42,6 +42,8 @@ def test_what_only_tells_loads_nothing_heavy(words: str) -> None:
         "train link-beliefs digits --epsilon-a -1",
         "release heterorr digits --epsilon-x -1 --out nowhere",
         "plan lpgnn no-such-graph --epsilon 1",
+        "reproduce lpgnn-table33",
+        "reproduce lpgnn-figure1",
     ],
 )
 def test_a_refusal_loads_nothing_heavy(words: str) -> None:

@@ -24,6 +24,7 @@ from graphveil.cli import (
     predict,
     release,
     report,
+    reproduce,
     train,
     tune,
 )
@@ -81,6 +82,7 @@ def build() -> typer.Typer:
         release.release,
         attack.attack,
         report.report,
+        reproduce.reproduce,
         audit.audit,
         explain.explain,
     ):

@@ -1,0 +1,92 @@
+"""``graphveil reproduce``: the papers' tables and figures, run again."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import choices, groups, options
+from graphveil.cli.console import emit, working
+from graphveil.graphs import Graph
+
+LIST = "list"
+
+
+def _names(incomplete: str) -> list[str]:
+    from graphveil.reproduction.catalogue import EXHIBITS
+
+    return [name for name in (LIST, *EXHIBITS) if name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Such as lpgnn-table3; list shows every table and figure with its state.",
+        autocompletion=_names,
+    ),
+]
+Splits = Annotated[int, typer.Option("--splits", min=1, help="Random splits, each with fresh noise.")]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="WORD,...", help="Data sets, or beginnings of rows, separated by commas."),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder to create, or to resume. Default: runs/reproduce-<TABLE>.")
+]
+
+
+@groups.spread()
+def reproduce(
+    table: Name,
+    speed: groups.Speed,
+    splits: Splits = 10,
+    only: Only = None,
+    data_root: options.DataRoot = None,
+    reproducible_noise: options.NoiseSeed = None,
+    out: Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run a table or figure of a paper again, beside what was published; can be interrupted and resumed."""
+    from graphveil.reproduction.catalogue import EXHIBITS, find_exhibit
+
+    if table == LIST:
+        from graphveil.cli import reproduce_screen
+
+        listed = {"exhibits": [one.to_dict() for one in EXHIBITS.values()]}
+        emit(listed, as_json=as_json, screen=reproduce_screen.listed)
+        return
+    # Before anything heavy is loaded: a name mistyped is told at once.
+    exhibit = find_exhibit(table)
+    from graphveil.reproduction import runner
+
+    # What is asked for is settled before a folder is made.
+    entries = runner.chosen(exhibit, () if only is None else [word.strip() for word in only.split(",")])
+    choices.prepare(speed.device, speed.threads)
+
+    from graphveil.cli import reproduce_screen
+    from graphveil.graphs import load_plain
+    from graphveil.reports.base.files import json_safe, to_json, write_text
+    from graphveil.reproduction import table as tables
+
+    folder = out or Path("runs") / f"reproduce-{exhibit.id}"
+    with working() as tell:
+        runner.open_folder(exhibit, folder, {"reproducible_noise": reproducible_noise})
+
+        def load(name: str) -> Graph:
+            graph = load_plain(name, data_root, progress=tell)
+            # Once for each graph, as the fastest number depends on its edges.
+            choices.settle_threads(speed.threads, graph)
+            return graph
+
+        # Each split has noise of its own, as each run of a comparison has.
+        noise = partial(choices.noise_of_cell, reproducible_noise)
+        train = runner.trainer(noise=noise, device=speed.device, progress=tell)
+        outcome = runner.run_missing(entries, splits, folder, load=load, train=train)
+        answer = tables.answer(exhibit, outcome, folder)
+        write_text(folder / "table.md", tables.markdown(exhibit, outcome))
+        write_text(folder / "table.json", to_json(json_safe(answer), indent=2) + "\n")
+    emit(answer, as_json=as_json, screen=lambda: reproduce_screen.reproduced(exhibit, outcome, folder))

@@ -1,0 +1,142 @@
+"""A table or figure of a paper as data: its figures, what has to be trained for each, and what is missing."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal
+
+from graphveil.errors import InputError
+
+State = Literal["yes", "part", "no"]
+#: How many splits the printed durations are for.
+SPLITS = 10
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a paper printed.
+
+    Attributes:
+        mean: in percent.
+        width: what stands behind its ± (the exhibit says what that is); None: no such figure, or read off a plot.
+    """
+
+    mean: float
+    width: float | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Published:
+        """Return the figure written as "63.0±4.1" or "63.0"."""
+        mean, _, width = text.partition("±")
+        return cls(float(mean), float(width) if width else None)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of an exhibit.
+
+    Attributes:
+        row: what it is called there.
+        data: the named set that it was found on.
+        method, settings: what is trained for it.
+        published: what the paper found; None: it gives no number.
+        claimed: the epsilon as the paper counts it.
+        split: who trains, validates and tests, as in `experiment.run`.
+    """
+
+    row: str
+    data: str
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    published: Published | None = None
+    claimed: str = ""
+    split: str = "random"
+
+    @property
+    def name(self) -> str:
+        """Data and row as the name of a folder."""
+        # Settings are not in it: a folder's name would be longer than some disks take.
+        return re.sub(r"[^a-z0-9.=-]+", "_", f"{self.data} {self.row}".lower()).strip("_")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that decides what a run finds."""
+        # Neither the row's name nor the published figure: correcting those must not run anything anew.
+        return {"data": self.data, "method": self.method, "settings": dict(self.settings), "split": self.split}
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or figure.
+
+    Attributes:
+        paper, number: such as "lpgnn" and "table3".
+        caption: what it shows, in our own words.
+        state: whether it can be run: "yes", "part" or "no"; why: what is missing, or that nothing was measured.
+        entries: its figures, in order.
+        cpu: data set -> CPU seconds of one run, roughly.
+        notes: what to mind when reading it: what ± is, whose price is corrected and why.
+    """
+
+    paper: str
+    number: str
+    caption: str
+    state: State
+    why: str = ""
+    entries: tuple[Entry, ...] = ()
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A state that nobody explains would be a claim that nobody can check.
+        if (self.state == "yes") == bool(self.why) or (self.state == "no") == bool(self.entries):
+            raise InputError(f"{self.id} is {self.state!r}", allowed="yes; part or no with a reason; entries unless no")
+        if len({entry.name for entry in self.entries}) < len(self.entries):
+            raise InputError(f"{self.id} names two rows alike")
+
+    @property
+    def id(self) -> str:
+        """What the command calls it."""
+        return f"{self.paper}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        """Its number as it is printed: "Table 3"."""
+        return re.sub(r"(\D+)(\d+)", lambda found: f"{found[1].capitalize()} {found[2]}", self.number)
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """The data sets, in order."""
+        return tuple(dict.fromkeys(entry.data for entry in self.entries))
+
+    @property
+    def said(self) -> str:
+        """The state in words."""
+        return self.state if self.state == "yes" else f"{self.state}: {self.why}"
+
+    def seconds(self, splits: int = SPLITS) -> float:
+        """Return about how many CPU seconds all entries take."""
+        return splits * sum(self.cpu[entry.data] for entry in self.entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a list says of it."""
+        return {
+            "id": self.id,
+            "caption": self.caption,
+            "state": self.state,
+            "why": self.why,
+            "data": list(self.data),
+            "figures": len(self.entries),
+            "cpu_seconds": self.seconds(),
+            "splits": SPLITS,
+            "notes": list(self.notes),
+        }
+
+
+def figures_of(paper: str) -> dict[str, Any]:
+    """Return what a paper printed, from the file of that name beside this one."""
+    # As a file and not as code: figures are compared with a page of the paper, line by line.
+    return tomllib.loads(files(__package__).joinpath(f"{paper}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,264 @@
+"""Run an exhibit: one file for each finished split of each figure, so that an interrupted run goes on where it stopped.
+
+A folder holds ``exhibit.json`` (which exhibit), ``<data row>/split-<n>.json`` (one finished run each), and, when all
+are there, ``table.md`` and ``table.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import InputError, MissingDataError
+from graphveil.graphs import Graph
+from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.progress import ProgressCallback
+from graphveil.reading import read_json
+from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
+from graphveil.reports.base.record import interval_from_dict
+from graphveil.reproduction.exhibit import Entry, Exhibit
+from graphveil.writing import writing
+
+if TYPE_CHECKING:
+    from graphveil.privacy import Randomness
+
+EXHIBIT_FILE = "exhibit.json"
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one run costs in truth.
+
+    Attributes:
+        unit: whose data it is the price of.
+        epsilon, delta: of all that is published.
+        relationship: epsilon of one relationship, where that is another unit; None: it is none.
+    """
+
+    unit: str
+    epsilon: float
+    delta: float
+    relationship: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds."""
+
+    accuracy: Interval
+    price: Price
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON types."""
+        return {"accuracy": self.accuracy.to_dict(), "price": asdict(self.price), "seconds": self.seconds}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Run:
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError, InputError: for anything else.
+        """
+        told = content["price"]
+        of_one = None if told["relationship"] is None else float(told["relationship"])
+        price = Price(str(told["unit"]), float(told["epsilon"]), float(told["delta"]), of_one)
+        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of the paper beside ours."""
+
+    entry: Entry
+    runs: tuple[Run, ...]
+
+    @property
+    def ours(self) -> Interval:
+        """Mean and 95% interval: over splits, or of the test nodes where there is one split."""
+        # One run says nothing of other splits; its test nodes are what there is.
+        if len(self.runs) == 1:
+            return self.runs[0].accuracy
+        return interval([np.array([run.accuracy.mean]) for run in self.runs])
+
+    @property
+    def points(self) -> float | None:
+        """Ours minus the paper's, in points."""
+        published = self.entry.published
+        return None if published is None else 100 * self.ours.mean - published.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON types."""
+        published = self.entry.published
+        return {
+            "row": self.entry.row,
+            **self.entry.to_dict(),
+            "published": None if published is None else asdict(published),
+            "claimed": self.entry.claimed,
+            "ours": self.ours.to_dict(),
+            "points": self.points,
+            "splits": len(self.runs),
+            "price": asdict(self.runs[0].price),
+            "seconds": sum(run.seconds for run in self.runs),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was run, and what was not: data set -> why it is not at hand."""
+
+    rows: tuple[Row, ...]
+    absent: Mapping[str, str]
+
+
+#: Trains what an entry says on the graph of its data, on the split and noise of a number.
+Train = Callable[[Entry, Graph, int], Run]
+
+
+def chosen(exhibit: Exhibit, only: Sequence[str]) -> tuple[Entry, ...]:
+    """Return the entries whose data is one of `only`, or whose row begins with one; all of them for none.
+
+    Raises:
+        InputError: a word of `only` fits no entry.
+    """
+    idle = [word for word in only if not any(_fits(entry, word) for entry in exhibit.entries)]
+    if idle:
+        known = f"{', '.join(exhibit.data)}; {', '.join(dict.fromkeys(entry.row for entry in exhibit.entries))}"
+        raise InputError(f"{idle[0]!r} is in no row", where="--only", allowed=known)
+    # Words of one kind widen the choice, words of both kinds narrow it: cora and multi-bit are multi-bit on Cora.
+    data = {word for word in only if word in exhibit.data}
+    rows = [word for word in only if word not in data]
+    return tuple(
+        entry
+        for entry in exhibit.entries
+        if (not data or entry.data in data) and (not rows or any(_fits(entry, word) for word in rows))
+    )
+
+
+def _fits(entry: Entry, word: str) -> bool:
+    return word == entry.data or entry.row.startswith(word)
+
+
+def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
+    """Make the folder of an exhibit, or take up the one that is there.
+
+    Args:
+        options: what decides the numbers beside the catalogue: reproducible noise.
+
+    Raises:
+        InputError: the folder holds another exhibit, or something else.
+    """
+    plan, wanted = folder / EXHIBIT_FILE, json_safe({"exhibit": exhibit.id, "options": dict(options)})
+    if not plan.exists():
+        refuse_used_folder(folder)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_text(plan, to_json(wanted, indent=2) + "\n")
+    # Noise that a seed repeats and noise that none does must not share a mean.
+    elif _read(plan) != wanted:
+        raise InputError(f"{folder} holds another exhibit, or other noise", where="--out", remedy="name another folder")
+
+
+def run_missing(
+    entries: Sequence[Entry], splits: int, folder: Path, *, load: Callable[[str], Graph], train: Train
+) -> Outcome:
+    """Run the splits that are not finished yet; each is written, whole, as soon as it is.
+
+    Args:
+        folder: as `open_folder` left it.
+        load: returns the graph of a name; asked only for data of which something is missing, and once.
+        train: trains one split of one entry.
+
+    Returns:
+        A row for each entry, in order, and why entries of other data were left out: data set -> the reason.
+
+    Raises:
+        InputError: a file is damaged or belongs to other settings.
+        ModelFileError: it was changed.
+        MissingDataError: none of the data is at hand.
+    """
+    graphs: dict[str, Graph] = {}
+    rows, absent = [], dict[str, str]()
+    for entry in entries:
+        files = [folder / entry.name / f"split-{number}.json" for number in range(splits)]
+        missing = [number for number, file in enumerate(files) if not file.exists()]
+        if missing and entry.data not in {*graphs, *absent}:
+            try:
+                graphs = {entry.data: load(entry.data)}  # one at a time: graphs are large
+            except MissingDataError as error:
+                # The rest may take hours, and is worth having without this.
+                absent[entry.data] = str(error)
+                if {one.data for one in entries} == set(absent):
+                    raise
+        if missing and entry.data in absent:
+            continue
+        for number in missing:
+            with writing(folder):
+                files[number].parent.mkdir(exist_ok=True)
+            found = train(entry, graphs[entry.data], number)
+            write_text(files[number], sealed({"entry": entry.to_dict(), "split": number, "run": found.to_dict()}))
+        # Read back even where it was only now written: what is shown is what is kept.
+        rows.append(Row(entry, tuple(_run(file, entry) for file in files)))
+    return Outcome(tuple(rows), absent)
+
+
+def trainer(
+    *, noise: Callable[[int], Randomness], device: str = "cpu", progress: ProgressCallback | None = None
+) -> Train:
+    """Return what trains an entry by the experiment that `compare` runs too, without controls.
+
+    Args:
+        noise: the source of the privacy noise for a split's number.
+        progress: told how far a run is.
+    """
+    from graphveil.methods.runs import experiment
+
+    def train(entry: Entry, graph: Graph, number: int) -> Run:
+        def tell(event: Any) -> None:
+            if progress is not None:
+                progress(event.named(f"{entry.data}, {entry.row}, split {number}: {event.stage}", event.epsilon))
+
+        result = experiment.run(
+            entry.method,
+            graph,
+            settings=entry.settings,
+            seed=number,
+            controls=False,
+            randomness=noise(number),
+            device=device,
+            split=entry.split,
+            progress=tell,
+        )
+        # The accountant's word, whatever the paper claims for the same run.
+        promise = result.privacy.guarantee
+        price = Price(promise.unit.text, promise.epsilon, promise.delta, result.privacy.epsilon_relationship)
+        return Run(result.scores.accuracy, price, result.cost.seconds)
+
+    return train
+
+
+def _run(file: Path, entry: Entry) -> Run:
+    # Sealed, so that a figure in the table is one that was measured.
+    content = unsealed(_read(file), file)
+    if content.get("entry") != json_safe(entry.to_dict()):
+        raise InputError(
+            "was run with other settings", where=str(file), remedy="delete it to run it again, or name another --out"
+        )
+    try:
+        return Run.from_dict(content["run"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to run it again") from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = read_json(file)
+    except ValueError as error:
+        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it made again") from error
+    if not isinstance(content, dict):
+        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it made again")
+    return content

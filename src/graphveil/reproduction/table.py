@@ -1,0 +1,72 @@
+"""An exhibit as it is shown and written: the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphveil.privacy.printed import rounded_up
+from graphveil.reproduction.exhibit import Exhibit
+from graphveil.reproduction.runner import Outcome, Row
+
+HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilon: true")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of a row: what it is, the paper's figure, ours, their difference, the price there and here."""
+    published, ours, price = row.entry.published, row.ours, row.runs[0].price
+    paper = "-"
+    if published is not None:
+        paper = f"{published.mean:.1f}" + ("" if published.width is None else f"±{published.width:.1f}")
+    # Papers count one bit of one list, or one entry; a reader thinks of the friendship.
+    one = "" if price.relationship is None else f" ({rounded_up(price.relationship)} a relationship)"
+    return (
+        row.entry.row,
+        paper,
+        f"{100 * ours.mean:.1f} ({100 * ours.low:.1f} to {100 * ours.high:.1f})",
+        "-" if row.points is None else f"{row.points:+.1f}",
+        row.entry.claimed or "-",
+        f"{rounded_up(price.epsilon)}{one}",
+    )
+
+
+def by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield each data set with the number of its splits, in words, and its rows."""
+    for data in dict.fromkeys(row.entry.data for row in rows):
+        # All rows of a run have as many splits: it ends with every split or, interrupted, with no table.
+        own = [row for row in rows if row.entry.data == data]
+        splits = len(own[0].runs)
+        yield f"{data}, {splits} split{'s' if splits > 1 else ''}", own
+
+
+def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
+    """Return what to mind, what is missing in the catalogue, and what was not run: kind and sentence."""
+    units = " or ".join(dict.fromkeys(row.runs[0].price.unit for row in outcome.rows))
+    said = [("Mind", note) for note in (*exhibit.notes, f"epsilon: true is the price of {units}")]
+    # What the catalogue lacks stands under every table, so that no part passes for the whole.
+    if exhibit.why:
+        said.append(("Missing", exhibit.why))
+    return said + [("Not run", f"{data}: {why}") for data, why in outcome.absent.items()]
+
+
+def markdown(exhibit: Exhibit, outcome: Outcome) -> str:
+    """Return an exhibit as Markdown."""
+    parts = [f"# {exhibit.id}: {exhibit.caption}", ""]
+    for head, rows in by_data(outcome.rows):
+        parts += [f"## {head}", "", f"| {' | '.join(HEADS)} |", "| --- " * len(HEADS) + "|"]
+        parts += [*(f"| {' | '.join(cells(row))} |" for row in rows), ""]
+    return "\n".join([*parts, *(f"- {kind}: {text}" for kind, text in remarks(exhibit, outcome))]) + "\n"
+
+
+def answer(exhibit: Exhibit, outcome: Outcome, folder: Path) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    rows = [row.to_dict() for row in outcome.rows]
+    splits = max((row["splits"] for row in rows), default=0)
+    return {
+        **exhibit.to_dict(),
+        "splits": splits,
+        "rows": rows,
+        "absent": dict(outcome.absent),
+        "folder": str(folder),
+    }

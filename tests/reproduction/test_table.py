@@ -1,0 +1,67 @@
+"""An exhibit as it is shown: figures side by side, prices in whose unit, and what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reproduction.exhibit import Entry, Exhibit, Published
+from graphveil.reproduction.runner import Outcome, Price, Row, Run
+from graphveil.reproduction.table import HEADS, answer, by_data, cells, markdown, remarks
+
+LINK = Price("one bit of a list", 7.0, 0.0, 14.0)
+PERSON = Price("one person", 2.0, 1e-5)
+ROWS = (
+    Row(Entry("a", "cora", "gcn", {}, Published(70.0, 2.0), "7"), (Run(Interval(0.75, 0.7, 0.8, (0.75,)), LINK, 1.0),)),
+    Row(Entry("b", "cora", "gcn"), (Run(Interval(0.5, 0.4, 0.6, (0.5,)), LINK, 2.0),)),
+    Row(
+        Entry("a", "digits", "gcn", {}, Published(90.0), "2"),
+        (Run(Interval(0.8, 0.7, 0.9, (0.8,)), PERSON, 1.0), Run(Interval(0.9, 0.8, 1.0, (0.9,)), PERSON, 1.0)),
+    ),
+)
+CPU = {"cora": 1.0, "digits": 2.0}
+EXHIBIT = Exhibit("made", "figure2", "made figures", "yes", "", tuple(row.entry for row in ROWS), CPU, ("a note",))
+OUTCOME = Outcome(ROWS, {"pubmed": "is not there"})
+
+
+def test_a_row_shows_both_figures_their_difference_and_both_prices() -> None:
+    assert cells(ROWS[0]) == ("a", "70.0±2.0", "75.0 (70.0 to 80.0)", "+5.0", "7", "7 (14 a relationship)")
+    assert cells(ROWS[1]) == ("b", "-", "50.0 (40.0 to 60.0)", "-", "-", "7 (14 a relationship)")
+    assert len(HEADS) == len(cells(ROWS[2]))
+
+
+def test_several_splits_have_the_interval_of_their_mean_and_one_that_of_its_nodes() -> None:
+    ours = ROWS[2].ours
+    assert abs(ours.mean - 0.85) < 1e-12 and ours.low < 0.8 and ours.high == 1.0  # t with one degree of freedom: 12.7
+    assert ROWS[0].ours == ROWS[0].runs[0].accuracy
+
+
+def test_tables_stand_by_data_with_the_number_of_their_splits() -> None:
+    assert [(head, [row.entry.row for row in rows]) for head, rows in by_data(ROWS)] == [
+        ("cora, 1 split", ["a", "b"]),
+        ("digits, 2 splits", ["a"]),
+    ]
+
+
+def test_what_to_mind_what_is_missing_and_what_was_not_run_is_said() -> None:
+    assert remarks(EXHIBIT, OUTCOME) == [
+        ("Mind", "a note"),
+        ("Mind", "epsilon: true is the price of one bit of a list or one person"),
+        ("Not run", "pubmed: is not there"),
+    ]
+    page = markdown(EXHIBIT, OUTCOME)
+    assert page.startswith("# made-figure2: made figures\n") and "## digits, 2 splits" in page
+    assert page.count("| --- ") == 2 * len(HEADS) and page.endswith("- Not run: pubmed: is not there\n")
+
+
+def test_the_answer_holds_every_figure() -> None:
+    said = answer(EXHIBIT, OUTCOME, Path("there"))
+    assert [row["points"] for row in said["rows"]][:2] == [75.0 - 70.0, None]
+    assert said["rows"][0]["price"] == {"unit": "one bit of a list", "epsilon": 7.0, "delta": 0.0, "relationship": 14.0}
+    assert (said["splits"], said["absent"], said["folder"]) == (2, {"pubmed": "is not there"}, "there")
+    assert said["rows"][2]["seconds"] == 2.0 and said["rows"][2]["published"] == {"mean": 90.0, "width": None}
+
+
+def test_a_stored_run_is_read_as_it_was_written() -> None:
+    for row in ROWS:
+        assert [Run.from_dict(run.to_dict()) for run in row.runs] == list(row.runs)
