@@ -8,7 +8,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"' & |`x`$a^b$\
 
 
 class Page(HTMLParser):
-    """Collects what a browser would: elements, attributes, visible text."""
+    """Collects what a browser would: elements, attributes, visible text, scripts."""
 
     VOID = frozenset(("meta", "link", "img", "br", "hr", "input"))
 
@@ -17,6 +17,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
+        self.scripts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -31,7 +32,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag, f"</{tag}> closes something else"
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
             self.words.append(data)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +11,21 @@ from typing import Any
 import pytest
 
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.reports.runs.page import page_html
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.runs import page
 from tests.reports import made
 from tests.reports.made import card_html, card_markdown
 from tests.reports.pages import HOSTILE, read
+
+
+def page_html(record: RunRecord) -> str:
+    """The page of a run that nobody attacked."""
+    return page.page_html(record, {})
+
+
+def running(scripts: list[str]) -> list[str]:
+    """The scripts of a page that are no data."""
+    return [script for script in scripts if not script.startswith("{")]
 
 
 def test_the_page_is_well_formed_and_says_what_matters() -> None:
@@ -29,9 +42,27 @@ def test_the_page_is_well_formed_and_says_what_matters() -> None:
 @pytest.mark.parametrize("render", [page_html, card_html])
 def test_the_page_needs_nothing_from_outside(render: Callable[[Any], str]) -> None:
     html = render(made.record())
-    assert not re.search(r"https?:|//\w|@import|url\((?!#)", html)
-    tags = {tag for tag, _ in read(html).elements}
-    assert not tags & {"script", "link", "iframe", "object", "embed", "img", "base", "form"}
+    assert not re.search(r"https?:|//\w|@import|url\((?!#)", re.sub(r"(?s)<script>.*?</script>", "", html))
+    elements = read(html).elements
+    assert not {tag for tag, _ in elements} & {"link", "iframe", "object", "embed", "img", "base", "form"}
+    assert not [attrs for _, attrs in elements if "src" in attrs]
+    (policy,) = [attrs["content"] or "" for tag, attrs in elements if tag == "meta" and "http-equiv" in attrs]
+    assert policy.startswith("default-src 'none'; ")
+    assert set(re.findall(r"(\w+)-src", policy)) <= {"default", "style", "script"}
+
+
+def test_the_policy_allows_the_scripts_of_the_page_and_no_other() -> None:
+    shown = read(page_html(made.record()))
+    policy = str(next(attrs["content"] for tag, attrs in shown.elements if "http-equiv" in attrs))
+    allowed = re.findall(r"'sha256-([^']+)'", policy)
+    sums = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in running(shown.scripts)]
+    assert sums == allowed
+    assert "'unsafe-inline'" not in policy.split("script-src")[1]
+    assert "script-src" not in card_html(made.record())
+
+
+def test_a_page_is_small() -> None:
+    assert len(page_html(made.record()).encode()) < 400_000
 
 
 def test_no_two_elements_share_an_id_and_references_resolve() -> None:
@@ -46,6 +77,8 @@ def test_no_two_elements_share_an_id_and_references_resolve() -> None:
 def test_pictures_have_a_text_for_those_who_do_not_see_them() -> None:
     pictures = [attrs for tag, attrs in read(page_html(made.record())).elements if tag == "svg"]
     assert len(pictures) == 2
+    bars = [attrs for tag, attrs in read(page_html(made.record())).elements if tag == "ul" and "aria-label" in attrs]
+    assert [attrs["aria-label"] for attrs in bars] == ["Accuracy on the test nodes, per cent"]
     for attrs in pictures:
         assert attrs["role"] == "img"
         assert len(attrs["aria-label"] or "") > 30
@@ -74,7 +107,8 @@ def test_hostile_names_stay_text_in_the_page(render: Callable[[Any], str]) -> No
     harmless, hostile = read(render(made.record())), read(render(made.record(**_hostile())))
     tags = {tag for tag, _ in hostile.elements}
     assert tags <= {tag for tag, _ in harmless.elements} | {"strong"}
-    assert "script" not in tags
+    assert running(hostile.scripts) == running(harmless.scripts)
+    assert len(hostile.scripts) == len(harmless.scripts)
     assert not any(name.startswith("on") for _, attrs in hostile.elements for name in attrs)
     assert "<script>alert(1)</script>" in hostile.text
     assert "\x1b" not in render(made.record(**_hostile()))
@@ -123,10 +157,11 @@ def test_a_void_run_is_loud(render: object) -> None:
 def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
     bare = {"controls": {}, "best_control": None, "lift": None, "ceiling": None, "history": [], "notes": ()}
     record = made.record(ledger=made.Ledger.open({"labels": (1.0, 0.0)}), **bare)
-    page, card = read(page_html(record)).text, card_markdown(record)
-    assert "the lift is unknown" in page
-    assert "Nothing was spent" in page
-    assert "Training" not in page
+    shown, card = read(page_html(record)).text, card_markdown(record)
+    assert "the lift is unknown" in shown
+    assert "Nothing was spent" in shown
+    assert "Training" not in shown
+    assert "The controls" not in shown
     assert "the lift is unknown" in card
 
 

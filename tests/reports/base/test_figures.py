@@ -28,28 +28,11 @@ def test_accuracy_bars_are_the_means_and_whiskers_the_intervals() -> None:
     assert axes.get_xlim() == (0.0, 100.0)
 
 
-def test_a_bar_near_the_end_keeps_its_number_inside() -> None:
+def test_numbers_stand_beside_the_bars_where_no_whisker_reaches() -> None:
     full = Interval(0.995, 0.99, 1.0, (0.99, 1.0))
-    figure = figures.accuracy_figure("mlp", full, {}, None)
-    (note,) = figure.axes[0].texts
-    assert note.get_ha() == "right"
-
-
-def test_training_curves_skip_what_is_not_there() -> None:
-    figure = figures.training_figure(made.history(repeats=2))
-    assert figure is not None
-    loss, estimate = figure.axes
-    assert len(loss.lines) == 4
-    assert len(estimate.lines) == 2
-    rows = [[{"epoch": epoch, "loss": 1.0 / (epoch + 1), "val_loss": "inf"} for epoch in range(3)]]
-    plain = figures.training_figure(rows)
-    assert plain is not None
-    assert len(plain.axes) == 1
-
-
-def test_no_epochs_no_picture() -> None:
-    assert figures.training_figure([]) is None
-    assert figures.training_figure([[], [{"epoch": 0, "loss": 1.0}]]) is None
+    figure = figures.accuracy_figure("mlp", full, {"wide": Interval(0.5, 0.1, 0.97, (0.5,))}, None)
+    assert [note.get_text() for note in figure.axes[0].texts] == ["99.5", "50.0"]
+    assert all(note.xy[0] > 1 and note.xycoords == ("axes fraction", "data") for note in figure.axes[0].texts)
 
 
 def test_svg_is_xml_and_the_same_each_time() -> None:
@@ -65,8 +48,8 @@ def test_svg_is_xml_and_the_same_each_time() -> None:
 
 def test_drawing_leaves_no_global_state() -> None:
     before = dict(matplotlib.rcParams)
-    figure = figures.training_figure(made.history(repeats=1))
-    assert figure is not None
+    result = made.result()
+    figure = figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, None)
     figures.inline_svg(figure, name="a", alt='say "<hi>"')
     figures.png(figure)
     assert dict(matplotlib.rcParams) == before

@@ -154,7 +154,7 @@ def test_cards_pages_and_screens_say_it_too() -> None:
         line, said = first_line(guarantee), less(guarantee)
         quoted = [row for row in pages(run_card(record, {}))["card.md"].splitlines() if row.startswith(">")]
         assert (f"> {line}" in quoted[0]) == said, line
-        page = read(page_html(record)).text
+        page = read(page_html(record, {})).text
         assert (line in page.partition("Epsilon")[0]) == said, line
         paragraph = dict(screens.promise(guarantee, record.settings))["Guarantee"]
         assert paragraph.startswith(line) == said, line

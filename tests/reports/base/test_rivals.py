@@ -85,14 +85,14 @@ def test_the_record_survives_json_with_and_without_rivals() -> None:
 
 
 def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
-    card, page = card_markdown(record()), read(page_html(record())).text
+    card, page = card_markdown(record()), read(page_html(record(), {})).text
     for text in (card, page):
         for part in ("blink-hybrid", "degree-preserving", "best rival", "At the same privacy price", "random-graph"):
             assert part in text, part
         assert "onnections: epsilon 4 for one relationship, everything released about it included" in text
         assert "Who is connected to whom" not in text
         assert "what the private connections added" in text
-    for text in (card_markdown(made.record()), read(page_html(made.record())).text):
+    for text in (card_markdown(made.record()), read(page_html(made.record(), {})).text):
         assert "rival" not in text
         assert "relationship" not in text
     lead = rivals.lead(record())

@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -23,7 +23,6 @@ from graphveil.reports.base.words import measured
 INK = "#1b1f24"
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a9099"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", GREY)
-_Panel = tuple[str, float, tuple[tuple[str, str, str], ...]]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -72,62 +71,18 @@ def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
 
 
 def _error_bar(axes: Axes, place: float, score: Interval) -> None:
-    """The interval of one bar and the mean beside it, written clear of the whisker."""
-    end = score.mean
+    """The interval of one bar, and the mean in a column of its own, where no whisker reaches."""
     if measured(score):
         spread = [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
         axes.errorbar(100 * score.mean, place, xerr=spread, color=INK, capsize=3.5, linewidth=1.3)
-        end = score.high
-    # Near the right edge the number goes inside the bar, or it would be cut off.
-    inside = end > 0.9
     axes.annotate(
         percent(score.mean),
-        (100 * (score.low if inside else end), place),
-        xytext=(-6 if inside else 6, 0),
-        textcoords="offset points",
-        ha="right" if inside else "left",
+        (1.01, place),
+        xycoords=("axes fraction", "data"),
         va="center",
         color=INK,
         fontweight="bold",
     )
-
-
-def training_figure(history: Sequence[Sequence[Mapping[str, Any]]]) -> Figure | None:
-    """Loss and the accuracy estimated from noisy labels, over the epochs, one thin line per repeat.
-
-    Returns ``None`` when no repeat has epochs: methods without training have no curve.
-    """
-    repeats = [rows for rows in history if len(rows) > 1]
-    if not repeats:
-        return None
-    panels: list[_Panel] = [("loss", 1.0, (("loss", "training", BLUE), ("val_loss", "validation", ORANGE)))]
-    if any(row.get("val_estimate") is not None for rows in repeats for row in rows):
-        estimate = (("val_estimate", "validation, estimated from noisy labels", GREEN),)
-        panels.append(("accuracy, per cent", 100.0, estimate))
-    figure = Figure(figsize=(7.2, 2.7), layout="constrained")
-    for axes, (label, scale, series) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for key, name, colour in series:
-            _curves(axes, repeats, key, name, colour, scale=scale)
-        axes.set(xlabel="epoch", ylabel=label)
-        axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
-        clean(axes, grid="y")
-    return figure
-
-
-def _curves(
-    axes: Axes,
-    repeats: Sequence[Sequence[Mapping[str, Any]]],
-    key: str,
-    name: str,
-    colour: str,
-    *,
-    scale: float,
-) -> None:
-    for number, rows in enumerate(repeats):
-        kept = [(row["epoch"], scale * row[key]) for row in rows if isinstance(row.get(key), float | int)]
-        if kept:
-            style = {"label": name, "linewidth": 1.6} if number == 0 else {"linewidth": 0.8, "alpha": 0.35}
-            axes.plot(*zip(*kept, strict=True), color=colour, **style)
 
 
 def drawable(name: str) -> str:

@@ -72,8 +72,6 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "interval": words.interval,
     "lift_interval": words.lift_interval,
     "relationship": words.relationship_line,
-    "rival_meaning": lambda name: words.RIVAL_MEANING.get(name, "another method at the same privacy price"),
-    "control_meaning": lambda name: words.CONTROL_MEANING.get(name, ""),
     "moment": text.moment,
     "settings": text.settings,
     "seconds": text.seconds,

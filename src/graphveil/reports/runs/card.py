@@ -115,7 +115,7 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
             cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),
             cards.exposed(words.not_protected(guarantee, record.settings)),
             results(record, f"{record.method} (this run)"),
-            attacks_section(attacks, _attack_command(record)),
+            attacks_section(attacks, attack_command(record)),
             cards.spent(record.privacy.ledger),
             _cost(record),
         ),
@@ -178,7 +178,8 @@ def _standing(record: RunRecord) -> tuple[Paragraph, ...]:
     return (loud, Paragraph(words.rival_sentence(record)))
 
 
-def _attack_command(record: RunRecord) -> str:
+def attack_command(record: RunRecord) -> str:
+    """Return what attacks the run, to be typed."""
     truth = " --truth DATA" if words.on_release(record) else ""
     return f"graphveil attack {shlex.quote(record.run or 'RUN')} --attack link-stealing{truth}"
 

@@ -321,7 +321,8 @@ def _ledger_json(ledger: Ledger) -> str:
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
-    made = {**pages(run_card(record, kept(folder))), "report.html": page_html(record)}
+    attacks = kept(folder)
+    made = {**pages(run_card(record, attacks)), "report.html": page_html(record, attacks)}
     for name, content in made.items():
         parts.write_with_mode(folder / name, content)
     if parts.public_part(folder) != folder:

@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.sentences import less_than_a_person
-from graphveil.reports.base import figures, rivals, text, words
+from graphveil.reports.attacks.files import Found, attacks_section
+from graphveil.reports.base import rivals, text, words
+from graphveil.reports.base.card import Row
+from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.scripts import page_scripts
 from graphveil.reports.base.templating import rendered
+from graphveil.reports.runs.card import attack_command
+
+_CEILING = "not private (ceiling)"
 
 
 @dataclass(frozen=True)
-class Total:
-    """What a ledger adds up to for one unit."""
+class Bar:
+    """One score as a bar: everything in per cent.
 
-    unit: str
-    epsilon: float
-    delta: float
+    Attributes:
+        kind: the class of its style: own, rival, control or ceiling.
+    """
+
+    name: str
+    kind: str
+    score: Interval
+
+    @property
+    def mean(self) -> str:
+        """Where the bar ends."""
+        return _place(self.score.mean)
+
+    @property
+    def low(self) -> str:
+        """Where its whisker begins; where the bar ends, if it has none."""
+        return _place(self.score.low if self.measured else self.score.mean)
+
+    @property
+    def high(self) -> str:
+        """Where its whisker ends; where the bar ends, if it has none."""
+        return _place(self.score.high if self.measured else self.score.mean)
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has an interval."""
+        return words.measured(self.score)
+
+    @property
+    def shown(self) -> str:
+        """The number beside it."""
+        return text.percent(self.score.mean)
+
+    @property
+    def told(self) -> str:
+        """What one reads who points at it."""
+        runs = ", ".join(text.percent(run) for run in self.score.runs)
+        return f"{self.name}: {self.shown} (95%: {words.interval(self.score)}); runs: {runs}"
 
 
-def page_html(record: RunRecord) -> str:
-    """The report as one HTML page that needs nothing else: no network, no script, pictures inside."""
-    content = _content(record)
-    best = f" The best control is {record.scores.best_control}." if record.scores.best_control else ""
-    content["accuracy_picture"] = Markup(
-        figures.inline_svg(
-            figures.accuracy_figure(
-                record.method,
-                record.scores.accuracy,
-                record.scores.controls,
-                record.scores.ceiling,
-                record.scores.rivals,
-            ),
-            name="accuracy",
-            alt=f"Bar chart of the accuracies in the table below. {record.method}: "
-            f"{text.percent(record.scores.accuracy.mean)} per cent.{best}",
-        )
-    )
-    training = figures.training_figure(record.history)
-    content["training_picture"] = training and Markup(
-        figures.inline_svg(
-            training,
-            name="training",
-            alt="Line chart of the loss on training and validation nodes over the epochs, "
-            "and of the validation accuracy where it is estimated.",
-        )
-    )
-    return rendered("report.html.j2", **content)
+def page_html(record: RunRecord, attacks: Found) -> str:
+    """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
+
+    Args:
+        record: of the run.
+        attacks: attack -> attacked -> result; empty where none was run.
+    """
+    return rendered("report.html.j2", **_content(record), **_attacked(record, attacks), scripts=page_scripts())
 
 
 def _content(record: RunRecord) -> dict[str, Any]:
-    units = dict.fromkeys(spend.unit for spend in record.privacy.ledger.spends)
     runs = len(record.scores.accuracy.runs)
     return {
         "record": record,
@@ -63,14 +85,82 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "figure": words.figure(record)[0],
         "meaning": words.lift_sentence(record),
         "spent": words.spent_line(record.privacy.ledger, record.settings),
-        "controls": sorted(record.scores.controls.items(), key=lambda item: -item[1].mean),
-        "rivals": sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean),
+        "controls": record.scores.controls,
+        "rivals": record.scores.rivals,
+        "bars": tuple(_bars(record)),
+        "scores": tuple(_scores(record)),
         "lead": rivals.lead(record),
         "standing": words.rival_sentence(record),
-        "totals": [Total(unit, *record.privacy.ledger.total(unit)) for unit in units],
+        "spends": _spends(record),
+        "totals": _totals(record),
         "settings": [(key, text.shown(value)) for key, value in {**record.settings, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
         "spread_over": words.spread_over(record.scores.accuracy),
+        "training": training_charts(record.history),
         "repeated": runs > 1,
     }
+
+
+def _attacked(record: RunRecord, attacks: Found) -> dict[str, Any]:
+    found = f"Attacked by {', '.join(attacks)}: see Attacks." if attacks else "No attack was run."
+    section = attacks_section(attacks, attack_command(record))
+    return {"attacks": section, "attack_curves": tuple(_curves(attacks)), "found": found}
+
+
+def _curves(attacks: Found) -> Iterator[tuple[str, tuple[Chart, ...]]]:
+    if not attacks:
+        return
+    from graphveil.reports.attacks.curves import attack_charts  # loads the attacks, which most runs never meet
+
+    for number, (name, results) in enumerate(attacks.items()):
+        yield name, attack_charts(f"attack{number}", results)
+
+
+def _bars(record: RunRecord) -> Iterator[Bar]:
+    scores = record.scores
+    yield Bar(record.method, "own", scores.accuracy)
+    for kind, group in (("rival", scores.rivals), ("control", scores.controls)):
+        for name, score in sorted(group.items(), key=lambda item: -item[1].mean):
+            yield Bar(f"{name} (rival)" if kind == "rival" else name, kind, score)
+    if scores.ceiling is not None:
+        yield Bar(_CEILING, "ceiling", scores.ceiling)
+
+
+def _scores(record: RunRecord) -> Iterator[Row]:
+    scores = record.scores
+    yield _scored(record.method, scores.accuracy, "this run", strong=True)
+    for name, score in sorted(scores.rivals.items(), key=lambda item: -item[1].mean):
+        best = " (best rival)" if name == scores.best_rival else ""
+        yield _scored(name + best, score, words.RIVAL_MEANING.get(name, "another method at the same privacy price"))
+    for name, score in sorted(scores.controls.items(), key=lambda item: -item[1].mean):
+        best = " (best control)" if name == scores.best_control else ""
+        yield _scored(name + best, score, words.CONTROL_MEANING.get(name, ""))
+    if scores.ceiling is not None:
+        yield _scored(_CEILING, scores.ceiling, "the same model on the true data, for comparison only")
+
+
+def _scored(name: str, score: Interval, meaning: str, *, strong: bool = False) -> Row:
+    return Row((name, text.percent(score.mean), words.interval(score), meaning), strong=strong)
+
+
+def _spends(record: RunRecord) -> tuple[Row, ...]:
+    return tuple(
+        Row((s.name, s.unit, s.mechanism, text.settings(s.parameters), rounded_up(s.epsilon), rounded_up(s.delta)))
+        for s in record.privacy.ledger.spends
+    )
+
+
+def _totals(record: RunRecord) -> tuple[Row, ...]:
+    ledger = record.privacy.ledger
+    units = dict.fromkeys(spend.unit for spend in ledger.spends)
+    totals = ((unit, *ledger.total(unit)) for unit in units)
+    return tuple(
+        Row(("total", unit, "", "", rounded_up(epsilon), rounded_up(delta)), strong=True)
+        for unit, epsilon, delta in totals
+    )
+
+
+def _place(share: float) -> str:
+    """A share in [0, 1] as per cent for a style: an interval may reach beyond what a share can be."""
+    return f"{100 * min(1.0, max(0.0, share)):.2f}"
