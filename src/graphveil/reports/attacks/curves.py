@@ -31,6 +31,7 @@ def attack_charts(name: str, results: Mapping[str, AttackResult]) -> tuple[Chart
 
 
 def _chart(name: str, title: str, results: Mapping[str, AttackResult], grid: np.ndarray, *, log: bool = False) -> Chart:
+    # A logarithmic axis has no place for nothing found.
     least = _LEAST if log else 0.0
     lines = [
         Line(label, colour, _values(np.interp(grid, *np.array(result.roc).T), least))
@@ -39,6 +40,7 @@ def _chart(name: str, title: str, results: Mapping[str, AttackResult], grid: np.
     lines.append(Line("guessing", GREY, _values(grid, least), dashed=True))
     limited = [result for result in results.values() if result.limit is not None]
     if limited:
+        # One limit alone: several would hide each other, and the tightest is what was promised.
         tightest = min(limited, key=lambda result: (result.epsilon, result.delta))
         allowed = bound(grid, tightest.epsilon, tightest.delta)
         told = f"epsilon {rounded_up(tightest.epsilon, 4)} allows at most"

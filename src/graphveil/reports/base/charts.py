@@ -56,6 +56,7 @@ class Chart:
 
     def svg(self) -> str:
         """The chart as an ``<svg>`` element, half a page wide: two stand side by side, or one above the other."""
+        # Half a page: at the width of a phone its letters are about as large as those of the page.
         figure = Figure(figsize=(4.1, 2.9), layout="constrained")
         axes = figure.add_subplot()
         for line in self.lines:
@@ -68,6 +69,7 @@ class Chart:
         return inline_svg(figure, name=self.name, alt=self.alt)
 
     def _draw(self, axes: Axes, line: Line) -> None:
+        # The page's script bridges gaps; matplotlib would break the line at them.
         kept = [pair for pair in zip(self.places, line.values, strict=True) if pair[1] is not None]
         if not kept:
             return
@@ -93,6 +95,7 @@ def training_charts(history: Sequence[Sequence[Row]]) -> tuple[Chart, ...]:
     repeats = [rows for rows in history if len(rows) > 1]
     if not repeats:
         return ()
+    # One axis for all repeats: they may have stopped at different epochs.
     epochs = tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
     loss = (
         *_lines("loss", "training", BLUE, repeats, epochs),
@@ -113,6 +116,7 @@ def _lines(
     """One line for each repeat that has numbers under `key`, the first bold."""
     lines = []
     for number, rows in enumerate(repeats):
+        # A figure that was infinite is stored as a word, see `to_json`.
         known = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
         values = tuple(scale * known[e] if math.isfinite(known.get(e, math.nan)) else None for e in epochs)
         if any(value is not None for value in values):

@@ -75,6 +75,7 @@ def _error_bar(axes: Axes, place: float, score: Interval) -> None:
     if measured(score):
         spread = [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
         axes.errorbar(100 * score.mean, place, xerr=spread, color=INK, capsize=3.5, linewidth=1.3)
+    # In shares of the axis and not in data: an interval may end anywhere on the scale.
     axes.annotate(
         percent(score.mean),
         (1.01, place),

@@ -45,6 +45,7 @@ def page_scripts() -> Scripts:
 
 def _text(file: Path) -> Markup:
     """Return a file of ours as it is; it must not end the element that it is written into."""
+    # Stripped, so that what is hashed is what stands between the tags, to the letter.
     return Markup(file.read_text(encoding="utf-8").strip())
 
 

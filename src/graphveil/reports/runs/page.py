@@ -163,4 +163,5 @@ def _totals(record: RunRecord) -> tuple[Row, ...]:
 
 def _place(share: float) -> str:
     """A share in [0, 1] as per cent for a style: an interval may reach beyond what a share can be."""
+    # Beyond the ends nothing could be drawn, and a number that means nothing would widen the zoomed scale.
     return f"{100 * min(1.0, max(0.0, share)):.2f}"
