@@ -32,6 +32,10 @@ def entry(table: str, data: str, row: str) -> Entry:
         ("table3", "pubmed", "laplace eps_x=2", "82.4"),
         ("table3", "facebook", "gaussian eps_x=1", "92.0±0.1"),
         ("table3", "lastfm", "multi-bit eps_x=2", "85.9±1.1"),
+        ("table2", "facebook", "degree", "77.2±0.3"),
+        ("table2", "cora", "uniform", "26.4±3.0"),
+        ("table2", "lastfm", "ones", "19.6±1.8"),
+        ("table4", "cora", "cross-entropy eps_y=1", "25.5±1.7"),
         ("table4", "cora", "forward correction eps_y=1", "37.1±2.5"),
         ("table4", "facebook", "Drop eps_y=0.5", "75.1±0.6"),
         ("figure4", "cora", "eps_x=0.01 K_x=8", "63.0"),
@@ -78,6 +82,15 @@ def test_what_an_exhibit_changes_is_changed_and_nothing_else() -> None:
     assert settings("cora", 1.0, 1.0, model="gat", steps_x=0) == {**plain, "model": "gat", "steps_x": 0}
     hops = [entry("figure5", "cora", f"eps_y=1 K_y={hops}").settings for hops in (0, 2, 4, 8, 16)]
     assert [one["steps_y"] for one in hops] == [0, 2, 4, 8, 16] and all(one["steps_x"] == 2 for one in hops)
+
+
+def test_inputs_without_features_have_settings_of_their_own_and_collect_none() -> None:
+    for kind, found in {"uniform": (0.0001, 0.01, 0.25), "ones": (0.0001, 0.01, 0.75), "degree": (0.01, 0, 0)}.items():
+        used = entry("table2", "cora", kind).settings
+        assert (used["learning_rate"], used["weight_decay"], used["dropout"]) == found
+        assert (used["epsilon_x"], used["stand_in"], used["steps_x"], used["steps_y"]) == (None, kind, 0, 4)
+    plain = entry("table4", "cora", "cross-entropy eps_y=2").settings
+    assert (plain["loss"], plain["steps_x"], plain["steps_y"]) == ("cross-entropy", 8, 0)
 
 
 def test_every_pair_of_budgets_is_there_and_claimed_as_the_paper_does() -> None:

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import normalised
+from graphveil.errors import InputError
 from graphveil.mechanisms import RandomizedResponse
+from graphveil.methods import LPGNN
 from graphveil.methods.base.drop import Drop, drop_objective, label_matrix
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
@@ -176,3 +178,30 @@ def test_label_matrix_has_a_row_for_everybody_and_a_column_for_every_class() -> 
     assert label_matrix(LABELS, TRAIN | VAL, CLASSES).tolist() == one_hots().tolist()
     assert label_matrix(LABELS, VAL, CLASSES).sum() == 1
     assert label_matrix(torch.tensor([-1]), torch.tensor([False]), 2).tolist() == [[0, 0]]
+
+
+def test_without_correction_the_loss_is_plain_cross_entropy_on_the_labels_as_they_came() -> None:
+    plain, corrected = objective(0, corrected=False), objective(0)
+    z = logits()
+    nodes = plain.train_nodes
+    expected = torch.nn.functional.cross_entropy(z[nodes], plain.train_labels)
+    assert torch.allclose(plain.loss(z), expected, atol=1e-6)
+    assert not torch.allclose(plain.loss(z), corrected.loss(z))
+
+
+def test_without_correction_validation_takes_noisy_labels_for_true_ones_and_still_estimates_true_accuracy() -> None:
+    plain, corrected, z = objective(0, corrected=False), objective(0), logits()
+    loss, share, estimate = plain.validate(z)
+    clean = torch.nn.functional.cross_entropy(z[plain.val_nodes], plain.val_labels)
+    assert loss == pytest.approx(float(clean), abs=1e-6) and loss != pytest.approx(corrected.validate(z)[0])
+    # What tells noisy from true labels is the channel, which a server knows whatever it minimises.
+    assert (share, estimate) == corrected.validate(z)[1:] and plain.ideal == corrected.ideal
+
+
+def test_plain_cross_entropy_over_hops_of_labels_is_refused_and_needs_none() -> None:
+    with pytest.raises(InputError, match="loss cross-entropy over 4 hops of labels; allowed: steps_y = 0"):
+        LPGNN(epsilon_x=1.0, epsilon_y=1.0, loss="cross-entropy", steps_y=4)
+    assert LPGNN(epsilon_x=1.0, epsilon_y=1.0, loss="cross-entropy").settings.steps_y == 0
+    assert LPGNN(epsilon_x=1.0, epsilon_y=1.0).settings.steps_y == 4
+    with pytest.raises(InputError, match="allowed: drop, cross-entropy"):
+        LPGNN(epsilon_x=1.0, epsilon_y=1.0, loss="hinge")

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drop:
-    """The objective for `training.train`; build it with :func:`drop_objective`."""
+    """The objective for `training.train`; build it with :func:`drop_objective`.
+
+    Without `corrected` labels are taken for true ones: plain cross-entropy, hops 0.
+    """
 
     keep: float
     flip: float
@@ -38,6 +41,7 @@ class Drop:
     fit_nodes: Tensor
     val_nodes: Tensor
     val_labels: Tensor
+    corrected: bool = True
 
     @property
     def ideal(self) -> float:
@@ -54,7 +58,9 @@ class Drop:
         return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=0).T, self.train_targets)
 
     def channel(self, clean: Tensor) -> Tensor:
-        """Return p(y'|x) = p(y|x) T, never below the smallest positive float."""
+        """Return p(y'|x) = p(y|x) T, never below the smallest positive float; without correction p(y|x)."""
+        if not self.corrected:
+            return clean.clamp_min(1e-30)
         # With public labels q = 0, and a class of probability 0 would make the loss infinite.
         return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
 
@@ -83,12 +89,14 @@ def drop_objective(
     classes: int,
     keep: float,
     flip: float,
+    corrected: bool = True,
 ) -> Drop:
     """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
 
     Args:
         p: the propagation matrix [n, n]; hops: K.
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
+        corrected: whether the loss knows of them; without, K is 0.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
     if hops == 0:
@@ -109,6 +117,7 @@ def drop_objective(
         fit_nodes,
         val_nodes,
         labels[val_nodes],
+        corrected,
     )
 
 

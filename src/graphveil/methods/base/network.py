@@ -183,6 +183,7 @@ def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label
         classes=labels.classes,
         keep=labels.keep,
         flip=labels.flip,
+        corrected=settings.loss == "drop",
     )
     if objective.fit_nodes.numel() == 0:
         raise InputError(

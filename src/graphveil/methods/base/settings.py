@@ -11,6 +11,7 @@ from graphveil.models.names import BACKBONES
 from graphveil.training.names import SELECTIONS
 
 SCALINGS = ("standard", "published")
+LOSSES = ("drop", "cross-entropy")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class NetworkSettings:
         steps_x, steps_y: hops K of feature and of label propagation.
         scaling: "standard" shifts and scales the propagated features; "published" leaves the rectifier's output as is.
         selection: which epoch is kept, see `training.selection`.
+        loss: "drop" learns from noisy labels through their channel, see `methods.base.drop`; "cross-entropy" takes them
+            for true ones.
         hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
         seed: fixes initial weights and dropout, never privacy noise.
         device: "cpu" or "cuda".
@@ -42,9 +45,10 @@ class NetworkSettings:
     epochs: int = 500
     seed: int = 0
     device: str = "cpu"
+    loss: str = "drop"
 
     def __post_init__(self) -> None:
-        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS)):
+        for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS), ("loss", LOSSES)):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed=", ".join(allowed))
         for name, low, high in (
@@ -65,6 +69,8 @@ class NetworkSettings:
             raise InputError(f"learning_rate = {self.learning_rate!r}", allowed="a finite number above 0")
         if not 0 <= decay < math.inf:
             raise InputError(f"weight_decay = {self.weight_decay!r}", allowed="a finite number of at least 0")
+        if self.loss != "drop" and self.steps_y:
+            raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y = 0")
         require_device(self.device)
 
 

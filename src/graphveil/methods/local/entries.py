@@ -13,6 +13,12 @@ _LABELS_ONLY = {
     "epsilon": Option(None, float, "total per person; the label gets all of it"),
 }
 
+#: What the paper compares itself with.
+_OF_RIVALS = {
+    "loss": Option("drop", str, "drop, or cross-entropy on labels as they came (with steps_y=0)"),
+    "stand_in": Option("normal", str, "what is read with epsilon_x=none: normal, uniform, ones or degree (one-hot)"),
+}
+
 LOCAL_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "lpgnn",
@@ -20,8 +26,8 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "local",
         _LPGNN,
         _FAMILY,
-        {**PEOPLE, **AGAIN, **network_options()},
-        free=tuple(network_options()),
+        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS},
+        free=(*network_options(), "loss"),
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),

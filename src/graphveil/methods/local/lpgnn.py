@@ -55,6 +55,7 @@ from graphveil.methods.base.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import NetworkSettings, require_known
+from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.privacy import Assumption, Guarantee, Randomness
@@ -94,12 +95,13 @@ class LPGNNCore(ReportsCore[Fitted]):
     """Locally private graph neural network: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
-        epsilon_x: budget of one feature report; inf for public features, None collects none (random numbers stand in).
+        epsilon_x: budget of one feature report; inf for public features, None collects none (`stand_in`).
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         denoising: what smooths noisy features before the network: "hops" (above) or "upgnet", see
             `aggregation.high_order`.
+        stand_in: what the network reads where epsilon_x is None, see `methods.base.stand_ins`.
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
             since all that it reads is released; its `forward` may name `edge_index` [2, E] as well. It is copied, never
             trained itself, and is given again to load a saved model.
@@ -138,18 +140,25 @@ class LPGNNCore(ReportsCore[Fitted]):
         delta: float = 1e-10,
         queries: int = 0,
         denoising: str = "hops",
+        stand_in: str = "normal",
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
         require_known(settings, NetworkSettings.__dataclass_fields__, "LPGNN")
         if denoising not in DENOISINGS:
             raise InputError(f"denoising {denoising!r} is not known", allowed=", ".join(DENOISINGS))
+        if stand_in not in STAND_INS:
+            raise InputError(f"stand_in {stand_in!r} is not known", allowed=", ".join(STAND_INS))
+        if stand_in != "normal" and epsilon_x is not None:
+            raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.
-        hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf else 4}
+        hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf or plain else 4}
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries, self.denoising, self.backbone = require_queries(queries), denoising, backbone
+        self.stand_in = stand_in
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
@@ -177,9 +186,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         published = self.recognised(released, topology)
-        features, offset, settings = self._smoothed(
-            *features_of(released, self.settings.seed), released.schema, topology
-        )
+        features, offset, settings = self._smoothed(*self._inputs(released, topology), released.schema, topology)
         network = train_network(
             features, offset, labels_of(released), topology, settings, backbone=self.backbone, progress=progress
         )
@@ -255,6 +262,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
         more = {"queries": self.queries, "denoising": self.denoising, "backbone": self.backbone}
+        more["stand_in"] = self.stand_in
         return {**privacy, **more, **asdict(self.settings), **self._given}
 
     @property
@@ -300,6 +308,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             "settings": asdict(self.settings),
             # Only where it is not LPGNN's own, as in files of earlier versions.
             **({"denoising": self.denoising} if self.denoising != "hops" else {}),
+            **({"stand_in": self.stand_in} if self.stand_in != "normal" else {}),
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
@@ -333,7 +342,8 @@ class LPGNNCore(ReportsCore[Fitted]):
             privacy[name] = number_from(privacy[name])
         # A saved model must load where there is no GPU.
         settings = {**facts["settings"], "device": "cpu"}
-        method = cls(**privacy, denoising=facts.get("denoising", "hops"), backbone=backbone, **settings)
+        kinds = {"denoising": facts.get("denoising", "hops"), "stand_in": facts.get("stand_in", "normal")}
+        method = cls(**privacy, **kinds, backbone=backbone, **settings)
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
         require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
@@ -354,6 +364,12 @@ class LPGNNCore(ReportsCore[Fitted]):
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=schema.name
             )
+
+    def _inputs(self, released: LocalReports, topology: Topology) -> tuple[FeatureMatrix, float]:
+        """Return (C, o): what the network reads is C + o, of reports or of what stands in for them."""
+        if self.privacy.collects_features or self.stand_in == "normal":
+            return features_of(released, self.settings.seed)
+        return stand_in_features(self.stand_in, topology, released.schema.dimension, self.settings.seed)
 
     @property
     def _denoises(self) -> bool:
