@@ -25,7 +25,7 @@ from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.registry import tagged
 from graphveil.reproduction.catalogue import find_exhibit
-from tests.pages import ROOT, pages
+from tests.pages import DOCS, ROOT, pages
 from tests.pages import page as page_named
 
 PAGES = [
@@ -173,6 +173,16 @@ def test_links_and_pictures_exist(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
+#: Parts of the documentation that are read from top to bottom: five minutes a page. The rest is looked up.
+READ = [page for part in ("start", "tutorials", "how-to", "explanation") for page in sorted((DOCS / part).glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", [page for page in READ if page in PAGES], ids=name)
+def test_a_page_is_read_in_five_minutes(page: Path) -> None:
+    """220 words a minute."""
+    assert len(page.read_text(encoding="utf-8").split()) <= 1100
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     """Over any number of links."""
     reached, waiting = set[Path](), [ROOT / "README.md"]
@@ -207,7 +217,7 @@ def test_every_option_is_listed_and_every_listed_option_is_there() -> None:
         command = waiting.pop()
         waiting += getattr(command, "commands", {}).values()
         there |= {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
-    listed = {option for row in rows("commands", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
+    listed = {option for row in rows("options", "Options") for option in re.findall(r"--[a-z-]+", row[0])}
     assert listed == there
 
 
@@ -218,7 +228,7 @@ def test_every_command_is_listed() -> None:
 
 
 def test_settings_and_defaults_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("methods", "Settings")}
+    listed = {row[0].strip("`"): row[1] for row in rows("lpgnn", "Settings")}
     options = METHODS["lpgnn"].options
     assert list(listed) == list(options)
     for setting, option in options.items():
@@ -227,17 +237,19 @@ def test_settings_and_defaults_are_those_of_the_program() -> None:
             assert listed[setting] == default, setting
 
 
-def heading_of(method: str) -> str:
-    """The heading of a method's section, which it may share: `gap and progap`."""
-    text = page_named("methods")
-    headings = (line.lstrip("# ").replace("`", "") for line in text.splitlines() if line.startswith("#"))
-    return next(heading for heading in headings if method in heading.split(" and "))
+def rows_of(method: str) -> list[list[str]]:
+    """The table of a method's section, whose heading it may share: `gap and progap`."""
+    for page in (DOCS / "reference" / "methods").glob("*.md"):
+        for heading in re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if method in heading.replace("`", "").split(" and "):
+                return rows(page.stem, heading)
+    raise AssertionError(f"no page has a section on {method}")
 
 
 @pytest.mark.parametrize("method", [method.name for method in LINK_METHODS])
 def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows("methods", heading_of(method))}
+    listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
     network = set(METHODS["gcn"].options) | {"model", "steps_x", "steps_y"}
     options = {key: option for key, option in METHODS[method].options.items() if key not in network}
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
@@ -245,7 +257,7 @@ def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: s
 
 @pytest.mark.parametrize("method", [method.name for method in CURATOR_METHODS])
 def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("methods", heading_of(method))}
+    listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
     options = METHODS[method].options
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
 
@@ -253,7 +265,7 @@ def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) ->
 @pytest.mark.parametrize("method", tagged(RELEASE))
 def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) -> None:
     """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows("methods", method)}
+    listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
     network = set(METHODS["gcn"].options) | {"model", "steps_x"}
     options = {key: option for key, option in METHODS[method].options.items() if key not in network}
     assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
@@ -262,7 +274,7 @@ def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) 
 def test_every_way_to_make_edges_is_explained() -> None:
     from graphveil.methods.release.names import EDGE_METHODS
 
-    text = page_named("methods").split("| `edges` | the private part is |", 1)[1]
+    text = page_named("heterorr").split("| `edges` | the private part is |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == list(EDGE_METHODS)
 
@@ -270,7 +282,7 @@ def test_every_way_to_make_edges_is_explained() -> None:
 def test_every_kind_of_weights_is_explained() -> None:
     from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 
-    text = page_named("methods").split("| `weights` | a message weighs |", 1)[1]
+    text = page_named("gap-progap").split("| `weights` | a message weighs |", 1)[1]
     listed = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == [(kind, f"{largest_weight(kind):.3g}") for kind in WEIGHT_KINDS]
 
@@ -278,7 +290,7 @@ def test_every_kind_of_weights_is_explained() -> None:
 def test_every_denoiser_is_explained() -> None:
     from graphveil.methods.links.names import DENOISERS
 
-    text = page_named("methods").split("| `denoiser` | the network sees |", 1)[1]
+    text = page_named("solitude").split("| `denoiser` | the network sees |", 1)[1]
     listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
     assert listed == list(DENOISERS)
 
@@ -289,7 +301,7 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
 
     listed = {
         row[0].strip("`"): [float(cell.replace(",", "")) for cell in row[1:]]
-        for row in rows("methods", "Feature mechanisms")
+        for row in rows("mechanisms", "Feature mechanisms")
     }
     assert tuple(listed) == FEATURE_MECHANISMS
     for name, figures in listed.items():
@@ -308,11 +320,11 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
             built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
-        assert f"`{name}`" in next(row[2] for row in rows("methods", "Settings") if row[0] == "`mechanism`")
+        assert f"`{name}`" in next(row[2] for row in rows("lpgnn", "Settings") if row[0] == "`mechanism`")
 
 
 def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1:] for row in rows("methods", "Mechanisms for a category")}
+    listed = {row[0].strip("`"): row[1:] for row in rows("mechanisms", "Mechanisms for a category")}
     assert set(listed) == {info.name for info in catalogue() if info.kind == "labels"}
     for name, row in listed.items():
         built = [
@@ -328,7 +340,7 @@ def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> No
 def test_settings_of_a_federation_are_those_of_the_program() -> None:
     from graphveil.federation.core.setting import OPTIONS
 
-    listed = {row[0].strip("`"): row[1] for row in rows("federation", "Settings")}
+    listed = {row[0].strip("`"): row[1] for row in rows("federation-settings", "Settings of a federation")}
     assert listed == {name: "none" if name == "epsilon" else str(value) for name, value in OPTIONS.items()}
 
 
@@ -343,21 +355,21 @@ def test_every_message_of_a_federation_is_explained() -> None:
         in_modes = "all" if len(modes) == len(SENT) else ", ".join(modes)
         paid = "yes" if kind.priced else "no"
         expected.append([f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, paid])
-    assert rows("federation", "Which message reveals what") == expected
+    assert rows("federation-messages", "Which message reveals what") == expected
 
 
 def test_noise_of_fewer_publications_is_that_of_the_program() -> None:
     from graphveil.federation.core.publication import Publication
 
-    text = page_named("federation")
+    text = page_named("federation-noise")
     listed = re.findall(r"^\| `republish=\d+` \| (\d+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert listed == [(count, f"{Publication(8.0, 1e-4, int(count), 64).sigma:.3g}") for count, _ in listed] != []
 
 
 def test_every_method_has_its_section() -> None:
-    text = page_named("methods")
+    text = (DOCS / "reference" / "methods" / "index.md").read_text(encoding="utf-8")
     for method in METHODS:
-        assert f"`{method}`" in text, method
+        assert f"[`{method}`](" in text, method
 
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
@@ -365,7 +377,7 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     files = [package / "reading.py", *(package / "graphs").glob("*.py")]
     source = "".join(file.read_text(encoding="utf-8") for file in files)
     literal = re.sub(r"\{[^{}]*\}", "...", source)
-    for message, *_ in rows("own-data", "What is refused"):
+    for message, *_ in rows("refusals", "What is refused"):
         for part in re.findall(r"`([^`]+)`", message):
             for piece in part.split("..."):
                 assert piece.strip(" ,.") in literal, message

@@ -20,11 +20,11 @@ from tests.federation.views import holdings, setting_of, watched
 from tests.pages import page
 
 ROOT = Path(__file__).parent.parent
-TABLE = "## What each party sees, message by message\n"
+TABLE = "# What each party sees, message by message\n"
 
 
 def rows() -> list[list[str]]:
-    text = page("federation").split(TABLE, 1)[1].split("\n## ", 1)[0]
+    text = page("federation-views").split(TABLE, 1)[1].split("\n## ", 1)[0]
     lines = [line for line in text.splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
@@ -39,7 +39,7 @@ def test_every_kind_of_message_has_its_reader_and_what_it_tells() -> None:
 
 def test_every_test_that_is_named_is_there() -> None:
     named = {word.strip("`,") for row in rows() for word in row[4].split()}
-    text = page("federation").split(TABLE, 1)[1]
+    text = page("federation-views").split(TABLE, 1)[1]
     named |= {word.strip("(`).,") for word in text.split() if "::test_" in word}
     assert len(named) > 20
     for name in named:

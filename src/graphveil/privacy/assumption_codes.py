@@ -176,7 +176,7 @@ _WHO: Final = (
         "predictions are paid for from one copy of the run: a copied ledger holds the whole budget once more",
         means="Who predicts does so from this folder, whose ledger counts all of it.",
         breaks="two copies of the folder are used: each has the same budget, and nothing can see that",
-        backed_by="docs/explanation/guarantee.md#one-report-per-person",
+        backed_by="docs/explanation/composition.md#one-report-per-person",
     ),
 )
 _CURATOR: Final = (
@@ -313,7 +313,7 @@ _FEDERATION: Final = (
         "all parties follow the protocol and only then are curious",
         means="Nobody sends other messages than agreed, to learn more from the answers.",
         breaks="a party runs another program",
-        backed_by="docs/explanation/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/trust-models.md#the-vertical-model",
     ),
     _says(
         "server-colludes-not",
@@ -349,7 +349,7 @@ _FEDERATION: Final = (
         "a run under another agreement asks the same people again: the epsilons of all runs add up",
         means="Epsilon is the price of this run alone.",
         breaks="the same holders run again, and somebody quotes one epsilon",
-        backed_by="docs/explanation/guarantee.md#composition",
+        backed_by="docs/explanation/composition.md#composition",
     ),
     _says(
         "opens-individual",
@@ -413,14 +413,14 @@ _FEDERATION: Final = (
         "a person who changes also changes the rows of neighbours up to {hops} hops away: those are other units",
         means="Epsilon is of one row, and a person's features reach several.",
         breaks="the epsilon of one row is read as that of a person",
-        backed_by="docs/explanation/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/trust-models.md#the-vertical-model",
     ),
     _says(
         "training-moves",
         "a node that trains also moves {what} of all nodes: other units again",
         means="Epsilon is of what is published for one node, not of its part in training.",
         breaks="the epsilon of one row is read as that of a person",
-        backed_by="docs/explanation/guarantee.md#the-vertical-model",
+        backed_by="docs/explanation/trust-models.md#the-vertical-model",
     ),
     _says(
         "trains-or-is-guessed",

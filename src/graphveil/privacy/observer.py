@@ -67,7 +67,7 @@ OBSERVER_CODES: Final = table_of(
             "everybody who sees the model, its predictions or the cached hops, except the curator",
             means="Whoever is handed the model, predictions for others or noisy sums.",
             limits="The curator holds the data as they are; a person's own prediction is for that person alone.",
-            backed_by="docs/explanation/guarantee.md#the-central-model",
+            backed_by="docs/explanation/trust-models.md#the-central-model",
         ),
         _entry(
             "all-but-curator-of-scores",
@@ -88,14 +88,14 @@ OBSERVER_CODES: Final = table_of(
             "the server, and everybody who sees the trained model or its predictions",
             means="The server of a federation, which reads what holders publish, and users of the model.",
             limits="Between holders masks protect and no epsilon: see what the mode opens.",
-            backed_by="docs/explanation/guarantee.md#the-vertical-model",
+            backed_by="docs/explanation/trust-models.md#the-vertical-model",
         ),
         _entry(
             "label-holder",
             "the label holder, and everybody who sees the trained model or its predictions",
             means="The holder of the labels, which reads the other holders' guesses, and users of the model.",
             limits="The other holders are given the training labels.",
-            backed_by="docs/explanation/guarantee.md#the-vertical-model",
+            backed_by="docs/explanation/trust-models.md#the-vertical-model",
         ),
     )
 )
