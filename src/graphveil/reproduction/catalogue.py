@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from graphveil.errors import InputError
-from graphveil.reproduction import lpgnn
+from graphveil.reproduction import lpgnn, solitude
 from graphveil.reproduction.exhibit import Entry, Exhibit, figures_of
 
 #: Paper -> table or figure -> its entries; those without any have nothing to be run.
 _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
     "lpgnn": lpgnn.ENTRIES,
-    "solitude": {},
+    "solitude": solitude.ENTRIES,
     "heterorr": {},
     "weighted-gap": {},
     "vfgnn": {},
