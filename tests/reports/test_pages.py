@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from graphveil.graphs import social_graph
 from graphveil.methods.base.many_labels import SEVERAL
+from graphveil.methods.registry import build_method
+from graphveil.methods.runs import experiment
+from graphveil.privacy import SecureRandomness
+from graphveil.reports.base import words
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs import page
 from tests.reports import made
@@ -37,6 +43,27 @@ def test_the_page_is_well_formed_and_says_what_matters() -> None:
     assert "not private (ceiling)" in text
     assert "The private features added nothing measurable" in text
     assert made.guarantee().sentence() in text
+
+
+@pytest.mark.parametrize("controls", [True, False])
+def test_a_run_without_privacy_lists_nothing_as_protected_nor_controls_that_did_not_run(controls: bool) -> None:
+    noise = SecureRandomness()
+    found = experiment.run("gcn", social_graph(90), settings={"epochs": 3}, randomness=noise, controls=controls)
+    text = read(page_html(RunRecord.from_result(found, options={}))).text
+    told = text.split("What is protected", 1)[1].split("What the private data added", 1)[0]
+    assert "Protected Nothing. Not protected Features, labels and connections" in " ".join(told.split())
+    assert "estimated from noisy labels" not in text
+    for said in ("The controls cost no extra privacy.", "The controls see the same"):
+        assert (said in text) == controls
+
+
+@pytest.mark.parametrize(("epsilon_y", "noisy"), [(2.0, True), (math.inf, False)])
+def test_labels_are_called_noisy_where_they_are(epsilon_y: float, noisy: bool) -> None:
+    method = build_method("lpgnn", {"epsilon_x": 1.0, "epsilon_y": epsilon_y}, 4)
+    guarantee = method.privacy.guarantee(social_graph(90).schema)
+    assert words.noisy_labels(guarantee) == noisy
+    assert ("estimated from noisy labels" in page_html(made.record(guarantee=guarantee))) == noisy
+    assert any("label" in line for line in words.protected(guarantee)) == noisy
 
 
 @pytest.mark.parametrize("render", [page_html, card_html])

@@ -28,7 +28,7 @@ def exposed(guarantee: Guarantee) -> tuple[str, ...]:
     """What cards list: of a federation with the mode that opens most, of everything else by its own rules."""
     if guarantee.model != "vertical":
         return words.not_protected(guarantee, {"epsilon_x": math.inf})
-    outcome = {"epsilon": guarantee.epsilon, "epsilon_y": math.inf, "opens": MODES["paper"]}
+    outcome = {"mode": "paper", "epsilon": guarantee.epsilon, "epsilon_y": math.inf, "opens": MODES["paper"]}
     return open_lines({**outcome, "guarantee": guarantee.to_dict()})
 
 

@@ -6,30 +6,32 @@ import json
 import math
 from xml.etree import ElementTree
 
+import pytest
+
 from graphveil.reports.base.charts import Chart, Line, training_charts
 from graphveil.reports.base.figures import BLUE, ORANGE
 from tests.reports import made
 
 
 def test_training_curves_skip_what_is_not_there() -> None:
-    loss, estimate = training_charts(made.history(repeats=2))
+    loss, estimate = training_charts(made.history(repeats=2), noisy=True)
     assert [line.faint for line in loss.lines] == [False, True, False, True]
     assert [line.faint for line in estimate.lines] == [False, True]
     rows = [[{"epoch": epoch, "loss": 1.0 / (epoch + 1), "val_loss": "inf"} for epoch in range(3)]]
-    (plain,) = training_charts(rows)
+    (plain,) = training_charts(rows, noisy=True)
     assert [(line.name, line.values) for line in plain.lines] == [("training", (1.0, 0.5, 1 / 3))]
 
 
 def test_what_was_not_measured_in_an_epoch_is_a_gap() -> None:
     rows = [[{"epoch": 0, "loss": math.nan}, {"epoch": 1, "loss": 2.0}], [{"epoch": k, "loss": 1.0} for k in (0, 3)]]
-    (chart,) = training_charts(rows)
+    (chart,) = training_charts(rows, noisy=True)
     assert chart.places == (0, 1, 3)
     assert [line.values for line in chart.lines] == [(None, 2.0, None), (1.0, None, 1.0)]
 
 
 def test_no_epochs_no_picture() -> None:
-    assert training_charts([]) == ()
-    assert training_charts([[], [{"epoch": 0, "loss": 1.0}]]) == ()
+    assert training_charts([], noisy=True) == ()
+    assert training_charts([[], [{"epoch": 0, "loss": 1.0}]], noisy=True) == ()
 
 
 def test_a_chart_is_a_picture_and_strict_json() -> None:
@@ -39,3 +41,14 @@ def test_a_chart_is_a_picture_and_strict_json() -> None:
     numbers = json.loads(json.dumps(chart.numbers(), allow_nan=False))
     assert [line["values"] for line in numbers["lines"]] == [[0.01, 0.1], [0.1, None]]
     assert numbers["lines"][0]["name"] == "a $x$"
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: bool) -> None:
+    """An unbiased estimate from noisy labels may be 107% or -3%; the rows keep it, the picture has shares."""
+    found = (-0.03, 0.5, 1.07)
+    rows = [[{"epoch": epoch, "loss": 1.0, "val_estimate": value} for epoch, value in enumerate(found)]]
+    chart = training_charts(rows, noisy=noisy)[-1]
+    assert chart.lines[0].values == (0.0, 50.0, 100.0)
+    assert chart.lines[0].name == ("validation, estimated from noisy labels" if noisy else "validation")
+    assert ("noisy" in chart.alt) == noisy

@@ -100,9 +100,9 @@ def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
     assert f"blink-hybrid: {words.points(lead.mean)} points" in card
 
 
-def test_connections_declared_public_are_said_not_to_be_protected() -> None:
+def test_connections_without_a_price_are_no_line_of_what_is_protected() -> None:
     open_links = record(epsilon_relationship=math.inf)
-    assert "Connections: not protected" in card_markdown(open_links)
+    assert "Connections: epsilon" in card_markdown(record()) and "Connections:" not in card_markdown(open_links)
 
 
 def test_bars_tell_rivals_from_controls_by_name_too() -> None:

@@ -7,6 +7,7 @@ a few sections only: `run_card`, `release_card`, `federation`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,15 +137,19 @@ def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:
         trusted: who must be trusted, and with what.
         facts: sentences to stand first.
     """
+    assumes = tuple(f"Assumes: {fact.sentence}" for fact in guarantee.assumes)
+    if math.isinf(guarantee.epsilon):
+        # A table of units under this heading would be read as a list of what is protected.
+        nothing = Paragraph(f"Not {guarantee.unit.text}: epsilon is infinite.", strong=True)
+        return Section("What is protected", (nothing, Points((*facts, f"Must be trusted: {trusted}", *assumes))))
     parts = guarantee.parts or (guarantee,)
     # Prices are rounded up everywhere on a card: a reader may quote them as bounds.
     rows = [Row(_priced(part, part.unit.text)) for part in parts]
     if len(parts) > 1:
         rows.append(Row(_priced(guarantee, f"together: {guarantee.unit.text}"), strong=True))
     table = Table(("unit", "neighbours differ by", "epsilon", "delta", "trust model"), tuple(rows))
-    lines = [*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against.text}"]
-    lines += [f"Assumes: {fact.sentence}" for fact in guarantee.assumes]
-    return Section("What is protected", (table, Points(tuple(lines))))
+    lines = (*facts, f"Must be trusted: {trusted}", f"Against: {guarantee.against.text}", *assumes)
+    return Section("What is protected", (table, Points(lines)))
 
 
 def exposed(lines: tuple[str, ...]) -> Section:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -86,11 +86,12 @@ class Chart:
         return {"x": self.x, "y": self.y, "log": self.log, "places": self.places, "lines": lines}
 
 
-def training_charts(history: Sequence[Sequence[Row]]) -> tuple[Chart, ...]:
-    """Loss over the epochs, and the validation accuracy where it was estimated; nothing without training.
+def training_charts(history: Sequence[Sequence[Row]], *, noisy: bool) -> tuple[Chart, ...]:
+    """Loss over the epochs, and the validation accuracy where there is one; nothing without training.
 
     Args:
         history: one list of epochs for each repeat; a repeat of a single epoch has no curve.
+        noisy: whether validation labels were randomized, so that the accuracy on true ones is an estimate.
     """
     repeats = [rows for rows in history if len(rows) > 1]
     if not repeats:
@@ -101,13 +102,22 @@ def training_charts(history: Sequence[Sequence[Row]]) -> tuple[Chart, ...]:
         *_lines("loss", "training", BLUE, repeats, epochs),
         *_lines("val_loss", "validation", ORANGE, repeats, epochs),
     )
-    estimate = _lines("val_estimate", "validation, estimated from noisy labels", GREEN, repeats, epochs, scale=100.0)
+    name = "validation, estimated from noisy labels" if noisy else "validation"
+    estimate = _shares(_lines("val_estimate", name, GREEN, repeats, epochs, scale=100.0))
     alt = "Line chart of the {} over the epochs."
     charts = [Chart("loss", "Loss", alt.format("loss on training and validation nodes"), "epoch", "loss", epochs, loss)]
     if any(value is not None for line in estimate for value in line.values):
-        shown = alt.format("validation accuracy, estimated from noisy labels,")
+        shown = alt.format(f"accuracy on validation nodes{', estimated from noisy labels,' if noisy else ''}")
         charts.append(Chart("validation", "Validation", shown, "epoch", "accuracy, per cent", epochs, estimate))
     return tuple(charts)
+
+
+def _shares(lines: Sequence[Line]) -> tuple[Line, ...]:
+    # An unbiased estimate of a share may lie outside of 0 to 100%, where no share is.
+    return tuple(
+        replace(line, values=tuple(None if value is None else min(max(value, 0.0), 100.0) for value in line.values))
+        for line in lines
+    )
 
 
 def _lines(

@@ -137,10 +137,48 @@ def measured_with(record: RunRecord) -> str:
     return ON_TRUTH
 
 
+def noisy_labels(guarantee: Guarantee) -> bool:
+    """Whether a model was trained and chosen on labels that had been randomized."""
+    randomized = guarantee.model == "local" or guarantee.against == RELEASE_READERS
+    return randomized and any(
+        "label" in unit.covers and epsilon < math.inf for unit, epsilon, _ in unit_epsilons(guarantee)
+    )
+
+
+def protected(guarantee: Guarantee, relationship: float | None = None) -> tuple[str, ...]:
+    """What is protected, at which price and against whom, a line each.
+
+    Args:
+        guarantee: of the run.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+    """
+    parts = [part for part in guarantee.parts or (guarantee,) if part.epsilon < math.inf]
+    if not parts:
+        return ("Nothing.",)
+    lines = [f"{part.unit.text}: epsilon {_price(part)} ({part.relation}, {part.model})" for part in parts]
+    lines += [f"connections: {line}" for line in connections(relationship)]
+    return (*lines, f"against {guarantee.against.text}")
+
+
+def _price(part: Guarantee) -> str:
+    return rounded_up(part.epsilon) + (f", delta {rounded_up(part.delta)}" if part.delta else "")
+
+
+def connections(relationship: float | None) -> tuple[str, ...]:
+    """What one relationship costs; nothing where it is not protected.
+
+    Args:
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+    """
+    return () if relationship is None or relationship == math.inf else (relationship_line(relationship),)
+
+
 def trusted(guarantee: Guarantee) -> str:
     """Who must be trusted, and with what."""
     if all(epsilon == math.inf for _, epsilon, _ in unit_epsilons(guarantee)):
-        return "everybody who sees the data or the model: nothing is protected."
+        labels = guarantee.assumption("labels-randomized") is not None
+        left = "labels alone are protected" if labels else "nothing is protected"
+        return f"everybody who sees the data or the model: {left}."
     if guarantee.model == "local":
         return "only the person's own device, which adds the noise before anything is sent."
     if guarantee.model == "vertical":

@@ -134,8 +134,11 @@ def _units(outcome: Mapping[str, Any]) -> list[str]:
 
 def _published(outcome: Mapping[str, Any]) -> str:
     """Return how often a holder publishes, and at which price."""
+    told = f"Mode {outcome['mode']}, {outcome['publications']} publications"
+    if math.isinf(float(outcome["epsilon"])):
+        return f"{told}, without noise"
     each, total = (rounded_up(float(outcome[name]), 3) for name in ("epsilon_per_publication", "epsilon"))
-    return f"Mode {outcome['mode']}, {outcome['publications']} publications: epsilon {each} each, {total} in total"
+    return f"{told}: epsilon {each} each, {total} in total"
 
 
 def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
@@ -144,7 +147,8 @@ def open_lines(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     Args:
         outcome: what the party kept of its run.
     """
-    lines = ["The rows: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
+    sent = "guesses" if outcome["mode"] == "guesses" else "rows"
+    lines = [f"The {sent}: they are published as they are."] if math.isinf(float(outcome["epsilon"])) else []
     lines.append(f"Between the parties: {outcome['opens']}.")
     if math.isinf(float(outcome["epsilon_y"])):
         lines.append("The labels of training nodes: they are not randomized.")

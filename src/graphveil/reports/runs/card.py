@@ -137,7 +137,7 @@ def measured(record: RunRecord) -> list[Metric]:
 
 
 def _connections(price: float | None) -> tuple[str, ...]:
-    return () if price is None else (f"Connections: {words.relationship_line(price)}",)
+    return tuple(f"Connections: {line}" for line in words.connections(price))
 
 
 def results(record: RunRecord, name: str) -> Section:

@@ -79,7 +79,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
     runs = len(record.scores.accuracy.runs)
     return {
         "record": record,
-        "parts": record.privacy.guarantee.parts or (record.privacy.guarantee,),
+        "protected": words.protected(record.privacy.guarantee, record.privacy.epsilon_relationship),
         "less": less_than_a_person(record.privacy.guarantee),
         "exposed": words.not_protected(record.privacy.guarantee, record.settings),
         "figure": words.figure(record)[0],
@@ -97,7 +97,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
         "spread_over": words.spread_over(record.scores.accuracy),
-        "training": training_charts(record.history),
+        "training": training_charts(record.history, noisy=words.noisy_labels(record.privacy.guarantee)),
         "repeated": runs > 1,
     }
 
