@@ -41,7 +41,8 @@ def test_what_was_published_is_read_with_its_guarantee(tmp_path, dimension):
     assert graph.schema.private == ()
     assert graph.public_edges.dtype == torch.bool
     stems = {"edges", "nodes"} | ({"features"} if dimension == 300 else set())
-    there = {"graph.toml", "release.json", "ledger.json", "card.md", *(f"{stem}.parquet" for stem in stems)}
+    there = {"graph.toml", "release.json", "ledger.json", "card.md", "croissant.json"}
+    there |= {f"{stem}.parquet" for stem in stems}
     assert {file.name for file in (tmp_path / "out").iterdir()} == there
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
     told = describe(graph)

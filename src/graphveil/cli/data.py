@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from graphveil.cli import options
 from graphveil.cli.console import emit, working
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
+License = Annotated[
+    str | None,
+    typer.Option("--license", metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html."),
+]
+CiteAs = Annotated[str | None, typer.Option("--cite-as", metavar="TEXT", help="How to cite it, BibTeX at best.")]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Its page.")]
+Creator = Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")]
+Published = Annotated[str | None, typer.Option("--published", metavar="DAY", help="When, as 2026-01-31.")]
 
 
 def group() -> typer.Typer:
@@ -13,6 +26,7 @@ def group() -> typer.Typer:
     app = typer.Typer(help="Inspect data sets.")
     app.callback()(lambda: None)
     app.command()(describe)
+    app.command()(croissant)
     return app
 
 
@@ -24,3 +38,32 @@ def describe(data: options.Data, data_root: options.DataRoot = None, as_json: op
     with working() as tell:
         content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell))
     emit(content, as_json=as_json, screen=lambda: tables.described(content))
+
+
+def croissant(
+    data: options.Data,
+    data_root: options.DataRoot = None,
+    license: License = None,
+    cite_as: CiteAs = None,
+    url: Url = None,
+    creator: Creator = None,
+    published: Published = None,
+    out: Out = None,
+) -> None:
+    """Croissant 1.1 metadata (JSON-LD) of a data set or a release, for hubs and loaders.
+
+    Of data that is not released, only what graph.toml declares is said: no value, no count, no hash.
+    """
+    from graphveil._serial import to_json
+    from graphveil.graphs.croissant import Credit, as_day
+    from graphveil.graphs.croissant_data import of_data
+    from graphveil.writing import write_text
+
+    credit = Credit(license, cite_as, url, creator, as_day(published))
+    with working():
+        text = to_json(of_data(data, root=data_root, credit=credit), indent=2)
+    if out is None:
+        typer.echo(text)
+    else:
+        write_text(out, text + "\n")
+        typer.echo(f"Written to {out}")

@@ -5,6 +5,7 @@
     release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
     ledger.json     what was spent
     card.md         the privacy card, for people; card.html the same
+    croissant.json  what hubs and loaders read: files, fields, guarantee
     lift.json       what training on it showed, if somebody tried
 
 The hashes find damage and careless edits, not forgery: whoever forges a release can compute them too.
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import DataError, GraphveilError
+from graphveil.graphs import croissant
+from graphveil.graphs.croissant_release import of_release
 from graphveil.graphs.declaration import FILE as DECLARATION
 from graphveil.graphs.neighbour_counts import FILE as COUNTS
 from graphveil.graphs.neighbour_counts import NeighbourCounts, read_counts, write_counts
@@ -131,6 +134,9 @@ def write_release(
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
         content["sha256"] = _digest_of(content)
         write_text(inside / FILE, _json(content))
+        described = of_release(inside, graph.schema, release, content["files"], croissant.Credit())
+        # Not hashed, like cards: a licence or a page may be added to it later.
+        write_text(inside / croissant.FILE, _json(described))
         for name, text in {CARD: card, CARD_PAGE: page}.items():
             if text is not None:
                 write_text(inside / name, text)

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from graphveil._serial import number_to_json
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.fields import privacy_fields
 from graphveil.reports.base.text import printable
 
 TASK: Final = "graph-ml"
@@ -90,6 +89,7 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
         nodes: how many it has, which anybody can count.
         tables: the names of its parquet files, without the ending; hubs show each.
     """
+    # The words are the hub's own: it refuses others.
     size = next((name for most, name in _SIZES if nodes < most), "n>1M")
     return {
         "pretty_name": printable(f"{subject.data}, released by {subject.method}"),
@@ -98,28 +98,6 @@ def of_data(subject: Subject, *, nodes: int, tables: Iterable[str]) -> dict[str,
         "tags": _tags(subject),
         "configs": [{"config_name": stem, "data_files": f"{stem}.parquet"} for stem in tables],
         "graphveil": _about(subject),
-    }
-
-
-def privacy_fields(guarantee: Guarantee) -> dict[str, Any]:
-    """Return a guarantee as plain fields, what voids it first; prices are rounded up as on cards."""
-    return {
-        "void": guarantee.void,
-        **_price(guarantee),
-        "against": guarantee.against.text,
-        "assumes": [fact.sentence for fact in guarantee.assumes],
-        **({"parts": [_price(part) for part in guarantee.parts]} if guarantee.parts else {}),
-    }
-
-
-def _price(part: Guarantee) -> dict[str, Any]:
-    return {
-        "epsilon": number_to_json(float(rounded_up(part.epsilon))),
-        "delta": float(rounded_up(part.delta)),
-        "unit": part.unit.text,
-        "unit_code": part.unit.code,
-        "relation": part.relation,
-        "trust_model": part.model,
     }
 
 

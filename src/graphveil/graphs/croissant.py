@@ -1,0 +1,278 @@
+"""Croissant 1.1 metadata of a graph: JSON-LD by which hubs and search engines find a data set, and loaders read it.
+
+Source: MLCommons, Croissant Format Specification, version 1.1 (2026). A writer of our own and no library: of a graph it
+takes one file for each table and one record set for each file, and `mlcroissant` reads it back in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+from urllib.parse import quote
+
+from graphveil.errors import InputError
+
+FILE: Final = "croissant.json"
+TEXT, FLOAT, INTEGER, BOOLEAN = "sc:Text", "sc:Float", "sc:Integer", "sc:Boolean"
+_CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
+_FORMATS: Final[Mapping[str, str]] = {
+    "csv": "text/csv",
+    "parquet": "application/x-parquet",
+    "json": "application/json",
+    "toml": "application/toml",
+}
+#: Table -> what a record of it is; column -> what it holds, under our own names.
+ABOUT: Final[Mapping[str, str]] = {
+    "nodes": "One record for each node.",
+    "edges": "One record for each edge.",
+    "features": "One record for each entry of a node's features that is not zero.",
+    "counts": "One record for each node, in the order of the nodes: noisy counts of its private neighbours by group.",
+}
+FIELDS: Final[Mapping[str, str]] = {
+    "id": "Who the node is.",
+    "label": "Its class, one of the record set classes; empty where unknown.",
+    "split": "train, val, test or empty.",
+    "source": "The node at one end.",
+    "target": "The node at the other end.",
+    "feature": "Which feature, from 0.",
+    "value": "Its value.",
+    "group": "The node's public group.",
+    "private_nodes": "Whether the node may have private edges.",
+    "public_edges": "Whether everybody knows this edge.",
+}
+#: Ours are URNs: a namespace that nobody has to host.
+_CONTEXT: Final[Mapping[str, Any]] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "containedIn": "cr:containedIn",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "graphveil": "urn:graphveil:",
+    "includes": "cr:includes",
+    "isArray": "cr:isArray",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "name": {"@container": "@language"},
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "prov": "http://www.w3.org/ns/prov#",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+@dataclass(frozen=True)
+class Credit:
+    """What only the owner can say; what is left out is not made up.
+
+    Attributes:
+        license: URL of a licence, such as https://creativecommons.org/licenses/by/4.0/.
+        cite_as: how to cite it, BibTeX at best.
+        url: its page.
+        creator: a person or an organisation.
+        published: the day, 2026-01-31.
+    """
+
+    license: str | None = None
+    cite_as: str | None = None
+    url: str | None = None
+    creator: str | None = None
+    published: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The properties that are given."""
+        creator = None if self.creator is None else {"@type": "sc:Organization", "name": self.creator}
+        given = {"license": self.license, "citeAs": self.cite_as, "url": self.url, "creator": creator}
+        return {key: value for key, value in (given | {"datePublished": self.published}).items() if value is not None}
+
+
+def as_day(text: str | None) -> str | None:
+    """Return a day as it is written in metadata.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return None if text is None else date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise InputError(f"{text!r} is no day", where="--published", allowed="such as 2026-01-31") from error
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column: `kind` is one of TEXT, FLOAT, INTEGER, BOOLEAN; `label` says that it is what models learn."""
+
+    name: str
+    kind: str
+    about: str
+    label: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one kind.
+
+    Attributes:
+        stem: "nodes", "edges", ...
+        about: one sentence.
+        fields: its columns.
+        file: where the rows are.
+        key: the column that tells rows apart, if one does.
+    """
+
+    stem: str
+    about: str
+    fields: tuple[Field, ...]
+    file: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    """A file: what is in it, and its hash and bytes where they may be known."""
+
+    name: str
+    about: str
+    sha256: str | None = None
+    size: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as an object of a distribution."""
+        known = {"contentSize": self.size and f"{self.size} B", "sha256": self.sha256}
+        return {
+            "@type": "cr:FileObject",
+            "@id": _identifier(self.name),
+            "name": self.name,
+            "description": self.about,
+            "contentUrl": self.name,
+            "encodingFormat": _FORMATS[self.name.rpartition(".")[2]],
+            **{key: value for key, value in known.items() if value is not None},
+        }
+
+
+def table_of(file: str, fields: Sequence[Field], key: str | None = "id") -> Table:
+    """Return the table in a file; `key` tells nodes apart, if it is one of the fields."""
+    stem = file.partition(".")[0]
+    own = key if stem == "nodes" and key in [field.name for field in fields] else None
+    return Table(stem, ABOUT[stem], tuple(fields), file, key=own)
+
+
+def document(
+    name: str,
+    description: str,
+    tables: Sequence[Table],
+    files: Sequence[File],
+    *,
+    classes: Sequence[str],
+    credit: Credit,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the metadata of a graph as one JSON-LD object.
+
+    Args:
+        name: of the data set.
+        description: a few sentences.
+        tables: what it holds; files: where that is, all of them with a hash, or none.
+        classes: all declared classes in order; they become an enumeration.
+        credit: what its owner says.
+        more: further properties.
+    """
+    # Croissant's word for data whose files have no hash; without it, a loader asks for one.
+    live = {"isLiveDataset": True} if any(file.sha256 is None for file in files) else {}
+    return {
+        "@context": dict(_CONTEXT),
+        "@type": "sc:Dataset",
+        "conformsTo": list(_CONFORMS_TO),
+        "name": name,
+        "description": description,
+        # A release is never changed, and data has the version that its owner keeps elsewhere.
+        "version": "1.0.0",
+        "keywords": ["graph", "node classification", "differential privacy"],
+        **credit.to_json(),
+        **live,
+        **more,
+        **({"distribution": [file.to_json() for file in files]} if files else {}),
+        "recordSet": [_classes(classes), *(_records(table) for table in tables)],
+    }
+
+
+def properties(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields under our own namespace, lists of mappings too; what is None is left out."""
+    return {f"graphveil:{key}": _property(value) for key, value in fields.items() if value is not None}
+
+
+def _property(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return properties(value)
+    # Names stay as they are in lists of texts; only mappings have names of ours.
+    return [_property(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _identifier(*names: str) -> str:
+    # An identifier is an IRI: whatever a column is called, it may not name another place.
+    return "/".join(quote(name, safe="") for name in names)
+
+
+def _records(table: Table) -> dict[str, Any]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": table.stem,
+        "name": table.stem,
+        "description": table.about,
+        **({"key": {"@id": _identifier(table.stem, table.key)}} if table.key is not None else {}),
+        "field": [_field(table, field) for field in table.fields],
+    }
+
+
+def _field(table: Table, field: Field) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": _identifier(table.stem, field.name),
+        "name": field.name,
+        "description": field.about,
+        "dataType": [field.kind, "cr:Label"] if field.label else field.kind,
+        "source": {"fileObject": {"@id": _identifier(table.file)}, "extract": {"column": field.name}},
+    }
+
+
+def _classes(names: Iterable[str]) -> dict[str, Any]:
+    field = {"@type": "cr:Field", "@id": "classes/name", "name": "name", "dataType": TEXT}
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "classes",
+        "name": "classes",
+        "description": "All declared classes in order, also those that nobody has.",
+        "dataType": "sc:Enumeration",
+        "key": {"@id": "classes/name"},
+        "field": [field | {"description": "The name of a class."}],
+        "data": [{"classes/name": name} for name in names],
+    }

@@ -1,0 +1,245 @@
+"""Croissant metadata: valid to the standard's own library, which reads the same records, and silent about people."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.graphs import load_graph, social_graph, write_folder, write_release
+from graphveil.graphs.croissant import FILE, Credit, as_day
+from graphveil.graphs.croissant_data import of_data
+from graphveil.graphs.neighbour_counts import NeighbourCounts
+from tests.graphs.test_release import GUARANTEE, RELEASE, published
+
+# What the library's own libraries warn of is not ours.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+FULL = Credit(
+    license="https://creativecommons.org/licenses/by/4.0/",
+    cite_as="@misc{clubs}",
+    url="https://example.org/clubs",
+    creator="The club",
+    published="2026-01-31",
+)
+HOSTILE = ['=HYPERLINK("http://x","y")', "a/b#c?d", "http://elsewhere.org/x", "</script><b>", "ü\x1b[31m"]
+
+
+def office(folder: Path) -> Path:
+    """An own folder: three people, the hours of their calls, and their teams."""
+    folder.mkdir()
+    people = {"person": ["p1", "p2", "p3"], "calls": [2.5, 0.0, 40.0], "team": ["sales", "design", "sales"]}
+    polars.DataFrame(people).write_csv(folder / "nodes.csv")
+    polars.DataFrame({"source": ["p1", "p2"], "target": ["p2", "p3"]}).write_csv(folder / "edges.csv")
+    lines = (
+        'private = ["features", "labels"]',
+        "range = [0, 40]",
+        "directed = false",
+        'id = "person"',
+        'label = "team"',
+    )
+    (folder / "graph.toml").write_text("\n".join((*lines, 'classes = ["design", "sales", "support"]')))
+    return folder
+
+
+def read(file: Path) -> Any:
+    """The data set as the standard's library sees it; it must find no error."""
+    # Imported here: it takes two seconds.
+    import mlcroissant
+
+    found = mlcroissant.Dataset(jsonld=str(file))
+    assert not found.metadata.ctx.issues.errors
+    return found
+
+
+def warnings(data: Any) -> list[str]:
+    return sorted(data.metadata.ctx.issues.warnings)
+
+
+def described(folder: Path, credit: Credit = FULL) -> Any:
+    """The folder with its metadata written into it."""
+    (folder / FILE).write_text(json.dumps(of_data(str(folder), credit=credit)))
+    return read(folder / FILE)
+
+
+def plain(record: dict[str, Any], table: str) -> dict[str, Any]:
+    texts = {key: value.decode() if isinstance(value, bytes) else value for key, value in record.items()}
+    return {key.removeprefix(f"{table}/"): value for key, value in texts.items()}
+
+
+@pytest.mark.parametrize("dimension", [20, 300])
+def test_a_release_is_described_with_every_hash_and_its_guarantee(tmp_path: Path, dimension: int) -> None:
+    folder = published(tmp_path, dimension)
+    written = json.loads((folder / FILE).read_text())
+    hashes = {file["contentUrl"]: file["sha256"] for file in written["distribution"]}
+    assert set(hashes) == {file.name for file in folder.iterdir()} - {"release.json", "card.md", FILE}
+    for name, digest in hashes.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert written["usageInfo"]["text"] == GUARANTEE.sentence()
+    told = written["graphveil:privacy"]
+    assert (told["graphveil:epsilon"], told["graphveil:unit_code"]) == (2.0, GUARANTEE.unit.code)
+    found = read(folder / FILE)
+    # What only an owner can say is missing, and nothing else.
+    assert [line.split('"')[1].rpartition("/")[2] for line in warnings(found)] == ["datePublished", "license"]
+    for table in ("nodes", "edges"):
+        columns = polars.read_parquet(folder / f"{table}.parquet").columns
+        (records,) = [one for one in found.metadata.record_sets if one.id == table]
+        assert [field.name for field in records.fields] == columns
+        assert [field.source.extract.column for field in records.fields] == columns
+    assert load_graph(folder).release.guarantee == GUARANTEE
+
+
+def test_nothing_is_missing_once_the_owner_has_said_it(tmp_path: Path) -> None:
+    folder = published(tmp_path)
+    assert warnings(described(folder)) == []
+    assert json.loads((folder / FILE).read_text())["license"] == FULL.license
+    assert load_graph(folder).release.guarantee == GUARANTEE
+
+
+def test_records_of_a_release_are_read_as_they_are(tmp_path: Path) -> None:
+    """From tables of text where the library cannot read parquet: names, types and places are the same."""
+    folder = published(tmp_path, 300)
+    frames = {stem: polars.read_parquet(folder / f"{stem}.parquet") for stem in ("nodes", "edges", "features")}
+    text = (folder / FILE).read_text()
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        for stem, frame in frames.items():
+            frame.write_csv(folder / f"{stem}.csv")
+            digest = hashlib.sha256((folder / f"{stem}.parquet").read_bytes()).hexdigest()
+            text = text.replace(digest, hashlib.sha256((folder / f"{stem}.csv").read_bytes()).hexdigest())
+            text = text.replace(f"{stem}.parquet", f"{stem}.csv")
+        (folder / FILE).write_text(text.replace("application/x-parquet", "text/csv"))
+    found = read(folder / FILE)
+    for stem, frame in frames.items():
+        records = [plain(record, stem) for record in found.records(stem)]
+        assert records == [{key: pytest.approx(value) for key, value in row.items()} for row in frame.to_dicts()]
+
+
+def test_records_of_an_own_folder_are_read_as_they_are(tmp_path: Path) -> None:
+    folder = office(tmp_path / "office")
+    found = described(folder)
+    assert warnings(found) == []
+    records = [plain(record, "nodes") for record in found.records("nodes")]
+    assert records == polars.read_csv(folder / "nodes.csv").to_dicts()
+    by_id = {one.id: one for one in found.metadata.record_sets}
+    assert by_id["classes"].data == [{"classes/name": name} for name in ("design", "sales", "support")]
+    assert by_id["nodes"].key == ["nodes/person"]
+    assert [len(field.data_types) for field in by_id["nodes"].fields] == [1, 1, 2]
+
+
+def test_of_data_that_is_not_released_nothing_is_said_that_depends_on_people(tmp_path: Path) -> None:
+    said = set()
+    for place, (nodes, degree) in {"one": (40, 4.0), "another": (60, 8.0)}.items():
+        graph = social_graph(nodes, degree, 300, 3)
+        graph.schema = replace(graph.schema, name="clubs")
+        folder = write_folder(graph, tmp_path / place)
+        said.add(json.dumps(of_data(str(folder), credit=Credit())))
+    (content,) = said
+    assert "sha256" not in content and "contentSize" not in content
+    assert '"graphveil:private": ["features", "labels"]' in content
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_of_a_column_or_class_names_another_place(tmp_path: Path, name: str) -> None:
+    (tmp_path / "mine").mkdir()
+    polars.DataFrame({"id": ["p", "q"], name: [0.0, 1.0]}).write_csv(tmp_path / "mine" / "nodes.csv")
+    polars.DataFrame({"source": ["p"], "target": ["q"]}).write_csv(tmp_path / "mine" / "edges.csv")
+    head = f'private = ["features"]\nrange = [0, 1]\nclasses = [{json.dumps(name)}, "b"]\ndirected = false\n'
+    (tmp_path / "mine" / "graph.toml").write_text(head)
+    found = described(tmp_path / "mine")
+    (nodes,) = [one for one in found.metadata.record_sets if one.id == "nodes"]
+    assert [field.name for field in nodes.fields] == ["id", name]
+    assert all(field.id.startswith("nodes/") and field.id.count("/") == 1 for field in nodes.fields)
+    assert [next(iter(plain(record, "nodes").values())) for record in found.records("nodes")] == ["p", "q"]
+
+
+@pytest.mark.parametrize("data", ["digits", "social-100"])
+def test_a_named_set_has_declared_facts_and_no_files(tmp_path: Path, data: str) -> None:
+    content = of_data(data, credit=FULL)
+    (tmp_path / FILE).write_text(json.dumps(content))
+    assert warnings(read(tmp_path / FILE)) == []
+    schema = load_graph(data).schema
+    assert content["graphveil:declared"]["graphveil:dimension"] == schema.dimension
+    assert [row["classes/name"] for row in content["recordSet"][0]["data"]] == list(schema.classes)
+    assert "distribution" not in content
+
+
+def test_columns_with_a_kind_and_ranges_of_their_own_are_described_as_declared(tmp_path: Path) -> None:
+    polars.DataFrame({"id": ["p"], "age": [31], "team": ["a"], "x": [1]}).write_csv(tmp_path / "nodes.csv")
+    polars.DataFrame({"source": ["p"], "target": ["p"]}).write_csv(tmp_path / "edges.csv")
+    head = 'private = ["features"]\nclasses = ["a", "b"]\ndirected = false\n'
+    (tmp_path / "graph.toml").write_text(
+        head + '[columns]\nage = { integer = [0, 120] }\nteam = { tags = ["a"], most = 1 }\n'
+    )
+    kinds = {
+        field["name"]: field["dataType"] for field in of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
+    }
+    assert kinds == {"id": "sc:Text", "age": "sc:Integer", "team": "sc:Text"}
+    (tmp_path / "graph.toml").write_text(head + 'range = { age = [0, 120], "*" = [0, 5] }\nfeatures = ["age", "x"]\n')
+    fields = of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
+    assert [field["description"] for field in fields[1:]] == [
+        f"A feature, declared from 0 to {top}." for top in (120, 5)
+    ]
+
+
+def test_a_day_is_a_day() -> None:
+    assert (as_day(None), as_day("2026-01-31")) == (None, "2026-01-31")
+    with pytest.raises(InputError, match="'31 January' is no day"):
+        as_day("31 January")
+
+
+def test_counts_in_the_place_of_edges_are_described_too(tmp_path: Path) -> None:
+    graph = social_graph(40, 5.0, 20, 3)
+    graph.schema = replace(graph.schema, private=())
+    counts = NeighbourCounts(torch.zeros(40, dtype=torch.int64), torch.full((40, 3), -2))
+    folder = write_release(graph, tmp_path / "out", replace(RELEASE, counts=counts), card="# Card\n")
+    found = read(folder / FILE)
+    (table,) = [one for one in found.metadata.record_sets if one.id == "counts"]
+    assert [field.name for field in table.fields] == ["group", "count_0", "count_1", "count_2"]
+    assert {str(kind) for field in table.fields for kind in field.data_types} == {"https://schema.org/Integer"}
+    assert "may be negative" in table.fields[1].description
+
+
+def test_a_release_that_protects_nobody_says_so_in_its_first_word(tmp_path: Path) -> None:
+    graph = social_graph(40, 5.0, 20, 3)
+    graph.schema = replace(graph.schema, private=())
+    void = replace(RELEASE, guarantee=replace(GUARANTEE, void="noise was reproducible (seed 3)"))
+    written = json.loads((write_release(graph, tmp_path / "out", void, card="# Card\n") / FILE).read_text())
+    assert written["description"].startswith("VOID")
+    assert written["graphveil:privacy"]["graphveil:void"] == "noise was reproducible (seed 3)"
+
+
+def test_a_release_of_an_older_version_has_none_and_is_read(tmp_path: Path) -> None:
+    folder = published(tmp_path)
+    (folder / FILE).unlink()
+    assert load_graph(folder).release == RELEASE
+    assert of_data(str(folder), credit=FULL)["license"] == FULL.license
+
+
+def test_columns_that_say_who_is_private_and_tables_of_parquet_are_known(tmp_path: Path) -> None:
+    people = polars.DataFrame({"id": ["p", "q"], "part": ["train", None], "in": [True, False], "x": [0.0, 1.0]})
+    people.write_parquet(tmp_path / "nodes.parquet")
+    ends = polars.DataFrame({"from": ["p"], "to": ["q"], "known": [True]})
+    ends.write_parquet(tmp_path / "edges.parquet")
+    names = 'split = "part"\nprivate_nodes = "in"\nsource = "from"\ntarget = "to"\npublic_edges = "known"\n'
+    head = 'private = ["edges"]\nrange = [0, 1]\nclasses = ["a", "b"]\ndirected = false\n'
+    (tmp_path / "graph.toml").write_text(head + names)
+    assert warnings(described(tmp_path)) == []
+    content = json.loads((tmp_path / FILE).read_text())
+    kinds = {field["@id"]: field["dataType"] for table in content["recordSet"][1:] for field in table["field"]}
+    assert kinds == {
+        "nodes/id": "sc:Text",
+        "nodes/part": "sc:Text",
+        "nodes/in": "sc:Boolean",
+        "nodes/x": "sc:Float",
+        "edges/from": "sc:Text",
+        "edges/to": "sc:Text",
+        "edges/known": "sc:Boolean",
+    }
