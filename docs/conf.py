@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import graphveil
+
 sys.path.insert(0, str(Path(__file__).parent / "_site"))
 
 project = "graphveil"
@@ -31,12 +33,16 @@ autodoc_member_order = "groupwise"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "no-value": True}
 default_role = "code"
+smartquotes = False  # --seed stays --seed
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True
 
 html_theme = "furo"
-html_title = "graphveil"
+release = graphveil.__version__
+html_title = f"graphveil {release}"
+html_static_path = ["_site/static"]
+html_css_files = ["pictures.css"]
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"

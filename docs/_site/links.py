@@ -34,8 +34,8 @@ def on_the_site(text: str, file: Path, page: Path) -> str:
 
 
 def contents(text: str) -> str:
-    """Return an index page with its table of contents: the pages that it links to, in its order."""
-    listed = dict.fromkeys(re.findall(r"\]\(((?!\.\./)[^)\s#:]+)\.(?:md|ipynb)\)", text))
+    """Return an index page with its contents: the pages beside it, parts below it and notebooks that it links to."""
+    listed = dict.fromkeys(re.findall(r"\]\(([\w.-]+|[\w-]+/index|\.\./notebooks/[\w-]+)\.(?:md|ipynb)\)", text))
     return "\n".join([text, "```{toctree}", ":hidden:", "", *listed, "```", ""])
 
 
