@@ -8,9 +8,9 @@
     python benchmarks/federation.py --part guesses --data cora     one randomized guess a node, by its epsilon
 
 Public Planetoid split; every column and edge is dealt to one holder at random, a partition a seed; the first holder has
-the labels.  Parts 2 to 5 run in the clear (see `federation_plain`; part "same" shows that shares change nothing).  The
-epoch is the one that validates best.  "mixed" is the same network with one holder of everything, "alone" with one
-holder's columns and edges and the labels.  Noise is seeded: this is a benchmark.  Finished runs are skipped.
+the labels.  Parts 2 to 5 run in the clear (see `graphveil.reproduction.clear`; part "same" shows that shares change
+nothing).  The epoch is the one that validates best.  "mixed" is the same network with one holder of everything, "alone"
+with one holder's columns and edges and the labels.  Noise is seeded: this is a benchmark.  Finished runs are skipped.
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903.
 """
 
@@ -29,7 +29,6 @@ import numpy as np
 import torch
 from scipy import stats
 
-from federation_plain import Outcome, Part, Plan, run
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.local_network import LocalNetwork, label_loss, train_local
@@ -38,6 +37,7 @@ from graphveil.federation.vertical import partition_graph, vertical_partition
 from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
+from graphveil.reproduction.clear import Outcome, Part, Plan, run
 
 KINDS = ("mixed", "alone", "individual", "paper", "shared-linear")
 COMBINES = ("concat", "mean", "regression")

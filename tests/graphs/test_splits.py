@@ -7,6 +7,8 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import known_labels, published_split, random_split, shares_of, social_graph
+from graphveil.graphs.splits import fold_split
+from graphveil.methods.runs.experiment import split_of
 from tests.graphs.made import tiny_graph
 
 
@@ -85,3 +87,31 @@ def test_a_published_split_is_whole_or_none():
     assert published_split(graph) is None
     graph.test_mask = mask.roll(2)
     assert torch.equal(published_split(graph).test, mask.roll(2))
+
+
+def test_five_folds_test_everybody_once_and_the_next_five_are_drawn_anew() -> None:
+    graph = social_graph(103, seed=1)
+    splits = [fold_split(graph, 5, number) for number in range(10)]
+    for split in splits:
+        assert bool((split.train.int() + split.val.int() + split.test.int() == 1).all())
+        assert int(split.test.sum()) in (20, 21)
+    for five in (splits[:5], splits[5:]):
+        assert bool((torch.stack([split.test for split in five]).sum(dim=0) == 1).all())
+    assert bool((splits[0].val == splits[1].test).all()) and not bool((splits[0].test == splits[5].test).all())
+    assert bool((splits[3].test == fold_split(graph, 5, 3).test).all())
+
+
+def test_folds_that_leave_nobody_to_train_or_to_test_are_refused() -> None:
+    graph = social_graph(50, seed=1)
+    for folds in (1, 2, 51):
+        with pytest.raises(InputError, match=f"{folds} folds; allowed: 3 to 50"):
+            fold_split(graph, folds, 0)
+
+
+def test_a_run_takes_the_next_fold_in_each_repeat() -> None:
+    graph = social_graph(60, seed=1)
+    for seed in (0, 4, 5):
+        assert bool((split_of(graph, "5-fold", seed).test == fold_split(graph, 5, seed).test).all())
+    for wrong in ("five-fold", "-fold", "2.5-fold"):
+        with pytest.raises(InputError, match="5-fold"):
+            split_of(graph, wrong, 0)

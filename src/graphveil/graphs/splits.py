@@ -70,6 +70,34 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     return Split(*(_mask(part, graph.num_nodes) for part in parts))
 
 
+def fold_split(graph: Graph, folds: int, number: int) -> Split:
+    """Return one split of a cross-validation: one fold tests, the next validates, all others train.
+
+    Args:
+        graph: nodes without a known label are in no fold.
+        folds: how many, at least 3.
+        number: the fold that tests; from `folds` on the nodes are drawn anew, `folds` numbers a drawing.
+
+    Raises:
+        InputError: fewer than three folds, or a fold without nodes.
+
+    Example:
+        >>> from graphveil.graphs import load_graph
+        >>> from graphveil.graphs.splits import fold_split
+        >>> split = fold_split(load_graph("digits"), 5, 0)
+        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
+        (1079, 359, 359)
+    """
+    known = known_labels(graph).nonzero().flatten().numpy()
+    if not 3 <= folds <= len(known):
+        raise InputError(f"{folds} folds", where="split", allowed=f"3 to {len(known)}, the nodes with a label")
+    parts = np.array_split(np.random.default_rng(number // folds).permutation(known), folds)
+    tested, validated = number % folds, (number + 1) % folds
+    trained = [part for place, part in enumerate(parts) if place not in (tested, validated)]
+    drawn = (np.concatenate(trained), parts[validated], parts[tested])
+    return Split(*(_mask(part, graph.num_nodes) for part in drawn))
+
+
 def shares_of(text: str) -> tuple[float, float, float]:
     """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
 
@@ -80,7 +108,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
         train, val, test = (float(part) / 100 for part in text.split("/"))
     except ValueError:
         raise InputError(
-            f"split {text!r} is not known", allowed="random, declared, or three shares in % such as 75/10/15"
+            f"split {text!r} is not known", allowed="random, declared, 5-fold, or three shares in % such as 75/10/15"
         ) from None
     return train, val, test
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from graphveil.errors import InputError
-from graphveil.reproduction import lpgnn, solitude
+from graphveil.reproduction import lpgnn, solitude, vfgnn
 from graphveil.reproduction.exhibit import Entry, Exhibit, figures_of
 
 #: Paper -> table or figure -> its entries; those without any have nothing to be run.
@@ -16,7 +16,7 @@ _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
     "solitude": solitude.ENTRIES,
     "heterorr": {},
     "weighted-gap": {},
-    "vfgnn": {},
+    "vfgnn": vfgnn.ENTRIES,
 }
 _PRINTED = {paper: figures_of(paper) for paper in _ENTRIES}
 #: Paper -> what it is called in a heading.

@@ -19,55 +19,14 @@ from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.progress import ProgressCallback
 from graphveil.reading import read_json
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
-from graphveil.reports.base.record import interval_from_dict
 from graphveil.reproduction.exhibit import Entry, Exhibit
+from graphveil.reproduction.measured import Price, Run
 from graphveil.writing import writing
 
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 EXHIBIT_FILE = "exhibit.json"
-
-
-@dataclass(frozen=True)
-class Price:
-    """What one run costs in truth.
-
-    Attributes:
-        unit: whose data it is the price of.
-        epsilon, delta: of all that is published.
-        relationship: epsilon of one relationship, where that is another unit; None: it is none.
-    """
-
-    unit: str
-    epsilon: float
-    delta: float
-    relationship: float | None = None
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds."""
-
-    accuracy: Interval
-    price: Price
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON types."""
-        return {"accuracy": self.accuracy.to_dict(), "price": asdict(self.price), "seconds": self.seconds}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Run:
-        """The inverse of `to_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError, InputError: for anything else.
-        """
-        told = content["price"]
-        of_one = None if told["relationship"] is None else float(told["relationship"])
-        price = Price(str(told["unit"]), float(told["epsilon"]), float(told["delta"]), of_one)
-        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]))
 
 
 @dataclass(frozen=True)
@@ -209,15 +168,19 @@ def run_missing(
 def trainer(
     *, noise: Callable[[int], Randomness], device: str = "cpu", progress: ProgressCallback | None = None
 ) -> Train:
-    """Return what trains an entry by the experiment that `compare` runs too, without controls.
+    """Return what trains an entry: a federation in the clear, all else by the experiment that `compare` runs too.
 
     Args:
         noise: the source of the privacy noise for a split's number.
         progress: told how far a run is.
     """
     from graphveil.methods.runs import experiment
+    from graphveil.reproduction import federated
 
     def train(entry: Entry, graph: Graph, number: int) -> Run:
+        if entry.method == federated.METHOD:
+            return federated.train_in_clear(entry, graph, number)
+
         def tell(event: Any) -> None:
             if progress is not None:
                 progress(event.named(f"{entry.data}, {entry.row}, split {number}: {event.stage}", event.epsilon))

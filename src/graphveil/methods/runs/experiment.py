@@ -17,6 +17,7 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
+from graphveil.graphs.splits import fold_split
 from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.family import AnyFamily
 from graphveil.methods.base.many_labels import SEVERAL
@@ -58,7 +59,7 @@ def run(
         settings: the method's own settings; the rest take their defaults.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
-            "declared" takes the graph's own.
+            "declared" takes the graph's own; "5-fold" the next of five folds in each repeat.
         search: settings to choose by validation labels, in each repeat anew.
         progress: hears of every epoch and control, with the epsilon one person has spent.
 
@@ -148,6 +149,8 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
     """
     if kind == "declared":
         split = published_split(graph)
+    elif kind.endswith("-fold") and kind.removesuffix("-fold").isdecimal():
+        split = fold_split(graph, int(kind.removesuffix("-fold")), seed)
     else:
         split = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
     if split is None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.core.networks import Combination, Head, Propagation, holder_structure
+from graphveil.federation.core.networks import Combination, OutputLayer, Propagation, holder_structure
 from graphveil.federation.core.publication import clip_rows
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.linear_server import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
@@ -59,17 +61,22 @@ def run(
     """Train on all holders' data in the clear.
 
     Args:
+        plan: the run.
+        parts: features and edges of each holder.
+        labels: int64 [n]. split: who trains, validates and tests.
+        seed: of weights, dropout and noise.
         words: what the holders of a secure run drew for the shared first layer, in order; made from the seed otherwise.
     """
     generator = torch.Generator().manual_seed(seed)
-    head = Head(plan.width, int(labels.max()) + 1, generator=generator)
+    head = OutputLayer(plan.width, int(labels.max()) + 1, generator=generator)
     linear = plan.mode == "shared-linear"
     network: Any = (
-        LinearNetwork(plan, generator=generator)  # type: ignore[arg-type]
+        LinearNetwork(cast(Setting, SimpleNamespace(model=plan)), generator=generator)
         if linear
         else Combination(plan.combine, len(parts), plan.width, plan.layers, plan.dropout, generator=generator)
     )
-    kind = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
+    # Any: three bodies of the same two methods, each with leaves of its own.
+    kind: Any = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
     body = kind(plan, parts, generator, list(words) or _words(plan, parts, seed))
     adam = torch.optim.Adam(
         [*head.parameters(), *network.parameters(), *body.parameters()],
@@ -83,7 +90,14 @@ def run(
 
 
 def _train(
-    plan: Plan, body: Any, network: Any, head: Head, adam: Any, labels: Tensor, split: Split, noise: torch.Generator
+    plan: Plan,
+    body: Any,
+    network: Any,
+    head: OutputLayer,
+    adam: Any,
+    labels: Tensor,
+    split: Split,
+    noise: torch.Generator,
 ) -> Outcome:
     rows, best = split.train.nonzero().squeeze(1), Outcome(-1.0, 0.0, 0)
     least = 0.0
@@ -93,7 +107,7 @@ def _train(
         network.train()
         adam.zero_grad()
         loss = nn.functional.cross_entropy(head(network(leaves)[rows]), labels[rows])
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         body.backward(embeddings, [leaf.grad for leaf in leaves], rows)
         adam.step()
         network.eval()
@@ -155,7 +169,7 @@ class _Opened:
         self.weights = []
         for place, (features, _) in enumerate(parts):
             shares = [drawn[holder * len(parts) + place] for holder in range(len(parts))]
-            start = (sum(shares) * scale).reshape(features.shape[1], plan.width)  # type: ignore[union-attr]
+            start = (sum(shares) * scale).reshape(features.shape[1], plan.width)
             self.weights.append(nn.Parameter(torch.from_numpy(start).float()))
         self.descent = torch.optim.SGD(self.weights, lr=plan.shared_rate, momentum=plan.momentum)
 
@@ -183,7 +197,7 @@ class _Linear:
             p = s @ p
         self.p = torch.from_numpy(p).float()
         scale = (6.0 / (p.shape[1] + plan.width)) ** 0.5 / holders**0.5
-        start = (sum(_uniform(word) for word in words) * scale).reshape(p.shape[1], plan.width)  # type: ignore[union-attr]
+        start = (sum(_uniform(word) for word in words) * scale).reshape(p.shape[1], plan.width)
         self.weight = nn.Parameter(torch.from_numpy(start).float())
         self.descent = torch.optim.SGD([self.weight], lr=plan.shared_rate, momentum=plan.momentum)
 

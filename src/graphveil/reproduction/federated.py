@@ -1,0 +1,80 @@
+"""One figure of VFGNN's tables: a federation's training in the clear, or that of a holder alone, and its true price."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.federation.vertical import vertical_partition
+from graphveil.graphs import Graph
+from graphveil.graphs.features import to_rows
+from graphveil.methods.runs.experiment import split_of
+from graphveil.methods.runs.intervals import interval
+from graphveil.privacy import gaussian_epsilon
+from graphveil.privacy.unit import EMBEDDING_ROW
+from graphveil.reproduction.clear import Part, Plan, run
+from graphveil.reproduction.exhibit import Entry
+from graphveil.reproduction.measured import Price, Run
+
+METHOD = "vfgnn"
+DELTA = 1e-4
+
+
+@dataclass(frozen=True)
+class Federated:
+    """What an entry's settings come to.
+
+    Attributes:
+        plan: of the training.
+        shares: of columns and edges, a number a holder.
+        kind: "together"; "alone": `holder` has its own part and the labels; "mixed": one holder of everything.
+        holder: from 0.
+    """
+
+    plan: Plan
+    shares: tuple[float, ...] = (1.0, 1.0)
+    kind: str = "together"
+    holder: int = 0
+
+    @classmethod
+    def of(cls, entry: Entry) -> Federated:
+        """Return the federation of an entry."""
+        settings: dict[str, Any] = dict(entry.settings)
+        shares = tuple(float(part) for part in str(settings.pop("shares", "1:1")).split(":"))
+        kind, holder = str(settings.pop("kind", "together")), int(settings.pop("holder", 0))
+        # Alone there is nobody to multiply with: the same network on one's own columns.
+        alone = {} if kind == "together" else {"mode": "individual"}
+        return cls(Plan(**{**settings, **alone}), shares, kind, holder)
+
+    @property
+    def price(self) -> Price:
+        """The price of one row of one holder over all iterations; the noise hides it from the server."""
+        sigma, many = self.plan.sigma, self.plan.epochs
+        # Replacing a row moves a clipped one by 2 C, in every iteration anew.
+        epsilon = gaussian_epsilon(sigma, DELTA, 2.0 * math.sqrt(many)) if sigma else math.inf
+        return Price(EMBEDDING_ROW.text, epsilon, DELTA if sigma else 0.0)
+
+    def parts(self, graph: Graph, seed: int) -> list[Part]:
+        """Return what each holder has."""
+        if self.kind == "mixed":
+            return [(to_rows(graph.x), graph.edge_index)]
+        dealt = vertical_partition(graph, self.shares, seed=seed)
+        return [dealt[self.holder]] if self.kind == "alone" else dealt
+
+
+def train_in_clear(entry: Entry, graph: Graph, number: int) -> Run:
+    """Return what an entry finds on the partition, split and seed of a number.
+
+    Args:
+        graph: of all holders together.
+    """
+    federated, began = Federated.of(entry), time.perf_counter()
+    split = split_of(graph, entry.split, number)
+    outcome = run(federated.plan, federated.parts(graph, number), graph.y, split, number)
+    right = np.zeros(int(split.test.sum()))
+    right[: round(outcome.test * len(right))] = 1.0
+    return Run(interval([right]), federated.price, time.perf_counter() - began)

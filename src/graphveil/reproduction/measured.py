@@ -1,0 +1,51 @@
+"""What one finished run of an exhibit leaves: its accuracy, its true price and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reports.base.record import interval_from_dict
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one run costs in truth.
+
+    Attributes:
+        unit: whose data it is the price of.
+        epsilon, delta: of all that is published.
+        relationship: epsilon of one relationship, where that is another unit; None: it is none.
+    """
+
+    unit: str
+    epsilon: float
+    delta: float
+    relationship: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds."""
+
+    accuracy: Interval
+    price: Price
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON types."""
+        return {"accuracy": self.accuracy.to_dict(), "price": asdict(self.price), "seconds": self.seconds}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Run:
+        """The inverse of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError, InputError: for anything else.
+        """
+        told = content["price"]
+        of_one = None if told["relationship"] is None else float(told["relationship"])
+        price = Price(str(told["unit"]), float(told["epsilon"]), float(told["delta"]), of_one)
+        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]))
