@@ -64,7 +64,7 @@ def test_shares_are_read_from_percentages():
 
 @pytest.mark.parametrize("text", ["mine", "75/25", "75/10/10/5", "a/b/c", "", "0.75,0.1,0.15"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(InputError, match="allowed: random, declared, or three shares in % such as 75/10/15"):
+    with pytest.raises(InputError, match="allowed: random, declared, 5-fold, or three shares in % such as 75/10/15"):
         shares_of(text)
 
 
