@@ -17,6 +17,7 @@ from graphveil.cli import (
     compare_runs,
     config,
     data,
+    demo,
     explain,
     federation,
     mechanisms,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
     app.callback()(_common)
     for command in (
+        demo.demo,
         train.train,
         tune.tune,
         predict.predict,

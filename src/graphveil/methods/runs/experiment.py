@@ -48,6 +48,7 @@ def run(
     repeats: int = 1,
     seed: int = 0,
     controls: bool = True,
+    rivals: bool = True,
     device: str = "cpu",
     split: str = "random",
     search: Search | None = None,
@@ -57,6 +58,7 @@ def run(
 
     Args:
         settings: the method's own settings; the rest take their defaults.
+        rivals: whether other methods at the same price are trained beside the controls.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
             "declared" takes the graph's own; "5-fold" the next of five folds in each repeat.
@@ -86,7 +88,7 @@ def run(
     if "epochs" in settled:
         _load_training()
     rows: dict[str, list[np.ndarray]] = {}
-    rivals: dict[str, list[np.ndarray]] = {}
+    beside: dict[str, list[np.ndarray]] = {}
     methods, seconds, tuned = [], [], []
     for number in range(repeats):
         nodes = split_of(graph, split, seed + number)
@@ -112,14 +114,15 @@ def run(
         if controls:
             for control, hits_of in _run_controls(family, method, graph, nodes, randomness, progress):
                 rows.setdefault(control, []).append(hits_of)
-            for rival, hits_of in _run_rivals(family, method, graph, nodes, randomness, progress):
-                rivals.setdefault(rival, []).append(hits_of)
+            trained = _run_rivals(family, method, graph, nodes, randomness, progress) if rivals else []
+            for rival, hits_of in trained:
+                beside.setdefault(rival, []).append(hits_of)
     elapsed = time.perf_counter() - start
     if tuned:
         settled |= tuned[0].settings
     memory = next((one.peak_memory_mb for one in tuned if one.peak_memory_mb is not None), None)
     cost = Cost(elapsed, float(np.mean(seconds)), peak_memory_mb() if memory is None else memory)
-    result = _result(choice, name, graph, settled, _scores(name, rows, rivals), methods, cost)
+    result = _result(choice, name, graph, settled, _scores(name, rows, beside), methods, cost)
     return replace(result, notes=(*_tuning_notes(tuned), *result.notes))
 
 

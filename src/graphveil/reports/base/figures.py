@@ -127,13 +127,19 @@ def png(figure: Figure, *, dots_per_inch: int = 160) -> bytes:
     return buffer.getvalue()
 
 
-def svg(figure: Figure) -> str:
-    """The figure as a stand-alone SVG file with text as text."""
+def svg(figure: Figure, *, background: str | None = None) -> str:
+    """The figure as a stand-alone SVG file with text as text.
+
+    Args:
+        figure: any figure of this module.
+        background: a colour, where the picture is shown on pages whose own nobody knows; None: none.
+    """
     buffer = io.StringIO()
     # No date and a fixed salt: equal figures give equal files.
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "graphveil", "font.family": "sans-serif"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+        page = {"transparent": True} if background is None else {"facecolor": background}
+        figure.savefig(buffer, format="svg", metadata=nothing, **page)
     return buffer.getvalue()
 
 
