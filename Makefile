@@ -1,4 +1,4 @@
-# Two commands: `make demo` sets up and runs the main job, `make test` sets up and passes the tests.
+# Two commands: `make demo` sets up and shows what each kind of trust buys, `make test` sets up and passes the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ PYTEST := -m pytest -n 2 --dist loadgroup
 .PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants site clean
 
 demo: $(BASE)
-	$(BIN)/graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3
+	$(BIN)/graphveil demo
 
 test: check unit
 

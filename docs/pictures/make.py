@@ -1,15 +1,13 @@
-"""Make the pictures of the documentation.
+"""Make `flow.svg`, a picture of the documentation.
 
-    graphveil train lpgnn digits --epsilon-x 1 --epsilon-y 2 --repeats 3 --out runs/digits
-    python docs/pictures/make.py runs/digits
+    python docs/pictures/make.py
 
-`flow.svg` is drawn; `digits.svg` shows the run folder that is named.  Okabe and Ito's colours, on a white box that
-suits light and dark pages.
+`demo.svg` beside it is the picture of a run: `graphveil demo`.  Okabe and Ito's colours, on a white box that suits
+light and dark pages.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -17,8 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, accuracy_figure
-from graphveil.reports.runs.folder import read_run
+from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE
 
 HERE = Path(__file__).parent
 
@@ -84,18 +81,5 @@ def save(figure: Figure, name: str) -> None:
         figure.savefig(HERE / name, facecolor="white", metadata={"Date": None})
 
 
-def main(run: Path) -> None:
-    """Make both pictures."""
-    save(flow(), "flow.svg")
-    record = read_run(run)
-    figure = accuracy_figure(record.method, record.scores.accuracy, record.scores.controls, record.scores.ceiling)
-    runs = len(record.scores.accuracy.runs)
-    epsilon = f"epsilon {record.privacy.guarantee.epsilon:g} per person, 95% intervals over {runs} runs"
-    figure.axes[0].set_title(f"{record.method} on {record.data}, {epsilon}", fontsize=10, color=INK, loc="left")
-    for number in figure.axes[0].texts:  # easier to read on a bar
-        number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-    save(figure, "digits.svg")
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    save(flow(), "flow.svg")

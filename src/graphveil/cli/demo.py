@@ -16,17 +16,21 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Defau
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
     """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
-    from graphveil.cli.demo_screen import told
-    from graphveil.graphs import load_plain
     from graphveil.reports.base import files
-    from graphveil.reports.demo import folder as demo_folder
-    from graphveil.reports.demo.story import DATA, tell
+    from graphveil.reports.demo import DATA
     from graphveil.reports.runs.folder import default_folder
     from graphveil.writing import room_for
 
     folder = out or default_folder(DATA, "demo", datetime.now())
     files.refuse_used_folder(folder)
     choices.prepare("cpu", None)
+
+    # After the refusals, which need none of what trains, attacks and draws.
+    from graphveil.cli.demo_screen import told
+    from graphveil.graphs import load_plain
+    from graphveil.reports.demo import folder as demo_folder
+    from graphveil.reports.demo.story import tell
+
     with working() as heard:
         graph = load_plain(DATA)
         choices.settle_threads(None, graph)

@@ -20,14 +20,23 @@ _LIFT = (
     "below zero the private data bought nothing. Intervals are over the test people of this one run."
 )
 _AUC = (
-    "how often an attack ranks a true secret above a false one, without protection and with it; 0.50 is guessing. "
+    "how often an attack ranks a true secret above a false one, without noise and with it; 0.50 is guessing. "
     "LinkTeller looks for connections, recovery for the other organisation's columns, rebuilding for a person's "
     "features."
 )
+#: Headings and widths: 79 with the spaces between them.
+_COLUMNS = {
+    "who is\ntrusted": 14,
+    "accuracy, %\n(95%)": 12,
+    "best control\nin %": 15,
+    "lift, points\n(95%)": 12,
+    "epsilon": 10,
+    "attack AUC,\nbare>noisy": 11,
+}
 NEXT = (
-    ("graphveil advise docs/examples/town --trust links", "which method fits the data"),
+    ("graphveil plan links docs/examples/town", "what a run would promise"),
     ("graphveil train class-sums FOLDER --epsilon 1", "train on your own files"),
-    ("docs/demo.md", "what each line means"),
+    ("docs/start/demo.md", "what each line means"),
 )
 
 
@@ -47,7 +56,7 @@ def told(story: Story, folder: Path) -> RenderableType:
     ]
     return Group(
         Text("One private graph, three ways to trust, and a counterexample", style="bold"),
-        Text(f"{printable(story.data)}: {size}, {story.classes} classes; made data"),
+        Text(f"{printable(story.data)} (made): {size}, {story.classes} classes"),
         Text(f"A GCN that protects nothing classifies {percent(story.plain.mean)}% of the test people correctly."),
         Text(),
         table(story),
@@ -66,15 +75,8 @@ def table(story: Story) -> Table:
         story: its ways are the rows.
     """
     shown = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for head in (
-        "who is\ntrusted",
-        "accuracy, %\n(95%)",
-        "best control,\n%",
-        "lift, points\n(95%)",
-        "epsilon",
-        "attack, AUC:\nwithout>with",
-    ):
-        shown.add_column(head)
+    for head, width in _COLUMNS.items():
+        shown.add_column(head, max_width=width)
     for way in story.ways:
         shown.add_row(*_cells(way), style="italic" if way.method == COUNTEREXAMPLE else "")
     return shown

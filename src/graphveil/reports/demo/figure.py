@@ -19,7 +19,7 @@ SECRETS = {
     "reconstruction": "a person's features",
 }
 
-_TRUST = {"a curator": "A trusted curator", "nobody": "Nobody is trusted", "two organisations": "Two organisations"}
+_TRUST = {"a curator": "A trusted curator", "nobody": "Nobody is trusted", "organisations": "Two organisations"}
 
 
 def figure(story: Story) -> Figure:
@@ -30,11 +30,12 @@ def figure(story: Story) -> Figure:
     """
     picture = Figure(figsize=(9.6, 4.0), layout="constrained", facecolor="white")
     scores, attacks = picture.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    least = min(min(way.accuracy.low, way.control_accuracy.mean) for way in story.ways)
     for place, way in enumerate(story.ways):
-        _score(scores, place, way)
+        _score(scores, place, way, middle=50 * (1 + least))
         _attacked(attacks, place, way)
     scores.set_yticks(range(len(story.ways)), [_named(way) for way in story.ways])
-    scores.set(ylim=(len(story.ways) - 0.5, -0.7), xlim=(None, 101))
+    scores.set(ylim=(len(story.ways) - 0.5, -0.7), xlim=(100 * least - 2, 101.5))
     _titled(scores, "Accuracy, %, and the lift over the best control")
     attacks.axvline(0.5, color=GREY, linewidth=1, linestyle=":")
     attacks.set(xlim=(0.44, 1.06), xticks=(0.5, 0.75, 1.0))
@@ -55,8 +56,8 @@ def _named(way: Way) -> str:
     return f"{head}\n{way.method}, epsilon {rounded_up(way.guarantee.epsilon)}\nfor {way.unit}"
 
 
-def _score(axes: Axes, place: int, way: Way) -> None:
-    """The control, the method with its interval, and the lift between them."""
+def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
+    """The control, the method with its interval, and the lift between them, written towards the middle of the axis."""
     control, mean = 100 * way.control_accuracy.mean, 100 * way.accuracy.mean
     axes.plot([control, mean], [place, place], color=GREY, linewidth=1.2)
     axes.plot(control, place, "D", color=GREY, markersize=7)
@@ -64,10 +65,10 @@ def _score(axes: Axes, place: int, way: Way) -> None:
     lift = f"lift {points(way.lift.mean)} ({lift_interval(way.lift)})"
     axes.annotate(
         f"{percent(way.accuracy.mean)}   {lift}",
-        (100 * way.accuracy.high, place),
+        (100 * (way.accuracy.high if mean > middle else way.accuracy.low), place),
         xytext=(0, 9),
         textcoords="offset points",
-        ha="right",
+        ha="right" if mean > middle else "left",
         color=INK,
         fontsize=9,
     )

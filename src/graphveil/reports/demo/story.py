@@ -35,7 +35,6 @@ from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import Progress, ProgressCallback
 
-DATA = "social-1000"
 GUESSES = "guesses"
 COUNTEREXAMPLE = "lpgnn"
 #: Method -> its budget; the federation's is of one guess.
@@ -232,7 +231,7 @@ class _Stage:
             found.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
         together, alone = _right(head_of(run.holdings))
         return Way(
-            "two organisations",
+            "organisations",
             GUESSES,
             interval([together]),
             "own data alone",
