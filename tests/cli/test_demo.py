@@ -2,71 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import typer.main
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from rich.console import Console
 
-from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.demo_screen import NEXT, counterexample, similar, table, told
-from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee
-from graphveil.reports.base.figures import svg
-from graphveil.reports.demo.figure import figure
-from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS, Story, Way
+from graphveil.reports.base.words import CONTROL_MEANING
+from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS
 from tests.cli.conftest import Terminal
 from tests.cli.test_start_up import loaded
+from tests.reports.demo_made import ATTACKS, story
 
 ROOT = Path(__file__).parent.parent.parent
-ATTACKS = {"class-sums": "linkteller", "links": "linkteller", "guesses": "feature-recovery", "lpgnn": "reconstruction"}
-CONTROLS = {"class-sums": "no-edges", "links": "random-features", "guesses": "own data alone", "lpgnn": "label-pool"}
-TRUSTS = {"class-sums": "a curator", "links": "nobody", "guesses": "organisations", "lpgnn": "nobody"}
-
-
-def around(mean: float, half: float) -> Interval:
-    return Interval(mean, mean - half, mean + half, (mean,))
-
-
-def attacked(name: str, shift: float) -> AttackResult:
-    rng = np.random.default_rng(0)
-    members, others = rng.normal(shift, 1, 200), rng.normal(0, 1, 400)
-    limit = Limit(math.inf, 0.0, "the method protects nothing")
-    return judge(name, "edges", members, others, limit=limit, baseline=0.7, baseline_note="no edge")
-
-
-def way(method: str, *, lift: float, guarantee: Guarantee) -> Way:
-    accuracy = around(0.9, 0.031)
-    return Way(
-        TRUSTS[method],
-        method,
-        accuracy,
-        CONTROLS[method],
-        around(0.9 - lift, 0.05),
-        around(lift, 0.055),
-        guarantee,
-        attacked(ATTACKS[method], 3.0),
-        attacked(ATTACKS[method], 0.0),
-    )
-
-
-def story(*, last: float = -0.324) -> Story:
-    """Rows as wide as they get: two negative digits in an interval, the longest names of controls and units."""
-    from graphveil.mechanisms import RandomizedResponse
-
-    lifts = {"class-sums": 0.192, "links": 0.08, "guesses": 0.184, COUNTEREXAMPLE: last}
-    guarantee = RandomizedResponse(epsilon=3.0, classes=8).guarantee
-    ways = tuple(way(method, lift=lift, guarantee=guarantee) for method, lift in lifts.items())
-    return Story("social-1000", 1000, 10000, 1000, 8, 0, around(0.98, 0.01), ways, attacked("link-stealing", 1.0), 25.0)
 
 
 def screen(what: Any, width: int = 80) -> str:
@@ -110,24 +68,21 @@ def test_the_counterexample_is_called_what_it_is() -> None:
     assert "Measure before you collect" in counterexample(story(last=0.2).ways[-1])
 
 
+@pytest.mark.parametrize("control", ["label-pool", "random-features", "label-propagation", "majority"])
+def test_the_counterexample_says_what_did_as_well(control: str) -> None:
+    text = counterexample(replace(story().ways[-1], control=control))
+    assert f"{control} ({CONTROL_MEANING[control]}) reaches" in text
+
+
+def test_names_and_folders_stay_on_their_line() -> None:
+    made = replace(story(), data="x\n\x1b[2J[bold]y")
+    text = screen(told(made, Path("runs/\x1b[2Jdemo")))
+    assert "\x1b" not in text and "[bold]y (made): 1,000 people" in text
+
+
 def test_what_friends_have_in_common_is_said_with_its_baseline() -> None:
     told_of = similar(story())
     assert "gives 0.70" in told_of and f"{story().alike.auc.mean:.2f}" in told_of
-
-
-def test_the_picture_shows_every_way_on_white_and_nothing_over_its_edge() -> None:
-    picture = figure(story())
-    text = svg(picture, background="white")
-    for shown in (*BUDGETS, "lift +19.2", "Two organisations", "Counterexample", "guessing"):
-        assert shown in text
-    assert re.search(r"fill: #ffffff", text) and "connections: 0.9" in text
-    canvas = FigureCanvasAgg(picture)
-    canvas.draw()
-    scores = picture.axes[0]
-    left, right = scores.get_window_extent().x0, scores.get_window_extent().x1
-    for note in scores.texts:
-        box = note.get_window_extent(canvas.get_renderer())
-        assert left - 2 <= box.x0 and box.x1 <= right + 2, note.get_text()
 
 
 def test_a_used_folder_is_refused_at_once(type_in: Terminal, tmp_path: Path) -> None:
@@ -148,9 +103,7 @@ def test_help_and_refusals_load_nothing_heavy(tmp_path: Path) -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
     """What the demo prints as JSON, and its folder: about 25 CPU seconds."""
     folder = tmp_path_factory.mktemp("demo") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        out = io.StringIO()
-        patch.setattr("sys.stdout", out)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(["demo", "--json", "--out", str(folder)]) == 0
     assert out.getvalue().count("\n") == 1
     return json.loads(out.getvalue(), parse_constant=pytest.fail), folder

@@ -74,6 +74,7 @@ def table(story: Story) -> Table:
     Args:
         story: its ways are the rows.
     """
+    # Not `tables.columns`: its room between columns would break words at 80.
     shown = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for head, width in _COLUMNS.items():
         shown.add_column(head, max_width=width)

@@ -62,6 +62,7 @@ def _score(axes: Axes, place: int, way: Way, middle: float) -> None:
     axes.plot([control, mean], [place, place], color=GREY, linewidth=1.2)
     axes.plot(control, place, "D", color=GREY, markersize=7)
     axes.errorbar(mean, place, xerr=_spread(way.accuracy), color=BLUE, marker="o", markersize=8, capsize=3.5)
+    # Towards the middle: at an end the figures would leave the panel or cover the names of the rows.
     lift = f"lift {points(way.lift.mean)} ({lift_interval(way.lift)})"
     axes.annotate(
         f"{percent(way.accuracy.mean)}   {lift}",

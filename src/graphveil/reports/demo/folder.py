@@ -32,6 +32,7 @@ def write(story: Story, path: Path) -> Mapping[str, Any]:
     picture = figure(story)
     with new_folder(path) as folder:
         write_text(folder / "demo.json", to_json(answer, indent=2) + "\n")
+        # White, since it is shown on pages whose colour nobody knows, where dark ink may stand on black.
         write_text(folder / "demo.svg", svg(picture, background="white"))
         write_bytes(folder / "demo.png", png(picture))
     return answer

@@ -151,6 +151,7 @@ def tell(graph: Graph, *, randomness: Randomness, seed: int = 0, progress: Progr
     start = time.perf_counter()
     stage = _Stage(graph, randomness, seed, progress)
     plain = stage.plain()
+    # Once for all ways: what a plain network shows does not depend on whom one trusts.
     connected, rebuilt = (stage.attacked(name, plain, noiseless=True) for name in ("linkteller", "reconstruction"))
     curator, sums = stage.way("a curator", "class-sums", connected)
     nobody, _ = stage.way("nobody", "links", connected)
@@ -175,6 +176,7 @@ class _Stage:
 
     def __init__(self, graph: Graph, randomness: Randomness, seed: int, progress: ProgressCallback | None) -> None:
         self.graph, self.randomness, self.seed, self.progress = graph, randomness, seed, progress
+        # That of the first repeat of `experiment.run`: rows differ by trust, not by who is tested or attacked.
         self.split = experiment.split_of(graph, "random", seed)
 
     def plain(self) -> Any:
@@ -190,6 +192,7 @@ class _Stage:
             trust: who is trusted. method: what is trained.
             exposed: what an attack found where nothing is protected; the same one is played here.
         """
+        # Rivals would take most of the minute, and say nothing of what trust buys.
         how: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "rivals": False}
         result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **how)
         scores = result.scores
@@ -226,6 +229,7 @@ class _Stage:
         setting = Setting.of(members, len(self.graph.schema.classes), **chosen)
         name, how = "feature-recovery", {"randomness": self.randomness, "seed": self.seed}
         found: list[AttackResult] = []
+        # Also the run without protection is attacked in simulation: no organisation would be asked to open its layer.
         for unprotected in (True, False):
             run = simulated(setting, holdings, unprotected=unprotected, name=name, **how)  # type: ignore[arg-type]
             found.append(attack_federation(name, run, nodes=_TARGETS, seed=self.seed, unprotected=unprotected))
