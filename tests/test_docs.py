@@ -194,6 +194,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {*PAGES, *PROJECT} <= reached
 
 
+def test_every_data_set_is_named() -> None:
+    named = set(re.findall(r"`([\w-]+)`", page_named("data-sets")))
+    named |= {f"twitch-{country}" for country in re.findall(r"`-(\w\w)`", page_named("data-sets"))}
+    assert set(NAMES) <= named
+
+
 def test_make_commands_have_targets() -> None:
     made = {words[1] for page in [*PAGES, *PROJECT] for words in commands(page) if words[0] == "make"}
     made |= {target for page in PROJECT for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))}
