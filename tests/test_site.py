@@ -5,17 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 import graphveil
 from graphveil.cli.app import build
-from tests.pages import DOCS, pages
+from tests.pages import DOCS, ROOT, pages
 
 ROOMS = sorted(
     path.stem.removeprefix("graphveil.") for path in (DOCS / "reference" / "api").glob("*.md") if path.stem != "index"
@@ -42,6 +44,11 @@ class Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found += [value or "" for name, value in attrs if LOADED.get(tag) == name]
+
+
+def part(name: str) -> dict[str, Any]:
+    """What one of the site's own extensions defines; they lie beside the pages, not on the path."""
+    return runpy.run_path(str(DOCS / "_site" / f"{name}.py"))
 
 
 def loads(text: str) -> list[str]:
@@ -96,3 +103,40 @@ def test_every_public_name_is_in_the_reference(site: Path, room: str) -> None:
 
 def test_the_rooms_of_the_library_are_in_the_reference() -> None:
     assert {name for name in graphveil.__all__ if (DOCS.parent / "src" / "graphveil" / name).is_dir()} <= set(ROOMS)
+
+
+def test_links_of_included_files_are_made_for_the_page_that_includes_them() -> None:
+    on_the_site = part("links")["on_the_site"]
+    text = "[a](docs/how-to/tune.md#x) [b](CONTRIBUTING.md) [c](https://x.org) [d](#x) [e](benchmarks/README.md#y)"
+    assert on_the_site(text, ROOT / "SECURITY.md", DOCS / "explanation" / "security.md") == (
+        "[a](../how-to/tune.md#x) [b](contributing.md) [c](https://x.org) [d](#x) [e](../reference/benchmarks.md#y)"
+    )
+
+
+def test_the_contents_of_an_index_are_what_it_links_to_in_its_order() -> None:
+    text = "[b](b.md), [part](part/index.md), [other](../other/a.md), [n](../notebooks/n.ipynb), [a](a.md)"
+    listed = part("links")["contents"](text).split(":hidden:\n\n")[1].split("\n```")[0]
+    assert listed.splitlines() == ["b", "part/index", "../notebooks/n", "a"]
+
+
+def test_a_notebook_becomes_text_code_and_the_richest_output_without_scripts() -> None:
+    outputs: list[dict[str, Any]] = [
+        {"output_type": "stream", "text": ["one\n", "two\n"]},
+        {"output_type": "display_data", "data": {"image/png": "QUJD\nREVG", "text/plain": ["<Figure>"]}},
+        {"output_type": "execute_result", "data": {"text/html": "<table></table>", "text/plain": "table"}},
+        {"output_type": "execute_result", "data": {"text/plain": " "}},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "words"]},
+        {"cell_type": "code", "source": "print(1)", "outputs": outputs},
+    ]
+    assert part("notebooks")["markdown"]({"cells": cells}) == (
+        "# Title\nwords\n\n````python\nprint(1)\n````\n\n````text\none\ntwo\n````\n\n"
+        "![what this cell draws](data:image/png;base64,QUJDREVG)\n\n````{raw} html\n<table></table>\n````"
+    )
+
+
+def test_texts_of_the_program_are_no_markup() -> None:
+    commands = part("commands")
+    assert commands["plain"]("a <word> in [x>=1], 2*k_a") == "a \\<word> in \\[x>=1], 2\\*k\\_a"
+    assert commands["cell"]("a|b\nc") == "a\\|b c"
