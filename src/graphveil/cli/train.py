@@ -14,6 +14,19 @@ from graphveil.cli.running import run_method
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder to create. Default: runs/<data>-<method>-<time>.")]
 
+Track = Annotated[
+    str | None,
+    typer.Option(
+        "--track",
+        metavar="mlflow|tensorboard|wandb",
+        help="Hand a tracker what the run releases: settings, guarantee, curves of released labels; no accuracy.",
+    ),
+]
+TrackTo = Annotated[
+    str | None,
+    typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
+]
+
 
 @groups.spread()
 def train(
@@ -26,6 +39,8 @@ def train(
     repetition: groups.Repetition,
     speed: groups.Speed,
     config: configured.Config = None,
+    track: Track = None,
+    track_to: TrackTo = None,
     out: Out = None,
     as_json: options.Json = False,
 ) -> None:
@@ -35,10 +50,12 @@ def train(
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens
+    from graphveil.cli.tracking import tracker
     from graphveil.reports.base import files
     from graphveil.reports.runs import folder as run_folder
     from graphveil.writing import room_for
 
+    send = tracker(track, track_to)
     folder = out or run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.
     files.refuse_used_folder(folder)
@@ -48,4 +65,5 @@ def train(
         with room_for(folder, space.room_of(graph, repetition.repeats)):
             result, taken = run_method(method, graph, chosen, repetition, speed, tell)
         record = run_folder.write_run(result, folder, options=choices.kept(context.params))
+    send(record)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

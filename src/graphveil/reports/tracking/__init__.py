@@ -1,0 +1,1 @@
+"""Trackers of experiments, which are handed released values and nothing else."""

@@ -1,0 +1,122 @@
+"""What of a run may leave for a tracker: a part of what its `public/` tells, and figures of released labels.
+
+The rule, in one place:
+
+- settings, guarantee, epsilon and version, as in `public/about.json` and `guarantee.json`;
+- the name of the data only where it is a public set: a folder of one's own may be named after people;
+- figures of epochs only where devices randomized all that was collected: they are computed from those reports alone.
+
+Accuracy, controls, lift and ceiling are measured on true labels, so they stay in the run folder, as do time and paths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import graphveil
+from graphveil._serial import json_safe
+from graphveil.graphs.load import is_name
+from graphveil.methods.registry import METHODS, PUBLIC
+from graphveil.reports.runs.card import About
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.estimator import Estimator
+    from graphveil.reports.base.record import RunRecord
+
+Fact = str | int | float | bool
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a tracker is given; it has no way to the run, the model or the graph.
+
+    Attributes:
+        title: the method.
+        facts: name -> text, number or truth value.
+        figures: name -> finite number.
+        curves: one list of epochs a repeat, each a mapping of finite numbers with its "epoch".
+    """
+
+    title: str
+    facts: Mapping[str, Fact]
+    figures: Mapping[str, float]
+    curves: Sequence[Sequence[Mapping[str, float]]]
+
+    def points(self) -> Iterable[tuple[int, Mapping[str, float]]]:
+        """Each epoch's number and figures; of several repeats the figures say which."""
+        for repeat, epochs in enumerate(self.curves, start=1):
+            behind = f"/run {repeat}" if len(self.curves) > 1 else ""
+            for row in epochs:
+                yield int(row["epoch"]), {f"{key}{behind}": row[key] for key in row if key != "epoch"}
+
+
+def of_run(record: RunRecord) -> Released:
+    """Return what may be told of a finished run.
+
+    Args:
+        record: as written into its folder.
+    """
+    about = About.of(record)
+    data = record.data if is_name(str(record.options.get("source", ""))) else None
+    return _released(about, data, record.history)
+
+
+def of_model(model: Estimator[Any]) -> Released:
+    """Return what may be told of a fitted model.
+
+    Args:
+        model: of any method.
+    """
+    entry = next(method for method in PUBLIC.values() if method.kind == model.kind)
+    known = {key: value for key, value in model.get_params().items() if key in entry.options}
+    about = About(
+        entry.name, "", known, model.epsilon_relationship, graphveil.__version__, model.guarantee, model.ledger
+    )
+    # A model does not know where its data came from, so its name is not told.
+    return _released(about, None, [[asdict(epoch) for epoch in model.history]])
+
+
+def _released(about: About, data: str | None, history: Iterable[Sequence[Row]]) -> Released:
+    guarantee = about.guarantee
+    # By code: the sentence names the data, which may be named after somebody.
+    said = {key: guarantee.to_dict()[key] for key in ("unit_code", "relation", "model", "against_code")}
+    facts: dict[str, Any] = {"method": about.method, "version": about.version, **said}
+    facts |= {"assumes_codes": ", ".join(one.code for one in guarantee.assumes), "void": guarantee.void is not None}
+    if data is not None:
+        facts["data"] = data
+    facts |= {f"settings/{key}": value for key, value in about.settings.items() if _plain(key, value, about)}
+    prices = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "epsilon_relationship": about.relationship}
+    figures = {key: float(value) for key, value in prices.items() if value is not None and math.isfinite(value)}
+    # Infinity is a promise of its own, and many back ends hold no such number.
+    facts |= {key: "inf" for key, value in prices.items() if value is not None and math.isinf(value)}
+    curves = [_epochs(rows) for rows in history] if _is_post_processing(about) else []
+    return Released(about.method, json_safe(facts), figures, curves)
+
+
+def _plain(key: str, value: object, about: About) -> bool:
+    """Whether a setting is a plain value; a file that has no checksum would be told by its path."""
+    options = METHODS[about.method].options if about.method in METHODS else {}
+    is_path = key in options and options[key].file and isinstance(value, str) and "/" in value
+    return isinstance(value, str | int | float | bool) and not is_path
+
+
+def _is_post_processing(about: About) -> bool:
+    """Whether everything that figures of epochs are computed from was randomized on people's devices."""
+    local = about.method in METHODS and METHODS[about.method].trust == "local"
+    budgets = {key: about.settings.get(key) for key in ("epsilon_x", "epsilon_y", "epsilon_a")}
+    # An infinite epsilon lets a part out as it is, though that of the other parts is finite; noise that can be repeated
+    # can be taken off.
+    noisy = budgets["epsilon_y"] is not None and math.inf not in budgets.values()
+    return local and noisy and about.guarantee.void is None
+
+
+def _epochs(rows: Sequence[Row]) -> list[dict[str, float]]:
+    return [{key: float(value) for key, value in row.items() if _is_number(value)} for row in rows]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

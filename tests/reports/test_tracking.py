@@ -1,0 +1,300 @@
+"""Trackers get released values and nothing else: planted secrets are looked for in every byte that they write."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import MissingExtraError, WriteError
+from graphveil.graphs import load_graph
+from graphveil.methods import LPGNN, ClassSums
+from graphveil.reports.runs.folder import read_run
+from graphveil.reports.tracking.released import Released, of_model, of_run
+from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
+from tests.cli.conftest import Terminal, type_in  # noqa: F401
+from tests.reports import made
+
+#: Shares of 12 validation and 19 test nodes never meet, so that no released figure looks like a private one.
+PEOPLE, SPLIT = 62, "50/20/30"
+#: Nobody would write these by chance.
+FEATURE, PERSON, CLASS, COLUMN, PLACE = 0.73519042, "zqperson", "zqclass", "zqcolumn", "zqplace"
+RELEASED = Released("lpgnn", {"method": "lpgnn"}, {"epsilon": 2.0}, [[{"epoch": 1, "val_accuracy": 0.5}]])
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own, and no settings of whoever runs the tests."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(("WANDB_", "MLFLOW_"))]:
+        monkeypatch.delenv(name)
+    # Files are read faster than a data base is made; both hold the same.
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+
+
+def own_folder(folder: Path) -> Path:
+    """Own files in which everything private can be recognised."""
+    folder.mkdir(parents=True)
+    names = [f"{PERSON}{number}" for number in range(PEOPLE)]
+    rows = [f"{name},{FEATURE + number / 1e4:.8f},0.5,{CLASS}{number % 2}" for number, name in enumerate(names)]
+    (folder / "nodes.csv").write_text("\n".join([f"id,{COLUMN},other,label", *rows]) + "\n")
+    links = [f"{names[number]},{names[(number + step) % PEOPLE]}" for number in range(PEOPLE) for step in (1, 2)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *links]) + "\n")
+    facts = f'private = ["features", "labels"]\nrange = [0, 1]\nclasses = ["{CLASS}0", "{CLASS}1"]\ndirected = false\n'
+    (folder / "graph.toml").write_text(facts)
+    return folder
+
+
+def records(content: bytes) -> bytes:
+    """The payload of a W&B file, whose blocks of 32 KiB cut records in two."""
+    found, place = b"", 7
+    while place + 7 <= len(content):
+        if 32768 - place % 32768 < 7:
+            place += 32768 - place % 32768
+        length = int.from_bytes(content[place + 4 : place + 6], "little")
+        found += content[place + 7 : place + 7 + length]
+        place += 7 + length
+    return found
+
+
+def everything(folder: Path) -> bytes:
+    """All that was written: names of files, bytes, and what is cut up inside them put together."""
+    written = []
+    for file in sorted(folder.rglob("*")):
+        written.append(str(file.relative_to(folder)).encode())
+        if file.is_file():
+            written.append(file.read_bytes())
+        if file.suffix == ".wandb":
+            written.append(records(file.read_bytes()))
+        if file.suffix == ".db":
+            written.append("\n".join(sqlite3.connect(file).iterdump()).encode())
+    return b"\n".join(written)
+
+
+def spelt(secret: str | float) -> Iterable[bytes]:
+    """A secret in every form in which a file may hold it."""
+    if isinstance(secret, str):
+        return (secret.encode(),)
+    # Ten digits of a decimal, and the three binary forms of protocol buffers and data bases.
+    return (repr(secret)[:11].encode(), struct.pack("<d", secret), struct.pack(">d", secret), struct.pack("<f", secret))
+
+
+def leaked(folder: Path, secrets: Iterable[str | float]) -> list[str | float]:
+    written = everything(folder)
+    return [secret for secret in secrets if any(form in written for form in spelt(secret))]
+
+
+def measured(answer: dict[str, Any]) -> list[float]:
+    """Every figure of a run that was computed from true labels, and what it took; whole numbers tell nothing."""
+    scores = [answer["accuracy"], answer["lift"], answer["ceiling"], *answer["controls"].values()]
+    figures = [score[key] for score in scores if score for key in ("mean", "low", "high")]
+    figures += [answer["seconds"], answer["peak_memory_mb"]]
+    return [figure for figure in figures if len(repr(figure)) >= 11]
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("method", ["lpgnn", "gap"])
+def test_nothing_private_reaches_a_tracker(tracker: str, method: str, type_in: Terminal, tmp_path: Path) -> None:  # noqa: F811
+    own, kept = own_folder(tmp_path / PLACE / "zqown"), tmp_path / "kept"
+    how = ("--epsilon-x", 1, "--epsilon-y", 1) if method == "lpgnn" else ("--epsilon", 2)
+    answer = type_in(
+        "train", method, own, *how, "--epochs", 3, "--split", SPLIT, "--track", tracker, "--track-to", kept, "--json"
+    )
+    assert answer.code == 0, answer.err
+    assert f"tracked by {tracker}: " in answer.err
+    features = [FEATURE + number / 1e4 for number in range(PEOPLE)]
+    secrets = [PERSON, CLASS, COLUMN, PLACE, "zqown", *features, *measured(answer.json)]
+    assert len(secrets) > PEOPLE + 8
+    assert leaked(kept, secrets) == []
+    # What is to be there is found in the same way, so a search that finds nothing would show.
+    curves = ["val_accuracy", "val_loss"] if method == "lpgnn" else []
+    assert set(leaked(kept, [method, "settings/epochs", "epsilon", *curves])) == {
+        *(method, "settings/epochs", "epsilon"),
+        *curves,
+    }
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_an_adapter_that_leaks_is_caught(tracker: str, tmp_path: Path) -> None:
+    leaky = replace(
+        RELEASED,
+        facts={**RELEASED.facts, "note": f"trained on {PERSON}7" + "x" * 40_000 + CLASS},
+        figures={**RELEASED.figures, "accuracy": FEATURE},
+        curves=[[{"epoch": 1, "test_accuracy": 0.61803398875}]],
+    )
+    honest, loose = tmp_path / "honest", tmp_path / "loose"
+    secrets = (f"{PERSON}7", FEATURE, 0.61803398875)
+    find_tracker(tracker)(RELEASED, str(honest))
+    find_tracker(tracker)(leaky, str(loose))
+    assert leaked(honest, secrets) == []
+    assert leaked(loose, secrets) == list(secrets)
+
+
+@pytest.mark.slow
+def test_nothing_private_reaches_a_data_base_of_mlflow(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    write = find_tracker("mlflow")
+    write(RELEASED, f"sqlite:///{tmp_path}/kept/runs.db")
+    assert leaked(tmp_path / "kept", [PERSON, FEATURE, "val_accuracy"]) == ["val_accuracy"]
+    write(replace(RELEASED, figures={"accuracy": FEATURE}), f"sqlite:///{tmp_path}/kept/runs.db")
+    assert leaked(tmp_path / "kept", [PERSON, FEATURE]) == [FEATURE]
+
+
+def test_the_service_of_wandb_ends(tmp_path: Path) -> None:
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    if not children.is_file():
+        pytest.skip("this system does not list the children of a process")
+    before = set(children.read_text().split())
+    find_tracker("wandb")(RELEASED, str(tmp_path / "kept"))
+    left = set(children.read_text().split()) - before
+    assert [pid for pid in left if "wandb" in Path(f"/proc/{pid}/comm").read_text()] == []
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_a_library_that_is_not_there_is_named_with_its_extra(tracker: str, type_in: Terminal) -> None:  # noqa: F811
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphveil.reports.tracking.trackers.find_spec", lambda library: None)
+        answer = type_in("train", "lpgnn", "digits", "--track", tracker)
+        with pytest.raises(MissingExtraError):
+            find_tracker(tracker)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert f"the package {tracker} is not installed; run: pip install 'graphveil[{tracker}]'" in answer.err
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_what_cannot_be_tracked_is_refused_before_training(type_in: Terminal) -> None:  # noqa: F811
+    for words, said in (
+        (("--track", "mlfow"), "--track: 'mlfow'; allowed: mlflow, tensorboard, wandb; did you mean mlflow?"),
+        (("--track-to", "x"), "--track-to: goes with --track"),
+    ):
+        answer = type_in("train", "lpgnn", "digits", *words)
+        assert (answer.code, answer.err.count("\n")) == (2, 1)
+        assert said in answer.err
+
+
+def test_a_tracker_that_fails_leaves_the_run(type_in: Terminal) -> None:  # noqa: F811
+    Path("taken").write_text("a file")
+    words = ("--epochs", 2, "--no-controls", "--out", "run", "--track", "tensorboard", "--track-to", "taken")
+    answer = type_in("train", "lpgnn", "social-100", *words)
+    assert answer.code == 2
+    assert "--track: tensorboard refused" in answer.err and "the run itself is saved" in answer.err
+    assert read_run(Path("run")).method == "lpgnn"
+    with pytest.raises(WriteError):
+        find_tracker("tensorboard")(RELEASED, "taken")
+
+
+def released(type_in: Terminal, *words: object) -> Released:  # noqa: F811
+    answer = type_in("train", *words, "--epochs", 2, "--no-controls", "--json")
+    assert answer.code == 0, answer.err
+    return of_run(read_run(Path(answer.json["run"])))
+
+
+def test_what_is_released_depends_on_who_added_the_noise(type_in: Terminal) -> None:  # noqa: F811
+    noisy = released(type_in, "lpgnn", "social-100", "--epsilon-x", 1, "--epsilon-y", 2)
+    assert (noisy.figures["epsilon"], noisy.facts["data"], noisy.facts["settings/epochs"]) == (3.0, "social-100", 2)
+    assert {*noisy.curves[0][0]} >= {"epoch", "loss", "val_accuracy"}
+    assert [step for step, _ in noisy.points()] == [1, 2]
+    # A label that left as it is, noise that can be repeated, a curator who read true labels: no curves.
+    bare = released(type_in, "lpgnn", "social-100", "--epsilon-y", "inf")
+    void = released(type_in, "lpgnn", "social-100", "--reproducible-noise", 1)
+    curated = released(type_in, "gap", "social-100", "--epsilon", 2)
+    assert [one.curves for one in (bare, void, curated)] == [[], [], []]
+    assert bare.facts["settings/epsilon_y"] == "inf"
+    open_run = released(type_in, "gcn", "social-100")
+    assert open_run.facts["epsilon"] == "inf" and "epsilon" not in open_run.figures
+    assert void.facts["void"] and not noisy.facts["void"]
+    twice = released(type_in, "lpgnn", "social-100", "--repeats", 2)
+    assert {key for _, row in twice.points() for key in row} >= {"loss/run 1", "loss/run 2"}
+
+
+def test_a_model_in_python_is_told_by_the_same_rule() -> None:
+    graph = load_graph("social-100")
+    local = of_model(LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2).fit(graph))
+    assert (local.title, local.figures["epsilon"], len(local.curves[0])) == ("lpgnn", 2.0, 2)
+    assert "data" not in local.facts
+    sums = of_model(ClassSums(epsilon=1.0, start="public").fit(graph))
+    assert (sums.curves, sums.facts["settings/start"]) == ([], "public")
+    for one in (local, sums):
+        assert json.loads(json.dumps(dict(one.facts))) == dict(one.facts)
+
+
+def test_a_path_in_a_setting_is_not_told(tmp_path: Path) -> None:
+    from graphveil.methods.base.start import SHIPPED
+
+    model = ClassSums(epsilon=1.0, start=str(SHIPPED / "class-sums.safetensors"))
+    told = of_model(model.fit(load_graph("social-100"))).facts
+    assert "settings/start" not in told
+    assert "settings/epsilon" in told
+
+
+def test_mlflow_reads_back_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.tracking import MlflowClient
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", str(tmp_path / "kept"))
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
+    many = [{"epoch": number, "loss": 1.0 / number} for number in range(1, 701)]
+    said = find_tracker("mlflow")(replace(RELEASED, curves=[many]), None)
+    assert said.startswith(f"{tmp_path / 'kept'}, run ")
+    find_tracker("mlflow")(RELEASED, None)  # a second one goes into the same experiment
+    client = MlflowClient(tracking_uri=str(tmp_path / "kept"))
+    experiment = client.get_experiment_by_name("mine")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id], order_by=["attributes.start_time"])
+    assert [run.info.run_name for run in runs] == ["lpgnn", "lpgnn"]
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    first = client.get_run(said.rpartition(" ")[2])
+    assert (first.data.params, first.data.metrics["epsilon"]) == ({"method": "lpgnn"}, 2.0)
+    losses = client.get_metric_history(first.info.run_id, "loss")
+    assert [(one.step, one.value) for one in losses] == [(row["epoch"], row["loss"]) for row in many]
+    # What MLflow would have added of this machine: user, script, commit.
+    assert set(first.data.tags) <= {"mlflow.runName"}
+    assert first.info.user_id == "unknown"
+
+
+def test_tensorboard_reads_back_what_was_written() -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    first = find_tracker("tensorboard")(RELEASED, None)
+    second = find_tracker("tensorboard")(RELEASED, None)
+    assert Path(first).parent == Path(second).parent == Path("runs/tensorboard")
+    assert first != second
+    read = EventAccumulator(first).Reload()
+    assert set(read.Tags()["scalars"]) == {"epsilon", "val_accuracy"}
+    assert [(one.step, one.value) for one in read.Scalars("val_accuracy")] == [(1, 0.5)]
+    (text,) = read.Tensors("run/text_summary")
+    assert b"| method | lpgnn |" in text.tensor_proto.string_val[0]
+
+
+def test_wandb_stays_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("WANDB_PROJECT", "mine")
+    said = find_tracker("wandb")(RELEASED, None)
+    assert "offline-run-" in said
+    assert said.startswith(str(tmp_path / "elsewhere"))
+    written = everything(tmp_path / "elsewhere")
+    assert all(word in written for word in (b"mine", b"val_accuracy", b"lpgnn"))
+    # The words of this process, the script, git and packages: W&B collects them unless it is told not to.
+    assert not list((tmp_path / "elsewhere").rglob("*metadata.json"))
+    assert not list((tmp_path / "elsewhere").rglob("requirements.txt"))
+
+
+def test_every_tracker_is_an_extra_of_the_project() -> None:
+    import tomllib
+
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert set(TRACKERS) <= set(declared["project"]["optional-dependencies"])
+
+
+def test_figures_that_are_no_numbers_are_left_out() -> None:
+    rows = [{"epoch": 1, "loss": float("nan"), "val_loss": None, "val_accuracy": 0.5, "val_estimate": float("inf")}]
+    run = made.record(method="lpgnn", settings={"epsilon_x": 1.0, "epsilon_y": 1.0}, history=[rows])
+    assert of_run(run).curves == [[{"epoch": 1.0, "val_accuracy": 0.5}]]
+    assert of_run(replace(run, method="gap")).curves == []
