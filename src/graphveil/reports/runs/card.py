@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.attacks.files import Found, attacks_section
@@ -70,10 +71,12 @@ class About:
 
 def _told(record: RunRecord) -> dict[str, Any]:
     """Return the settings, and of each file that they name its own name and checksum, not where its maker keeps it."""
+    options = METHODS[record.method].options if record.method in METHODS else {}
+    named = {key: value for key, value in record.settings.items() if key in options and options[key].file and value}
     # From the record and not from the file: cards are written anew when the file may be gone, or another one.
-    digests = {key: record.options.get(digest_key(key)) for key in record.settings}
-    files = {key: f"{Path(record.settings[key]).name}, sha256 {digest}" for key, digest in digests.items() if digest}
-    return {**record.settings, **files}
+    digests = {key: record.options.get(digest_key(key)) for key in named}
+    behind = {key: "" if digest is None else f", sha256 {digest}" for key, digest in digests.items()}
+    return {**record.settings, **{key: Path(str(value)).name + behind[key] for key, value in named.items()}}
 
 
 def digest_key(setting: str) -> str:
