@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import known_labels, published_split, random_split, shares_of, social_graph
-from graphveil.graphs.splits import fold_split
+from graphveil.graphs import draw_private, known_labels, published_split, random_split, shares_of, social_graph
+from graphveil.graphs.splits import apart, fold_split, keeps_apart
+from graphveil.methods.runs import experiment
 from graphveil.methods.runs.experiment import split_of
+from graphveil.privacy import SeededRandomness
 from tests.graphs.made import tiny_graph
 
 
@@ -62,9 +64,11 @@ def test_shares_are_read_from_percentages():
     assert shares_of(" 12.5/0/ 87.5") == (0.125, 0.0, 0.875)
 
 
-@pytest.mark.parametrize("text", ["mine", "75/25", "75/10/10/5", "a/b/c", "", "0.75,0.1,0.15"])
+@pytest.mark.parametrize("text", ["mine", "75/x", "75/10/10/5", "a/b/c", "", "0.75,0.1,0.15"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(InputError, match="allowed: random, declared, 5-fold, or three shares in % such as 75/10/15"):
+    with pytest.raises(
+        InputError, match="allowed: random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15"
+    ):
         shares_of(text)
 
 
@@ -115,3 +119,40 @@ def test_a_run_takes_the_next_fold_in_each_repeat() -> None:
     for wrong in ("five-fold", "-fold", "2.5-fold"):
         with pytest.raises(InputError, match="5-fold"):
             split_of(graph, wrong, 0)
+
+
+def test_two_shares_are_of_training_and_test_nodes_without_edges_between_them() -> None:
+    graph = social_graph(200, seed=2)
+    assert shares_of("80/20") == (0.8, 0.0, 0.2) and keeps_apart("80/20") and not keeps_apart("75/10/15")
+    split = random_split(graph, 0, shares_of("80/20"))
+    before = graph.edge_index.clone()
+    reduced = apart(graph, split)
+    kept = {tuple(pair) for pair in reduced.edge_index.T.tolist()}
+    for source, target in before.T.tolist():
+        assert ((source, target) in kept) == bool(split.test[source] == split.test[target])
+    assert kept and len(kept) < before.shape[1]
+    # The graph itself and everything else of it stay.
+    assert torch.equal(graph.edge_index, before) and reduced.x is graph.x and reduced.schema == graph.schema
+
+
+def test_public_edges_stay_with_their_edges_when_graphs_are_kept_apart() -> None:
+    graph = draw_private(social_graph(200, seed=2), 0.3, 0)
+    split = random_split(graph, 1, (0.8, 0.0, 0.2))
+    reduced = apart(graph, split)
+    assert reduced.public_edges.shape == reduced.edge_index.shape[1:]
+
+    def public(one: object) -> set[tuple[int, ...]]:
+        return {tuple(pair) for pair in one.edge_index[:, one.public_edges].T.tolist()}  # type: ignore[attr-defined]
+
+    assert public(reduced) == {pair for pair in public(graph) if bool(split.test[pair[0]] == split.test[pair[1]])}
+
+
+def test_a_run_on_apart_graphs_pays_once_and_leaves_the_graph_whole() -> None:
+    graph = social_graph(300, seed=4)
+    edges = graph.edge_index.clone()
+    settings = {"epsilon": 4.0, "hops": 1, "epochs": 5}
+    result = experiment.run(
+        "gap", graph, settings=settings, repeats=2, split="80/20", controls=False, randomness=SeededRandomness(1)
+    )
+    assert result.privacy.guarantee.epsilon == 4.0 and len(result.scores.accuracy.runs) == 2
+    assert torch.equal(graph.edge_index, edges)

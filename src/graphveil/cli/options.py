@@ -128,7 +128,8 @@ SplitKind = Annotated[
     str,
     typer.Option(
         "--split",
-        help="random (50/25/25), percentages such as 75/10/15, 5-fold, or declared: the graph's own split.",
+        help="random (50/25/25), percentages such as 75/10/15, 80/20 (without edges between the two), 5-fold, "
+        "or declared: the graph's own split.",
         rich_help_panel=_RUN,
     ),
 ]

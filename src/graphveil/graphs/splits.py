@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,19 +99,49 @@ def fold_split(graph: Graph, folds: int, number: int) -> Split:
     return Split(*(_mask(part, graph.num_nodes) for part in drawn))
 
 
+def keeps_apart(kind: str) -> bool:
+    """Whether a kind of split such as "80/20" has training and test nodes alone, each with their own edges."""
+    return kind.count("/") == 1
+
+
 def shares_of(text: str) -> tuple[float, float, float]:
     """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
 
+    Two are those of training and test nodes, see `keeps_apart`.
+
     Raises:
-        InputError: the text is no three numbers.
+        InputError: the text is no two or three numbers.
     """
     try:
-        train, val, test = (float(part) / 100 for part in text.split("/"))
+        train, val, test = (
+            float(part) / 100 for part in (text.replace("/", "/0/") if keeps_apart(text) else text).split("/")
+        )
     except ValueError:
         raise InputError(
-            f"split {text!r} is not known", allowed="random, declared, 5-fold, or three shares in % such as 75/10/15"
+            f"split {text!r} is not known",
+            allowed="random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15",
         ) from None
     return train, val, test
+
+
+def apart(graph: Graph, split: Split) -> Graph:
+    """Return the graph without the edges between a test node and any other: two graphs that know nothing of each other.
+
+    Whether an edge stays depends on its own ends and the public masks, so what protects an edge of the result protects
+    an edge of the graph.
+
+    Args:
+        graph: left as it is.
+        split: of its nodes.
+    """
+    source, target = graph.edge_index
+    stays = split.test[source] == split.test[target]
+    reduced = copy(graph)
+    reduced["edge_index"] = graph.edge_index[:, stays]
+    public = graph.get("public_edges")
+    if public is not None:
+        reduced["public_edges"] = public[stays]
+    return reduced
 
 
 def _mask(nodes: np.ndarray, count: int) -> Tensor:

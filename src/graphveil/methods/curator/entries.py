@@ -40,6 +40,8 @@ _OPEN = ("hidden", "epochs", "learning_rate", "weight_decay", "patience")
 #: Settings of hops, but for those of the one sum that neighbours alike are counted in.
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
 _NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float})
+#: Of methods that train privately as long as somebody else did.
+_STEPS = {"steps": Option(None, int, "steps of private training in place of passes (the same)")}
 _BUDGET = {
     "epsilon": Option(4.0, float, "what training costs one unit; inf: nothing is protected"),
     "delta": Option(1e-5, float, "delta of one unit; below one over the number of protected units, declared"),
@@ -79,7 +81,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.gap:GAPCore",
         _FAMILY,
-        {**_BUDGET, **_UNIT, **_NETWORK},
+        {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ATTENTION, _ONE_NODE),
     ),
@@ -89,7 +91,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
-        {**_BUDGET, **_UNIT, **_NETWORK},
+        {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
     ),

@@ -31,6 +31,7 @@ class CuratorSettings:
         bits: of the rows' grid; None chooses by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
             of the weights "attention").
+        steps: of private training, in place of what passes and batch come to; None: those decide.
         share_hops: the part of the budget that noisy sums get beside private training.
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
@@ -54,6 +55,7 @@ class CuratorSettings:
     clip: float = 1.0
     share_hops: float | None = None
     hop_ratio: float = 1.0
+    steps: int | None = None
     seed: int = 0
     device: str = "cpu"
 
@@ -70,6 +72,8 @@ class CuratorSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
+        if self.steps is not None and (type(self.steps) is not int or not 1 <= self.steps <= 10**9):
+            raise InputError(f"steps = {self.steps!r}", allowed="a whole number in 1..1000000000")
         for name in ("learning_rate", "clip"):
             if not 0 < number_or_nan(getattr(self, name)) < math.inf:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
@@ -113,7 +117,7 @@ class CuratorSettings:
     def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
         # Of the declared number of training nodes: a rate that followed a private count would itself tell it.
-        return math.ceil(self.passes / rate), rate
+        return self.steps or math.ceil(self.passes / rate), rate
 
 
 @dataclass(frozen=True)
