@@ -112,7 +112,7 @@ def _headline(record: RunRecord) -> Text:
     score = record.scores.accuracy
     return Text.assemble(
         (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
-        f" {words.figure(record)[1]} (95%: {words.interval(score)}, over {words.spread_over(score)})",
+        f" {words.figure(record)[1]} (95%: {words.interval(score)}, {words.found_by(score)})",
     )
 
 
@@ -147,7 +147,8 @@ def _lift(record: RunRecord) -> Text:
     if record.scores.lift is None:
         return Text(words.lift_sentence(record))
     head = f"Lift {points(record.scores.lift.mean)} points over {record.scores.best_control}"
-    return Text.assemble((head, "bold"), f" ({words.lift_interval(record.scores.lift)}). ", words.lift_sentence(record))
+    said = f" ({words.lift_interval(record.scores.lift)}, {words.found_by(record.scores.lift)}). "
+    return Text.assemble((head, "bold"), said, words.lift_sentence(record))
 
 
 def _lead(record: RunRecord) -> Text:
@@ -155,7 +156,8 @@ def _lead(record: RunRecord) -> Text:
     if lead is None:
         return Text()
     head = f"{points(lead.mean)} points against {record.scores.best_rival}"
-    return Text.assemble((head, "bold"), f" ({words.lift_interval(lead)}). ", words.rival_sentence(record))
+    said = f" ({words.lift_interval(lead)}, {words.found_by(lead)}). "
+    return Text.assemble((head, "bold"), said, words.rival_sentence(record))
 
 
 def planned(plan: Plan) -> RenderableType:

@@ -9,25 +9,63 @@ import pytest
 from scipy import stats
 
 from graphveil.methods import Interval, interval
+from graphveil.methods.runs.intervals import over_runs
 
 
-def test_several_runs_use_students_t_over_their_means() -> None:
-    """Means 0.5, 0.55, 0.6: mean 0.55, deviation 0.05, t(0.975; 2) = 4.3027."""
+def varied(rng: np.random.Generator, *, runs: int, nodes: int, spread: float) -> list[np.ndarray]:
+    """Hits of runs whose own accuracies lie around 0.7."""
+    shares = np.clip(0.7 + spread * rng.standard_normal((runs, 1)), 0.0, 1.0)
+    return list((rng.random((runs, nodes)) < shares).astype(float))
+
+
+def narrowed(found: Interval) -> Interval:
+    """The same interval a third narrower on either side."""
+    low, high = (found.mean + 2 / 3 * (end - found.mean) for end in (found.low, found.high))
+    return Interval(found.mean, low, high, found.runs)
+
+
+def test_runs_that_vary_use_students_t_on_the_scale_of_log_odds() -> None:
+    """Means 0.5, 0.55, 0.6: half 4.3027 x 0.05 / sqrt 3; by the delta method over 0.55 x 0.45."""
     found = interval([np.array([1, 0]), np.array([0.5, 0.6]), np.array([1, 1, 1, 0, 0])])
-    half = 4.302652729911275 * 0.05 / math.sqrt(3)
-    assert found.runs == pytest.approx((0.5, 0.55, 0.6))
-    assert found.mean == pytest.approx(0.55)
-    assert (found.low, found.high) == (pytest.approx(0.55 - half), pytest.approx(0.55 + half))
+    wide = over_runs([Interval(mean, mean, mean, (mean,)) for mean in (0.5, 0.55, 0.6)])
+    half = 4.302652729911275 * 0.05 / math.sqrt(3) / (0.55 * 0.45)
+    middle = math.log(0.55 / 0.45)
+    assert (wide.low, wide.high) == pytest.approx(tuple(1 / (1 + math.exp(-middle - end)) for end in (-half, half)))
+    assert wide.kind == "t" and wide.runs == found.runs == pytest.approx((0.5, 0.55, 0.6))
+    assert found.mean == wide.mean == pytest.approx(0.55)
 
 
-def test_the_interval_of_runs_is_scipys_and_not_the_normal_one() -> None:
-    runs = [np.array([value]) for value in (0.61, 0.66, 0.64, 0.70)]
-    means = [0.61, 0.66, 0.64, 0.70]
-    low, high = stats.t.interval(0.95, 3, loc=np.mean(means), scale=stats.sem(means))
-    found = interval(runs)
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    normal = 1.96 * float(stats.sem(means))
-    assert found.high - found.mean > 1.5 * normal
+def test_on_many_runs_it_is_scipys_and_not_the_normal_one() -> None:
+    means = np.random.default_rng(2).normal(0.6, 0.01, 30)
+    found = over_runs([Interval(mean, mean, mean, (mean,)) for mean in means])
+    low, high = stats.t.interval(0.95, 29, loc=np.mean(means), scale=stats.sem(means))
+    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+@pytest.mark.parametrize(("shares", "kind"), [((0.5, 0.5), "wilson"), ((0.60, 0.62), "wilson"), ((0.3, 0.9), "t")])
+def test_of_nodes_and_runs_the_wider_interval_is_taken(shares: tuple[float, float], kind: str) -> None:
+    hits = [np.arange(50) < round(share * 50) for share in shares]
+    found, alone = interval([one.astype(float) for one in hits]), interval([hits[0].astype(float)])
+    assert found.kind == kind
+    assert found.high - found.low > 0.95 * (alone.high - alone.low)
+
+
+def test_two_runs_that_differ_leave_something_out() -> None:
+    """Student's t with one degree of freedom is 12.7 deviations wide; no interval covers all there is."""
+    hits = [np.array([1.0] * count + [0.0] * (50 - count)) for count in (30, 35)]
+    found = interval(hits)
+    assert found.kind == "t" and 0.05 < found.low < 0.6 and 0.7 < found.high < 0.99
+    mirrored = interval([1 - one for one in hits])
+    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((found.low, found.high))
+
+
+@pytest.mark.parametrize("runs", [1, 2, 5])
+@pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.0, 0.0714), (1.0, 0.9286, 1.0), (0.5, 0.3664, 0.6336)])
+def test_equal_runs_have_the_interval_of_one(runs: int, share: float, low: float, high: float) -> None:
+    """Wilson's on 50 nodes, computed by hand: 0 hits give z^2 / (50 + z^2) = 0.0714."""
+    found = interval([(np.arange(50) < 50 * share).astype(float)] * runs)
+    assert (found.mean, found.kind, len(found.runs)) == (share, "wilson", runs)
+    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
 def test_one_run_uses_wilsons_interval_over_its_nodes() -> None:
@@ -49,42 +87,67 @@ def test_one_run_that_is_right_or_wrong_everywhere_is_not_certain(nodes: int) ->
     assert (wrong.mean, wrong.low, wrong.high) == (0.0, 0.0, pytest.approx(left, abs=1e-6))
 
 
-def test_differences_of_one_run_use_the_normal_approximation() -> None:
-    """Also where they happen to be 0 and 1 only, as they are when one method is right wherever the other is."""
+def test_differences_of_one_run_are_those_of_bonett_and_price() -> None:
+    """10 of 100 better, none worse: (11 - 1) / 102 -+ 1.96 sqrt((11/102 + 1/102 - (10/102)^2) / 102)."""
     better = np.array([1.0] * 10 + [0.0] * 90)
-    half = 1.96 * math.sqrt(0.1 * 0.9 / 99)
+    half = 1.959964 * math.sqrt((12 / 102 - (10 / 102) ** 2) / 102)
     found = interval([better], difference=True)
-    assert (found.low, found.high) == (pytest.approx(0.1 - half), pytest.approx(0.1 + half))
+    assert (found.low, found.high) == (pytest.approx(10 / 102 - half), pytest.approx(10 / 102 + half))
+    assert (found.mean, found.kind) == (pytest.approx(0.1), "paired")
     worse = interval([-better], difference=True)
     assert (worse.low, worse.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
 
 
-def test_accuracies_stay_between_0_and_1_and_differences_do_not() -> None:
+def test_two_methods_that_never_differ_are_not_equal_for_certain() -> None:
+    """No difference at 50 nodes: 1.96 sqrt(2 / 52 / 52) = 0.0533 either way."""
+    for runs in (1, 2, 5):
+        found = interval([np.zeros(50)] * runs, difference=True)
+        assert (found.low, found.high) == (pytest.approx(-0.0533, abs=1e-4), pytest.approx(0.0533, abs=1e-4))
+
+
+def test_accuracies_stay_between_0_and_1_and_differences_between_their_ends() -> None:
     runs = [np.array([value]) for value in (0.9, 0.99)]
-    assert interval(runs).high == 1.0
-    assert interval(runs, difference=True).high > 1.0
-    assert interval([1 - run for run in runs]).low == 0.0
-    assert interval([-run for run in runs], difference=True).low < -1.0
+    assert 0.0 < interval(runs).low < 0.9 and 0.99 < interval(runs).high <= 1.0
+    found = interval(runs, difference=True)
+    assert -1.0 <= found.low < 0.9 and 0.99 < found.high <= 1.0
+    mirrored = interval([-run for run in runs], difference=True)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
 
 
 def test_an_even_guess_is_known_exactly() -> None:
     """1/3 at every node is a probability, not a hit."""
     found = interval([np.full(50, 1 / 3)])
-    assert (found.low, found.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert (found.low, found.high, found.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")
 
 
-@pytest.mark.parametrize(("runs", "nodes"), [(3, 40), (1, 400), (1, 12)])
-def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int) -> None:
-    """4,000 experiments at a true accuracy of 0.7: coverage is 95% +- 2 points; intervals a third narrower fail.
+@pytest.mark.parametrize(("runs", "nodes", "spread"), [(1, 400, 0.0), (1, 12, 0.0), (3, 400, 0.08), (5, 400, 0.08)])
+def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int, spread: float) -> None:
+    """4,000 experiments at a true mean of 0.7: coverage is 95% +- 2 points; intervals a third narrower fail.
 
-    The deviation of the share is 0.34 points, so a false alarm has a chance below 1e-6 but for the small skew.
+    The deviation of the share is 0.34 points, so a false alarm has a chance below 1e-6 but for the small skew, and for
+    the point that the wider of two intervals covers more than either.
     """
     rng = np.random.default_rng(0)
     covered = narrow = 0
     for _ in range(4_000):
-        found = interval(list((rng.random((runs, nodes)) < 0.7).astype(float)))
+        found = interval(varied(rng, runs=runs, nodes=nodes, spread=spread))
         covered += found.low <= 0.7 <= found.high
-        narrow += abs(found.mean - 0.7) <= (found.high - found.mean) * 2 / 3
+        narrow += narrowed(found).low <= 0.7 <= narrowed(found).high
+    assert abs(covered / 4_000 - 0.95) < 0.02
+    assert abs(narrow / 4_000 - 0.95) > 0.02
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0.1, 0.05), (0.2, 0.2)])
+def test_paired_intervals_cover_the_truth_as_often_as_they_say(better: float, worse: float) -> None:
+    """4,000 experiments on 200 nodes; false alarms and the narrower interval as above."""
+    rng = np.random.default_rng(0)
+    covered = narrow = 0
+    for _ in range(4_000):
+        where = rng.random(200)
+        values = np.where(where < better, 1.0, np.where(where < better + worse, -1.0, 0.0))
+        found = interval([values], difference=True)
+        covered += found.low <= better - worse <= found.high
+        narrow += narrowed(found).low <= better - worse <= narrowed(found).high
     assert abs(covered / 4_000 - 0.95) < 0.02
     assert abs(narrow / 4_000 - 0.95) > 0.02
 
@@ -99,11 +162,19 @@ def test_paired_differences_are_narrower_than_unpaired_ones() -> None:
     assert lift.high - lift.low < 0.3 * (interval([mine]).high - interval([mine]).low)
 
 
-def test_one_difference_has_no_width_and_equal_runs_neither() -> None:
-    assert interval([np.array([1.0])], difference=True) == Interval(1.0, 1.0, 1.0, (1.0,))
-    assert interval([np.array([1.0, 0.0])] * 3) == Interval(0.5, 0.5, 0.5, (0.5, 0.5, 0.5))
+def test_of_one_value_a_run_nothing_is_known_but_how_they_vary() -> None:
+    assert interval([np.array([0.4])], difference=True) == Interval(0.4, 0.4, 0.4, (0.4,), "unknown")
+    assert interval([np.array([0.4]), np.array([0.5])]).kind == "t"
+
+
+def test_runs_without_an_interval_of_their_own_do_not_narrow_that_of_others() -> None:
+    whole = interval([np.array([1.0] * 30 + [0.0] * 20)])
+    bare = Interval(whole.mean, whole.mean, whole.mean, whole.runs)
+    found = over_runs([whole, bare])
+    assert (found.low, found.high, found.kind) == (pytest.approx(whole.low), pytest.approx(whole.high), "wilson")
 
 
 def test_intervals_become_json() -> None:
-    found = interval([np.array([0.5]), np.array([0.5])])
-    assert found.to_dict() == {"mean": 0.5, "low": 0.5, "high": 0.5, "runs": [0.5, 0.5]}
+    found = interval([np.array([0.0, 1.0])] * 2).to_dict()
+    assert (found["mean"], found["runs"], found["kind"]) == (0.5, [0.5, 0.5], "wilson")
+    assert set(Interval(0.5, 0.4, 0.6, (0.5,)).to_dict()) == {"mean", "low", "high", "runs"}

@@ -1,29 +1,44 @@
-"""Means with 95% intervals, over runs or, for a single run, over test nodes."""
+"""Means with 95% intervals: over the test nodes of a run, over runs, and of both the wider one.
+
+One run says how many of its nodes were hit, not how another split or other noise would do; few runs may agree by
+chance. So each has an interval of its own, and the wider one is told, with its kind.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from graphveil.late import special
 
+#: The normal distribution's 97.5% point.
+_Z: Final = 1.959963984540054
+
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, its 95% interval and the runs it is made of (fractions, not percent)."""
+    """A mean, its 95% interval, the runs it is made of (fractions, not percent), and where the interval is from.
+
+    Attributes:
+        kind: over the test nodes of a run "wilson" (shares), "paired" (differences of two shares) or "normal" (values
+            that are no hits), "added" (two scores of which no more is known); "t" over runs; "exact" where nothing
+            varies by chance; "unknown" where one value is all there is; empty where it was found in another way.
+    """
 
     mean: float
     low: float
     high: float
     runs: tuple[float, ...]
+    kind: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
+        found = {"mean": self.mean, "low": self.low, "high": self.high, "runs": list(self.runs)}
+        return found | ({"kind": self.kind} if self.kind else {})
 
 
 def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Interval:
@@ -31,31 +46,94 @@ def interval(per_run: Sequence[np.ndarray], *, difference: bool = False) -> Inte
 
     Args:
         per_run: for each run the value of every test node: 1 or 0 for right or wrong, or the difference of two such.
-        difference: whether the values are differences; the interval of an accuracy stays in [0, 1].
+        difference: whether the values are differences of two scores of the same nodes.
 
-    Several runs: Student's t over the runs' means.  One run, which leaves out the variation between splits and draws
-    of noise: Wilson's interval of a share (E. B. Wilson, "Probable inference, the law of succession, and statistical
-    inference", JASA 1927), so that a run in which every node is right is not taken as certain; for differences, and
-    for values that are no hits, the normal approximation over the nodes.
+    One run: Wilson's interval of a share (E. B. Wilson, "Probable inference, the law of succession, and statistical
+    inference", JASA 1927); of a difference of two shares of the same nodes the adjusted interval of D. G. Bonett and
+    R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions based on paired data",
+    Journal of Educational and Behavioral Statistics 2012; of values that are no hits the normal approximation.
+    Several runs: see `over_runs`.
     """
-    runs = np.array([float(values.mean()) for values in per_run])
-    mean = float(runs.mean())
-    # Micro-averaged F1 has values that are no hits; Wilson's interval is for shares alone.
-    if len(runs) == 1 and not difference and bool(np.isin(per_run[0], (0, 1)).all()):
-        from scipy import stats  # takes longer to load than most commands take
+    return over_runs([_over_nodes(values, difference=difference) for values in per_run], difference=difference)
 
-        share = stats.binomtest(int(per_run[0].sum()), len(per_run[0])).proportion_ci(0.95, "wilson")
-        low, high = float(share.low), float(share.high)
+
+def over_runs(found: Sequence[Interval], *, difference: bool = False) -> Interval:
+    """Return the interval of the mean of several runs: Student's t over them, or that of a run, whichever is wider.
+
+    Test nodes of several splits of one graph overlap, so more runs do not make the interval of a run any narrower.
+
+    Args:
+        found: a mean for each run, with its interval over the nodes where that is known.
+        difference: whether they are differences, in [-1, 1].
+    """
+    if len(found) == 1:
+        return found[0]
+    runs = tuple(one.mean for one in found)
+    mean = float(np.mean(runs))
+    # A run of which only the mean is known neither narrows nor widens what the others say of their nodes.
+    known = [one for one in found if one.low < one.high or one.kind == "exact"] or [found[0]]
+    low = mean - float(np.mean([one.mean - one.low for one in known]))
+    high = mean + float(np.mean([one.high - one.mean for one in known]))
+    across = _over_means(runs, difference=difference)
+    if across[1] - across[0] > high - low:
+        return Interval(mean, *across, runs, "t")
+    return Interval(mean, low, high, runs, known[0].kind)
+
+
+def _over_nodes(values: np.ndarray, *, difference: bool) -> Interval:
+    """Return the interval of one run."""
+    mean, count = float(values.mean()), len(values)
+    if difference and bool(np.isin(values, (-1, 0, 1)).all()):
+        kind, (low, high) = "paired", _paired(int((values == 1).sum()), int((values == -1).sum()), count)
+    elif not difference and bool(np.isin(values, (0, 1)).all()):
+        kind, (low, high) = "wilson", _wilson(mean, count)
+    elif count == 1:
+        kind, low, high = "unknown", mean, mean
     else:
-        # Several runs vary by split and noise together, which no single run can show.
-        half = _half_width(runs, per_run[0])
-        low, high = mean - half, mean + half
-    if not difference:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Interval(mean, low, high, tuple(float(run) for run in runs))
+        half = 1.96 * float(values.std(ddof=1)) / math.sqrt(count)
+        # Equal values are probabilities of a guess, known without a draw.
+        kind, low, high = "normal" if np.ptp(values) else "exact", mean - half, mean + half
+    least = -1.0 if difference else 0.0
+    return Interval(mean, min(max(low, least), mean), max(min(high, 1.0), mean), (mean,), kind)
 
 
-def _half_width(runs: np.ndarray, values: np.ndarray) -> float:
-    if len(runs) > 1:
-        return float(special.stdtrit(len(runs) - 1, 0.975) * runs.std(ddof=1) / math.sqrt(len(runs)))
-    return float(1.96 * values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    whole = 1 + _Z**2 / count
+    middle = (share + _Z**2 / (2 * count)) / whole
+    half = _Z / whole * math.sqrt(share * (1 - share) / count + (_Z / (2 * count)) ** 2)
+    return middle - half, middle + half
+
+
+def _paired(better: int, worse: int, count: int) -> tuple[float, float]:
+    # One node more of each kind: without it, two methods that never differ would differ by nothing for certain.
+    gained, lost = (better + 1) / (count + 2), (worse + 1) / (count + 2)
+    middle = gained - lost
+    half = _Z * math.sqrt((gained + lost - middle**2) / (count + 2))
+    return middle - half, middle + half
+
+
+def _over_means(runs: Sequence[float], *, difference: bool) -> tuple[float, float]:
+    """Return Student's interval, found where a share has no ends and brought back to where it has (delta method).
+
+    On the scale of log odds (of shares) or of the inverse hyperbolic tangent (of differences) no interval of two runs
+    that differ covers everything there is.
+    """
+    mean = float(np.mean(runs))
+    half = float(special.stdtrit(len(runs) - 1, 0.975) * np.std(runs, ddof=1)) / math.sqrt(len(runs))
+    slope = 1 - mean**2 if difference else mean * (1 - mean)
+    if slope <= 0 or half == 0:
+        # Figures beyond the range of a share, or at its end: there is no such scale.
+        return mean - half, mean + half
+    # With one degree of freedom the quantile is 12.7: on the plain scale two runs a point apart would span everything.
+    there: Callable[[float], float] = math.atanh if difference else _log_odds
+    back: Callable[[float], float] = math.tanh if difference else _share
+    return back(there(mean) - half / slope), back(there(mean) + half / slope)
+
+
+def _log_odds(share: float) -> float:
+    return math.log(share / (1 - share))
+
+
+def _share(log_odds: float) -> float:
+    # The same function as the logistic one, and never an overflow.
+    return 0.5 * (1 + math.tanh(log_odds / 2))

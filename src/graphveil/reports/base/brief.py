@@ -81,6 +81,7 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
 def _claim(guarantee: Guarantee, relationship: float | None) -> str:
     if guarantee.void:
         return f"NONE, this run protects nobody: {guarantee.void}"
+    # An observer without a short name is told in full: a line too long is better than a wrong one.
     who = SHORT_OBSERVERS.get(guarantee.against.code, guarantee.against.text)
     if math.isinf(guarantee.epsilon):
         return f"NONE, {who} may learn {_unit(guarantee)} exactly (epsilon = inf)"

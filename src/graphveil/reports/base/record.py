@@ -29,7 +29,8 @@ def interval_from_dict(content: Mapping[str, Any]) -> Interval:
     """
     try:
         mean, low, high = (float(content[key]) for key in ("mean", "low", "high"))
-        return Interval(mean, low, high, tuple(float(run) for run in content["runs"]))
+        # Runs of earlier versions say nothing of how their intervals were found.
+        return Interval(mean, low, high, tuple(float(run) for run in content["runs"]), str(content.get("kind", "")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"no interval: {content!r}", allowed="mean, low, high, runs as numbers") from error
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from graphveil.methods.runs.intervals import Interval
-from graphveil.methods.runs.intervals import interval as interval_over
+from graphveil.methods.runs.intervals import Interval, over_runs
 from graphveil.reports.base.record import RunRecord
 
 
@@ -21,8 +18,8 @@ def lead(record: RunRecord) -> Interval | None:
 def difference(mine: Interval, theirs: Interval) -> Interval:
     """One score minus another with a 95% interval.
 
-    Several runs are paired. Of one run only the two intervals are known: they are added as if the scores were
-    independent, which is too wide where both err on the same nodes, never too narrow.
+    Several runs are paired. Of one run, or of equal ones, only the two intervals are known: they are added as if the
+    scores were independent, which is too wide where both err on the same nodes, never too narrow.
 
     Args:
         mine: a score; one number for each run.
@@ -32,10 +29,12 @@ def difference(mine: Interval, theirs: Interval) -> Interval:
         Mean, ends and, of paired runs, each difference; in the unit of the scores.
     """
     if len(mine.runs) == len(theirs.runs) > 1:
-        pairs = zip(mine.runs, theirs.runs, strict=True)
-        return interval_over([np.array([one - other]) for one, other in pairs], difference=True)
+        leads = [one - other for one, other in zip(mine.runs, theirs.runs, strict=True)]
+        # Equal runs say nothing of chance: their spread would be an interval of no width.
+        if len(set(leads)) > 1:
+            return over_runs([Interval(one, one, one, (one,)) for one in leads], difference=True)
     mean = mine.mean - theirs.mean
     # Newcombe's square-and-add: each end of the difference takes the two ends that are farthest apart.
     low = math.hypot(mine.mean - mine.low, theirs.high - theirs.mean)
     high = math.hypot(mine.high - mine.mean, theirs.mean - theirs.low)
-    return Interval(mean, mean - low, mean + high, (mean,))
+    return Interval(mean, mean - low, mean + high, (mean,), "added")

@@ -73,13 +73,27 @@ def measured(score: Interval) -> bool:
 
 
 def interval(score: Interval) -> str:
-    """The 95% interval in per cent, or a dash when there is none."""
-    return f"{percent(score.low)} to {percent(score.high)}" if measured(score) else "-"
+    """The 95% interval in per cent; that it is exact; a dash when there is none."""
+    return f"{percent(score.low)} to {percent(score.high)}" if measured(score) else _without(score)
 
 
 def lift_interval(lift: Interval) -> str:
-    """The 95% interval of a lift in signed points, or a dash when there is none."""
-    return f"{points(lift.low)} to {points(lift.high)}" if measured(lift) else "-"
+    """The 95% interval of a lift in signed points; that it is exact; a dash when there is none."""
+    return f"{points(lift.low)} to {points(lift.high)}" if measured(lift) else _without(lift)
+
+
+def _without(score: Interval) -> str:
+    return "exact" if score.kind == "exact" else "-"
+
+
+def found_by(score: Interval) -> str:
+    """Where an interval is from: over the test nodes of one run, over runs, and of both the wider one."""
+    several = len(score.runs) > 1
+    if score.kind in ("t", ""):
+        return f"{'t over ' if score.kind else 'over '}{spread_over(score)}"
+    name = {"wilson": "Wilson ", "paired": "paired ", "normal": "normal "}.get(score.kind, "")
+    wider = f", wider than t over {len(score.runs)} runs" if several else ""
+    return f"{name}over the test nodes of one run{wider}"
 
 
 def figure(record: RunRecord) -> tuple[str, str]:
@@ -92,6 +106,12 @@ def figure(record: RunRecord) -> tuple[str, str]:
 def spread_over(score: Interval) -> str:
     """What an interval is over: runs, or, for a single run, its test nodes."""
     return f"{len(score.runs)} runs" if len(score.runs) > 1 else "the test nodes of one run"
+
+
+def intervals_over(score: Interval) -> str:
+    """What the intervals of all scores of a run are: of two the wider one."""
+    nodes = "the test nodes of one run (Wilson; of differences, paired)"
+    return f"{nodes} or over {len(score.runs)} runs (t), whichever is wider" if len(score.runs) > 1 else nodes
 
 
 def lift_sentence(record: RunRecord) -> str:

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from graphveil.methods.registry import METHODS
-from graphveil.methods.runs.intervals import Interval
-from graphveil.methods.runs.intervals import interval as interval_over
+from graphveil.methods.runs.intervals import Interval, over_runs
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reports.base import rivals, trust, words
 from graphveil.reports.base.record import RunRecord
@@ -214,7 +211,7 @@ def row_of(method: str, axes: Mapping[str, Any], group: Sequence[RunRecord]) -> 
         axes=axes,
         data=first.data,
         **facts(method, first.privacy.guarantee, first.privacy.ledger, first.settings),
-        accuracy=first.scores.accuracy if len(group) == 1 else _over([record.scores.accuracy.mean for record in group]),
+        accuracy=over_runs([record.scores.accuracy for record in group]),
         best_control=best,
         control=control,
         lift=lift,
@@ -240,11 +237,14 @@ def _above(group: Sequence[RunRecord], kind: str) -> tuple[str | None, Interval 
     best = max(scores[0], key=lambda name: sum(one[name].mean for one in scores), default=None)
     if best is None:
         return None, None, None
-    theirs = [one[best].mean for one in scores]
-    mine = [record.scores.accuracy.mean for record in group]
-    pairs = zip(mine, theirs, strict=True)
-    return best, _over(theirs), _over([one - other for one, other in pairs], difference=True)
+    theirs = [one[best] for one in scores]
+    leads = [_one_lead(record, best, other, kind) for record, other in zip(group, theirs, strict=True)]
+    return best, over_runs(theirs), over_runs(leads, difference=True)
 
 
-def _over(runs: Sequence[float], *, difference: bool = False) -> Interval:
-    return interval_over([np.array([value]) for value in runs], difference=difference)
+def _one_lead(record: RunRecord, best: str, theirs: Interval, kind: str) -> Interval:
+    """One run's difference: with its interval over the nodes where the run was held against that very score."""
+    mean, lift = record.scores.accuracy.mean - theirs.mean, record.scores.lift
+    if kind == "control" and best == record.scores.best_control and lift is not None:
+        return Interval(mean, mean + lift.low - lift.mean, mean + lift.high - lift.mean, (mean,), lift.kind)
+    return Interval(mean, mean, mean, (mean,))

@@ -101,7 +101,8 @@ def sheet(comparison: Comparison, rows: Sequence[Row]) -> Sheet:
         rows: one for each method and point of the axes, seeds put together.
     """
     count = len(comparison.seeds)
-    over = f"95% intervals over {count} runs" if count > 1 else "95% intervals over the test nodes of one run"
+    one = "the test nodes of one run"
+    over = f"95% intervals over {f'{count} runs or {one}, the wider' if count > 1 else one}"
     split = comparison.options.get("split", "random")
     tested = "" if split == "random" else f", split {split}"
     varied = tuple(axis for axis, values in comparison.axes.items() if len(values) > 1)

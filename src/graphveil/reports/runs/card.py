@@ -160,7 +160,9 @@ def results(record: RunRecord, name: str) -> Section:
     if record.scores.ceiling is not None:
         rows.append(Row(("not private (ceiling)", *_scores(record.scores.ceiling))))
     figure = words.figure(record)[0].replace("accuracy", "Accuracy")
-    sentence = f"{figure} on the test nodes, per cent; 95% intervals over {words.spread_over(record.scores.accuracy)}."
+    sentence = (
+        f"{figure} on the test nodes, per cent; 95% intervals over {words.intervals_over(record.scores.accuracy)}."
+    )
     told = Paragraph(f"{sentence} {words.measured_with(record)}")
     lift = (Paragraph(words.free_lift(record), strong=True), Paragraph(words.lift_sentence(record)))
     table = Table(("", words.figure(record)[0], "95% interval"), tuple(rows))

@@ -96,7 +96,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "settings": [(key, text.shown(value)) for key, value in {**record.settings, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
-        "spread_over": words.spread_over(record.scores.accuracy),
+        "spread_over": words.intervals_over(record.scores.accuracy),
         "training": training_charts(record.history, noisy=words.noisy_labels(record.privacy.guarantee)),
         "repeated": runs > 1,
     }
