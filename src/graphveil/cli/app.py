@@ -11,6 +11,7 @@ import typer
 
 import graphveil
 from graphveil.cli import (
+    advise,
     attack,
     audit,
     compare,
@@ -78,6 +79,7 @@ def build() -> typer.Typer:
         train.train,
         tune.tune,
         predict.predict,
+        advise.advise,
         plan.plan,
         compare.compare,
         compare_runs.compare_runs,

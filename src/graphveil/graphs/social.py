@@ -83,10 +83,10 @@ def social_parts(
     _check(nodes, average_degree, dimension, classes, homophily, apps, signal)
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=nodes, dtype=np.int16)
-    source, target = _edges(labels, classes, round(nodes * average_degree / 2), homophily, rng)
+    source, target = social_edges(labels, classes, round(nodes * average_degree / 2), homophily, rng)
     edge_index, notes = merge_edges(source, target, nodes, directed=False)
     del source, target
-    x = compact_rows(_apps(labels, classes, dimension, apps, signal, rng))
+    x = compact_rows(social_features(labels, classes, dimension, apps, signal, rng))
     schema = GraphSchema(
         name=f"social-{nodes}",
         dimension=dimension,
@@ -115,10 +115,21 @@ def _check(
             raise InputError(f"{name} is {value}", where="social_graph", allowed=f"{low} to {high:g}")
 
 
-def _edges(
+def social_edges(
     labels: np.ndarray, classes: int, count: int, homophily: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`count` different undirected edges [count], [count] between numbered nodes."""
+    """Return different undirected edges between numbered nodes by the law of `social_graph`.
+
+    Args:
+        labels: int16 [n], the class of each node.
+        classes: how many there are.
+        count: edges to draw; fewer come where the graph is too small for them.
+        homophily: share of edges inside a class.
+        rng: what draws.
+
+    Returns:
+        The lower and the higher end of each edge, int32 [count] both.
+    """
     n = len(labels)
     # Cut at sqrt(n): beyond that two hubs would expect more than one edge with each other, and draws would mostly
     # repeat.
@@ -171,10 +182,19 @@ def _draw(
     return keys
 
 
-def _apps(
+def social_features(
     labels: np.ndarray, classes: int, dimension: int, apps: float, signal: float, rng: np.random.Generator
 ) -> csr_matrix:
-    """0/1 rows [n, dimension]: everybody has at least one app."""
+    """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
+
+    Args:
+        labels: [n], the class of each node.
+        classes: how many there are.
+        dimension: apps there are.
+        apps: mean number of draws a person.
+        signal: share of draws that depend on the class.
+        rng: what draws.
+    """
     from scipy.sparse import csr_matrix
 
     counts = 1 + rng.poisson(apps - 1.0, len(labels))

@@ -72,9 +72,18 @@ def adversary(guarantee: Guarantee) -> str:
     Args:
         guarantee: of a run that is planned or advised.
     """
-    found = right_guesses(guarantee.epsilon, guarantee.delta)
+    return guesses_about(guarantee.unit.text, guarantee.epsilon, guarantee.delta)
+
+
+def guesses_about(unit: str, epsilon: float, delta: float) -> str:
+    """Return the same of a unit by its name.
+
+    Args:
+        unit: one edge, one person, ...
+        epsilon, delta: as of `best_guess`.
+    """
+    found = right_guesses(epsilon, delta)
     if found is None:
-        return f"nearly every guess about {guarantee.unit.text} may be right: this epsilon hides nothing"
-    return (
-        f"of {found[1]:,} guesses about {guarantee.unit.text} at most {found[0]:,} are right on average, where {PRIOR}"
-    )
+        return f"nearly every guess about {unit} may be right: this epsilon hides nothing"
+    right, guesses = found
+    return f"of {guesses:,} guesses about {unit} at most {right:,} are right on average, where {PRIOR}"

@@ -1,0 +1,12 @@
+"""Which method to take for a graph and a trust, what to expect of it, and which epsilon reaches a goal.
+
+    panel       what was measured on public graphs
+    rules       which method for which trust, and why
+    facts       what is declared public about a graph
+    worlds      made graphs that are like it
+    rehearsal   what a method buys in them
+    advice      the answer to one trust
+    goal        the smallest epsilon that reaches a goal
+
+Nothing private is read: what a trust protects, and what the owner declares private, is made anew.
+"""

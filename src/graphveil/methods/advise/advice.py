@@ -1,0 +1,207 @@
+"""The answer to one trust: which method, why, what to expect of it, and what an adversary may then know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphveil._serial import json_safe
+from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.plain import plain_graph
+from graphveil.methods.advise.facts import PublicFacts, facts_of
+from graphveil.methods.advise.goal import Goal, Reached, smallest
+from graphveil.methods.advise.panel import Cell, most_alike
+from graphveil.methods.advise.rehearsal import Band, Rehearsal, rehearse
+from graphveil.methods.advise.rules import TRUSTS, Rule, rule_for
+from graphveil.methods.advise.worlds import World, worlds_of
+from graphveil.methods.registry import METHODS
+from graphveil.methods.runs.plan import plan
+from graphveil.privacy.guessing import adversary, guesses_about
+from graphveil.progress import ProgressCallback
+
+#: What `guesses` costs, which is no method of one party.
+_FEDERATED, _FEDERATED_DELTA = "guesses", 1e-5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of advice.
+
+    Attributes:
+        declared: the parts that the owner declares private; None for a public data set.
+        epsilon: to rehearse at; None: the advised one.
+        degree: contacts of a person, where that is publicly known.
+        goal: what should be reached, or None.
+        pilot: a graph that the user declares public or paid, to rehearse on; None: made ones.
+        rehearsed: whether to rehearse at all.
+    """
+
+    declared: tuple[str, ...] | None
+    epsilon: float | None = None
+    degree: float | None = None
+    goal: Goal | None = None
+    pilot: GraphParts | None = None
+    rehearsed: bool = True
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to take for one trust.
+
+    Attributes:
+        trust: who is trusted; rule: the rule that fits, or None where none does.
+        facts: what was looked at.
+        epsilon: advised, asked for, or found for a goal; None where nothing is spent.
+        adversary: what somebody who sees the results may know, in words; None where nothing is spent.
+        alike: what was measured on the graphs most like this one.
+        rehearsal: what the method brought at that epsilon; None: not rehearsed. on: what it was rehearsed on.
+        reached: the answer to a goal, or None.
+        seconds: that all of it took.
+    """
+
+    trust: str
+    rule: Rule | None
+    facts: PublicFacts
+    epsilon: float | None
+    adversary: str | None
+    alike: tuple[Cell, ...]
+    rehearsal: Rehearsal | None
+    on: str
+    reached: Reached | None
+    seconds: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the method that is advised."""
+        return {} if self.rule is None else self.rule.choice(self.epsilon)
+
+    @property
+    def expected(self) -> Band | None:
+        """The lift to expect, by the rehearsal, else by the graphs of the panel that are most alike; None: unknown."""
+        if self.rehearsal is not None:
+            return self.rehearsal.band("lift")
+        lifts = [cell.lift / 100 for cell in self.alike]
+        return Band(min(lifts), max(lifts)) if lifts else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the advice as JSON types."""
+        rule, band = self.rule, self.expected
+        trials = () if self.rehearsal is None else self.rehearsal.trials
+        answer = {
+            "trust": self.trust,
+            "method": None if rule is None else rule.method,
+            "settings": self.settings,
+            "why": None if rule is None else rule.why,
+            "loses": None if rule is None else rule.loses,
+            "not_protected": None if rule is None else rule.open,
+            "page": None if rule is None else rule.page,
+            "facts": self.facts.to_dict(),
+            "adversary": self.adversary,
+            "alike": [{"graph": one.graph, "epsilon": one.epsilon, "lift": one.lift / 100} for one in self.alike],
+            "expected": None if band is None else band.to_dict(),
+            "rehearsed_on": self.on,
+            "rehearsal": [
+                {
+                    "world": one.world,
+                    "accuracy": one.accuracy.to_dict(),
+                    "lift": one.lift.to_dict(),
+                    "control": one.control,
+                }
+                for one in trials
+            ],
+            "reached": None if self.reached is None else self.reached.to_dict(),
+            "seconds": self.seconds,
+        }
+        safe: dict[str, Any] = json_safe(answer)
+        return safe
+
+
+def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallback | None = None) -> Advice:
+    """Return what to take for one trust; private values of `graph` are not read.
+
+    Args:
+        trust: out of `rules.TRUSTS`.
+        graph: whose public parts are read.
+        asked: what is declared and wanted.
+        progress: hears of each rehearsal.
+    """
+    began = time.perf_counter()
+    private = tuple(part for part in ("features", "labels", "edges") if part in (asked.declared or ()))
+    degree = asked.degree if "edges" in private else graph.edge_index.shape[1] / graph.num_nodes
+    rule = rule_for(trust, None if asked.declared is None else private, degree)
+    hidden = tuple(dict.fromkeys((*private, *(() if rule is None else rule.protects))))
+    facts = facts_of(graph, hidden, asked.degree)
+    if rule is None or rule.method is None:
+        return Advice(trust, rule, facts, None, None, (), None, "", None, time.perf_counter() - began)
+    epsilon = asked.epsilon or rule.epsilon
+    worlds, on, seeds = _worlds(rule, graph, facts, asked)
+    reached = rehearsal = None
+    if worlds:
+        reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, asked, epsilon, progress)
+    alike = _alike(rule, facts, epsilon)
+    known = _adversary(rule, graph, epsilon)
+    return Advice(trust, rule, facts, epsilon, known, alike, rehearsal, on, reached, time.perf_counter() - began)
+
+
+def _rehearsed(
+    rule: Rule,
+    worlds: Sequence[World],
+    seeds: Sequence[int],
+    asked: Asked,
+    epsilon: float,
+    progress: ProgressCallback | None,
+) -> tuple[Reached | None, Rehearsal, float]:
+    """What a goal takes, the rehearsal at the epsilon that is advised, and that epsilon."""
+    found: dict[float, Rehearsal] = {}
+
+    def at(price: float) -> Rehearsal:
+        if price not in found:
+            settings = rule.choice(price)
+            found[price] = rehearse(str(rule.method), settings, worlds, rule.over, seeds=seeds, progress=progress)
+        return found[price]
+
+    if asked.goal is None:
+        return None, at(epsilon), epsilon
+    goal = asked.goal
+    reached = smallest(goal, lambda price: at(price).band(goal.what))
+    # The upper end of the band: who takes the lower one counts on luck.
+    epsilon = reached.sure or epsilon
+    return reached, at(epsilon), epsilon
+
+
+def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, asked: Asked) -> tuple[list[World], str, range]:
+    """What to rehearse on, what that is in words, and the splits and draws of noise."""
+    if not asked.rehearsed or rule.method not in METHODS:
+        return [], "not rehearsed", range(0)
+    if asked.pilot is not None:
+        pilot = replace(asked.pilot, schema=replace(asked.pilot.schema, private=("features", "labels")))
+        return [World(f"the pilot {pilot.schema.name}", plain_graph(pilot))], _PILOT, range(3)
+    return list(worlds_of(graph, facts)), _MADE, range(1 if asked.goal is None else 2)
+
+
+_PILOT = "a pilot, which you declare public or already paid: its values were read as they are"
+_MADE = "made graphs: public parts as they are, private parts made anew"
+
+
+def _alike(rule: Rule, facts: PublicFacts, epsilon: float) -> tuple[Cell, ...]:
+    if rule.panel is None:
+        return ()
+    return most_alike(rule.panel, epsilon, nodes=facts.nodes, classes=facts.classes, degree=facts.degree)
+
+
+def _adversary(rule: Rule, graph: GraphParts, epsilon: float) -> str:
+    if rule.method == _FEDERATED:
+        return guesses_about("one person at one holder", epsilon, _FEDERATED_DELTA)
+    return adversary(plan(str(rule.method), graph, rule.choice(epsilon)).guarantee)
+
+
+def all_trusts(graph: GraphParts, asked: Asked) -> tuple[Advice, ...]:
+    """Return the advice for every trust, by the panel alone.
+
+    Args:
+        graph, asked: as of `advise`.
+    """
+    quick = replace(asked, rehearsed=False)
+    return tuple(advise(trust, graph, quick) for trust in TRUSTS)

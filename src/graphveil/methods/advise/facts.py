@@ -1,0 +1,84 @@
+"""What is declared public about a graph, counted; private parts are not looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs.parts import GraphParts
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """What may be known of a graph before anything is collected.
+
+    Attributes:
+        name: of the graph.
+        nodes, labelled: people, and how many of them have a label (whose is public, which is not).
+        classes, dimension: as declared.
+        hidden: the parts that are private, or that the trust protects: none of them was read.
+        degree: contacts of a person: counted where edges are public, else as the user said; None: not known.
+        largest: share of the most frequent class, where labels are public.
+        inside: share of edges inside a class, where edges and labels are public.
+    """
+
+    name: str
+    nodes: int
+    labelled: int
+    classes: int
+    dimension: int
+    hidden: tuple[str, ...]
+    degree: float | None
+    largest: float | None
+    inside: float | None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was looked at, in words."""
+        known = [
+            f"{self.nodes:,} people, {self.labelled:,} with a label, {self.classes} classes, {self.dimension} features"
+        ]
+        contacts = "contacts of a person: not public" if self.degree is None else f"{self.degree:.3g} contacts a person"
+        known.append(contacts)
+        if self.largest is not None:
+            known.append(f"{100 * self.largest:.0f}% in the largest class")
+        if self.inside is not None:
+            known.append(f"{100 * self.inside:.0f}% of contacts inside a class")
+        return tuple(known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON types."""
+        return {**{key: getattr(self, key) for key in self.__dataclass_fields__}, "hidden": list(self.hidden)}
+
+
+def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = None) -> PublicFacts:
+    """Return what is public about a graph.
+
+    Args:
+        graph: its schema, the number of nodes, who has a label, and parts that are not hidden are read.
+        hidden: the parts that are private or protected.
+        degree: contacts of a person, as publicly known; counted where edges are not hidden.
+
+    Raises:
+        InputError: nodes have several labels each.
+    """
+    if graph.y.ndim != 1:
+        raise InputError("nodes have several labels each", where=graph.schema.name, allowed="one label a node")
+    nodes, known = graph.num_nodes, np.asarray(graph.y >= 0)
+    largest = inside = None
+    if "edges" not in hidden:
+        degree = graph.edge_index.shape[1] / nodes
+    if "labels" not in hidden and known.any():
+        labels = graph.y[known]
+        largest = float(np.bincount(labels).max() / len(labels))
+        if "edges" not in hidden:
+            source, target = graph.edge_index
+            both = known[source] & known[target]
+            inside = float((graph.y[source] == graph.y[target])[both].mean()) if both.any() else None
+    schema = graph.schema
+    return PublicFacts(
+        schema.name, nodes, int(known.sum()), len(schema.classes), schema.dimension, hidden, degree, largest, inside
+    )

@@ -1,0 +1,113 @@
+"""The smallest epsilon that reaches a goal, as a band from the most to the least favourable rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphveil.errors import InputError
+from graphveil.methods.advise.rehearsal import Band
+
+#: The epsilons that are tried, each about twice the one before.
+GRID: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+GOALS: Final = ("lift", "accuracy")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted: "lift" or "accuracy", of at least so much, as a share of people."""
+
+    what: str
+    least: float
+
+    @property
+    def sentence(self) -> str:
+        """The goal in words."""
+        return f"{self.what} of at least {100 * self.least:.3g} {'points' if self.what == 'lift' else '%'}"
+
+
+def goal_of(text: str) -> Goal:
+    """Return the goal that is written ``accuracy=0.8`` or ``lift=0.02``.
+
+    Args:
+        text: as typed.
+
+    Raises:
+        InputError: it says something else.
+    """
+    what, _, least = (part.strip() for part in text.partition("="))
+    allowed = "accuracy=SHARE or lift=SHARE, a share above 0 and below 1: 0.02 is two points"
+    try:
+        value = float(least)
+    except ValueError:
+        value = 0.0
+    if what not in GOALS or not 0 < value < 1:
+        raise InputError(f"{text!r} is no goal", where="--want", allowed=allowed)
+    return Goal(what, value)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Which epsilon reaches a goal.
+
+    Attributes:
+        goal: what was wanted.
+        hopeful: the smallest epsilon of GRID at which the most favourable rehearsal reaches it, or None.
+        sure: the smallest at which the least favourable does too: the one to take, or None.
+        tried: epsilon -> the band that was found there.
+    """
+
+    goal: Goal
+    hopeful: float | None
+    sure: float | None
+    tried: Mapping[float, Band]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        if self.sure is not None:
+            band = f"{self.hopeful:g} to {self.sure:g}" if self.hopeful != self.sure else f"{self.sure:g}"
+            return f"{self.goal.sentence}: epsilon {band}; take {self.sure:g}, which reaches it in every rehearsal"
+        best = max(self.tried, key=lambda epsilon: (self.tried[epsilon].high, -epsilon))
+        found = f"at {best:g} the {self.goal.what} was {self.tried[best].points} points"
+        if self.hopeful is not None:
+            return (
+                f"{self.goal.sentence}: in the most favourable rehearsal from epsilon {self.hopeful:g} on, in the "
+                f"least favourable at none up to {GRID[-1]:g} ({found}): do not count on it"
+            )
+        return f"{self.goal.sentence}: no epsilon up to {GRID[-1]:g} reaches it in any rehearsal; the best: {found}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON types."""
+        tried = [{"epsilon": epsilon, **self.tried[epsilon].to_dict()} for epsilon in sorted(self.tried)]
+        wanted = {"what": self.goal.what, "least": self.goal.least}
+        return {"goal": wanted, "epsilon": {"low": self.hopeful, "high": self.sure}, "tried": tried}
+
+
+def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ...] = GRID) -> Reached:
+    """Return the smallest epsilon of a grid that reaches a goal, by bisection: more epsilon is taken to bring no less.
+
+    Args:
+        goal: what is wanted.
+        band_at: epsilon -> what was rehearsed there; asked once for each.
+        grid: ascending epsilons.
+    """
+    tried: dict[float, Band] = {}
+
+    def end(epsilon: float, side: str) -> float:
+        if epsilon not in tried:
+            tried[epsilon] = band_at(epsilon)
+        return float(getattr(tried[epsilon], side))
+
+    def first(side: str, start: int) -> int:
+        low, high = start, len(grid)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if end(grid[middle], side) >= goal.least else (middle + 1, high)
+        return low
+
+    hopeful = first("high", 0)
+    sure = first("low", hopeful)
+    found = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
+    return Reached(goal, found[0], found[1], tried)

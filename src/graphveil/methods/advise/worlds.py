@@ -1,0 +1,170 @@
+"""Made graphs that are like one of which parts are private: public parts as they are, private parts anew.
+
+    edges      private: made by the law of `graphs.social`, as many as are assumed, so often inside a class
+    labels     private: on public edges, spread from random people and then partly redrawn; else even
+    features   private: made as in `graphs.social`
+
+How much contacts say of classes is private where edges or labels are, so a world is made for each of three answers:
+EXCESS is the share of contacts inside a class beyond what chance brings.  The public graphs of the panel lie between
+(adjusted homophily 0.0 to 0.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.features import compact_rows
+from graphveil.graphs.known import public_of
+from graphveil.graphs.parts import Features, GraphParts, SparseRows
+from graphveil.graphs.plain import plain_graph
+from graphveil.graphs.social import social_edges, social_features
+from graphveil.methods.base.cost import ASSUMED_DEGREE
+from graphveil.methods.release.heterorr import domain_of
+from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.rehearsal import made_private
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from graphveil.graphs import Graph
+    from graphveil.methods.advise.facts import PublicFacts
+
+EXCESS: Final[Mapping[str, float]] = MappingProxyType({"hardly": 0.1, "partly": 0.4, "mostly": 0.7})
+#: Larger graphs are rehearsed on so many of their people.
+MOST_PEOPLE: Final = 1_500
+#: The same where edges are public and stay as they are.
+MOST_BY_EDGES: Final = 6_000
+#: With public edges the whole graph is rehearsed on, as a release rehearses.
+MOST_PEOPLE_BY_PAIRS: Final = 25_000
+_HOPS: Final = 8
+_MOST_COLUMNS, _APPS, _SIGNAL = 200, 12.0, 0.3
+
+
+@dataclass(frozen=True)
+class World:
+    """A graph to rehearse on, and in words what it is."""
+
+    name: str
+    graph: Graph
+
+
+def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterator[World]:
+    """Yield a world for each answer to how much contacts say of classes.
+
+    Args:
+        graph: only parts that are not hidden are read, and who has a label.
+        facts: of it.
+        seed: fixes what is made.
+    """
+    if graph.public_edges is not None and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:
+        yield World("private contacts lie as public ones do", plain_graph(_with_public_edges(graph, seed)))
+        return
+    for name, excess in EXCESS.items():
+        made = _made(graph, facts, excess, np.random.default_rng([seed, 0xAD]))
+        yield World(f"contacts follow classes {name} ({_inside(made):.0f}% inside)", plain_graph(made))
+
+
+def _inside(made: GraphParts) -> float:
+    """The share of contacts inside a class in a made graph, %; classes that public edges cannot follow reach less."""
+    source, target = made.edge_index
+    both = (made.y[source] >= 0) & (made.y[target] >= 0)
+    return 100 * float((made.y[source] == made.y[target])[both].mean()) if both.any() else 0.0
+
+
+def _share(excess: float, classes: int) -> float:
+    return 100 * (1 / classes + (1 - 1 / classes) * excess)
+
+
+def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.Generator) -> GraphParts:
+    hidden, schema = set(facts.hidden), graph.schema
+    people = np.arange(facts.nodes)
+    if facts.nodes > (MOST_PEOPLE if "edges" in hidden else MOST_BY_EDGES):
+        # Of people alone: a sample of a graph's edges would leave fewer contacts a person.
+        people, hidden = np.sort(rng.choice(people, MOST_PEOPLE, replace=False)), hidden | {"edges"}
+    known = np.asarray(graph.y >= 0)[people]
+    if "labels" in hidden and "edges" in hidden:
+        labels = rng.integers(facts.classes, size=len(people))
+    elif "labels" in hidden:
+        labels = _labels(graph, facts, excess, rng)
+    else:
+        labels = graph.y[people].copy()
+        labels[~known] = rng.choice(labels[known], int((~known).sum()))
+    edges = _edges(labels, facts, excess, rng) if "edges" in hidden else graph.edge_index
+    x, schema = graph.x, replace(schema, private=("features", "labels"))
+    if "features" in hidden:
+        x = _features(labels, facts, rng)
+        schema = replace(schema, dimension=x.shape[1], low=0.0, high=1.0, columns=())
+    elif len(people) < facts.nodes:
+        x = rows_of(x, people)
+    return GraphParts(x, edges, np.where(known, labels, -1), schema)
+
+
+def _with_public_edges(graph: GraphParts, seed: int) -> GraphParts:
+    """The graph with its public edges, and private ones made as `release.rehearsal` makes them."""
+    whole = plain_graph(graph)
+    domain = domain_of(whole)
+    made = made_private(public_part_of(whole, None, domain), domain, None, np.random.default_rng(seed)).numpy()
+    known = np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()
+    ends, public = np.concatenate([known, made], axis=1), np.arange(known.shape[1] + made.shape[1]) < known.shape[1]
+    edges = merge_edges(ends[0], ends[1], graph.num_nodes, directed=False)[0]
+    mask = public_of(public, ends, edges, nodes=graph.num_nodes, directed=False)
+    schema = replace(graph.schema, private=("features", "labels"))
+    return replace(graph, edge_index=edges, public_edges=mask, schema=schema, release=None)
+
+
+def _edges(labels: np.ndarray, facts: PublicFacts, excess: float, rng: np.random.Generator) -> np.ndarray:
+    degree = min(ASSUMED_DEGREE if facts.degree is None else facts.degree, len(labels) / 5)
+    count = round(len(labels) * degree / 2)
+    inside = _share(excess, facts.classes) / 100
+    source, target = social_edges(labels.astype(np.int16), facts.classes, count, inside, rng)
+    return merge_edges(source, target, len(labels), directed=False)[0]
+
+
+def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.Generator) -> np.ndarray:
+    """Classes that follow public edges: spread from random people, then redrawn for as many as `excess` asks."""
+    from scipy.sparse import csr_matrix
+
+    source, target = graph.edge_index
+    n = facts.nodes
+    matrix: csr_matrix = csr_matrix((np.ones(len(source), np.float32), (source, target)), shape=(n, n))
+    start = np.zeros((n, facts.classes), np.float32)
+    first = rng.choice(n, min(n, 5 * facts.classes), replace=False)
+    start[first, np.arange(len(first)) % facts.classes] = 1
+    spread, degree = start, np.maximum(np.diff(matrix.indptr), 1)[:, None]
+    for _ in range(_HOPS):
+        # Columns of equal sum: else the class of one hub would be everybody's.
+        spread = start + matrix @ (spread / spread.sum(axis=0)) / degree
+    labels: np.ndarray = (spread + 1e-9 * rng.random(spread.shape)).argmax(axis=1)
+    same = float((labels[source] == labels[target]).mean()) if len(source) else 0.0
+    chance = float(((np.bincount(labels, minlength=facts.classes) / n) ** 2).sum())
+    found = max((same - chance) / max(1 - chance, 1e-9), 1e-9)
+    redrawn = rng.random(n) < 1 - min(1.0, excess / found) ** 0.5
+    labels[redrawn] = rng.integers(facts.classes, size=int(redrawn.sum()))
+    return labels
+
+
+def _features(labels: np.ndarray, facts: PublicFacts, rng: np.random.Generator) -> Features:
+    columns = min(facts.dimension, _MOST_COLUMNS)
+    return compact_rows(social_features(labels, facts.classes, columns, min(_APPS, columns / 2), _SIGNAL, rng))
+
+
+def rows_of(features: Features, people: np.ndarray) -> Features:
+    """Return the feature rows of some people.
+
+    Args:
+        features: [n, d].
+        people: row numbers [k].
+    """
+    if isinstance(features, SparseRows):
+        from scipy.sparse import csr_matrix
+
+        parts = (features.values, features.columns, features.starts)
+        return compact_rows(csr_matrix(parts, shape=features.shape)[people])
+    rows: np.ndarray = features[people]
+    return rows

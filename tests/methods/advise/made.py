@@ -1,0 +1,50 @@
+"""Parts of a graph whose private ones must not be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.social import social_parts
+
+
+class Sealed:
+    """An array of which the shape alone may be known, and of labels also who has one."""
+
+    def __init__(self, values: Any, *, known: bool = False) -> None:
+        self.shape, self.ndim = values.shape, len(values.shape)
+        self._known = np.asarray(values >= 0) if known else None
+
+    def __ge__(self, other: int) -> np.ndarray:
+        assert other == 0 and self._known is not None, "a private part was read"
+        return self._known
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise AssertionError("a private part was read")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a private part was read: {name}")
+
+    def __getitem__(self, key: object) -> Any:
+        raise AssertionError("a private part was read")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("a private part was read")
+
+
+def parts(*private: str, nodes: int = 300, classes: int = 3, degree: float = 8.0) -> GraphParts:
+    """A small made graph of which some parts are declared private."""
+    made = social_parts(nodes, degree, 12, classes, apps=4, seed=3)
+    labels = made.y.copy()
+    labels[::10] = -1
+    return replace(made, y=labels, schema=replace(made.schema, private=private))
+
+
+def sealed(graph: GraphParts, *hidden: str) -> GraphParts:
+    """The same parts; those that are hidden fail when they are read."""
+    names = {"features": "x", "labels": "y", "edges": "edge_index"}
+    closed: Any = {names[part]: Sealed(getattr(graph, names[part]), known=part == "labels") for part in hidden}
+    return replace(graph, **closed)
