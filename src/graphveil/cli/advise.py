@@ -44,6 +44,7 @@ def advise(
     as_json: options.Json = False,
 ) -> None:
     """Say which method to take for a graph and a trust, why, what lift to expect, and the command to run next."""
+    # Before anything is loaded: a mistyped name must not cost the reading of a large folder.
     checked = None if trust is None else trust_of(trust)
     if checked is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
@@ -118,6 +119,7 @@ def command_of(advice: Advice, data: str) -> str | None:
         return None
     where = shlex.quote(data)
     words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
+    # A federation is no training of one party, and a release is a command of its own.
     if advice.trust == "federation":
         return f"graphveil federation init --from parts --out run --mode guesses --set unit=person {' '.join(words)}"
     if advice.trust == "release":

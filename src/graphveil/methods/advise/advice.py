@@ -130,6 +130,7 @@ def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallba
     began = time.perf_counter()
     private = tuple(part for part in ("features", "labels", "edges") if part in (asked.declared or ()))
     degree = asked.degree if "edges" in private else graph.edge_index.shape[1] / graph.num_nodes
+    # Where edges are public the user's word is not needed, and cannot contradict them.
     rule = rule_for(trust, None if asked.declared is None else private, degree)
     hidden = tuple(dict.fromkeys((*private, *(() if rule is None else rule.protects))))
     facts = facts_of(graph, hidden, asked.degree)
@@ -176,8 +177,10 @@ def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, asked: Asked) -> 
     if not asked.rehearsed or rule.method not in METHODS:
         return [], "not rehearsed", range(0)
     if asked.pilot is not None:
+        # The pilot's own declaration binds nobody here: its owner has just declared it public or paid.
         pilot = replace(asked.pilot, schema=replace(asked.pilot.schema, private=("features", "labels")))
         return [World(f"the pilot {pilot.schema.name}", plain_graph(pilot))], _PILOT, range(3)
+    # A goal decides what is spent, so it takes more than one draw of noise in each world.
     return list(worlds_of(graph, facts)), _MADE, range(1 if asked.goal is None else 2)
 
 
@@ -203,5 +206,6 @@ def all_trusts(graph: GraphParts, asked: Asked) -> tuple[Advice, ...]:
     Args:
         graph, asked: as of `advise`.
     """
+    # Five rehearsals would take a minute, and most users trust one party only.
     quick = replace(asked, rehearsed=False)
     return tuple(advise(trust, graph, quick) for trust in TRUSTS)

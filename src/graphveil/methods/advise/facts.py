@@ -69,6 +69,7 @@ def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = 
         raise InputError("nodes have several labels each", where=graph.schema.name, allowed="one label a node")
     nodes, known = graph.num_nodes, np.asarray(graph.y >= 0)
     largest = inside = None
+    # Counted only where everybody could count: else what the user says is known, which may be nothing.
     if "edges" not in hidden:
         degree = graph.edge_index.shape[1] / nodes
     if "labels" not in hidden and known.any():

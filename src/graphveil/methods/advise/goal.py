@@ -39,6 +39,7 @@ def goal_of(text: str) -> Goal:
     what, _, least = (part.strip() for part in text.partition("="))
     allowed = "accuracy=SHARE or lift=SHARE, a share above 0 and below 1: 0.02 is two points"
     try:
+        # NaN too is refused below: every comparison with it is false.
         value = float(least)
     except ValueError:
         value = 0.0
@@ -108,6 +109,7 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
         return low
 
     hopeful = first("high", 0)
+    # The low end lies below the high one, so it cannot reach the goal earlier.
     sure = first("low", hopeful)
     found = [grid[place] if place < len(grid) else None for place in (hopeful, sure)]
     return Reached(goal, found[0], found[1], tried)

@@ -156,12 +156,14 @@ def most_alike(
     """
     nearest: dict[str, Cell] = {}
     for cell in cells(table):
+        # Epsilons are compared as ratios: from 1 to 2 is as far as from 4 to 8.
         best = nearest.get(cell.graph)
         if best is None or abs(math.log(cell.epsilon / epsilon)) < abs(math.log(best.epsilon / epsilon)):
             nearest[cell.graph] = cell
 
     def distance(cell: Cell) -> float:
         kind = GRAPHS[cell.graph]
+        # People count half: what a graph is like depends less on its size than on contacts and classes.
         apart = abs(math.log(kind.nodes / nodes)) / 2 + abs(math.log(kind.classes / classes))
         return apart + (0.0 if degree is None else abs(math.log(kind.degree / max(degree, 0.5))))
 

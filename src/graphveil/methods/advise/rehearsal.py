@@ -80,6 +80,7 @@ def rehearse(
     for number, (world, seed) in enumerate((world, seed) for world in worlds for seed in seeds):
         if progress is not None:
             progress(Progress(number, len(worlds) * len(seeds), f"rehearsing {name}{_at(settings)}"))
+        # Worlds are small: on a busy machine a second thread makes them slower by far.
         settle_threads(world.graph)
         trials.append(_rehearse(name, settings, world, over, seed))
     return Rehearsal(tuple(trials))
@@ -98,8 +99,10 @@ def _rehearse(name: str, settings: Mapping[str, Any], world: World, over: tuple[
     method.fit(graph, split=split, randomness=SeededRandomness(seed))
     mine = hits(method.predict_proba(), graph, split)
     family = advised(name, settings, classes).method.load_family()
+    # Other noise than the method's: a control that shared it would be better than any that could be had.
     controls = family.controls(method, graph, split, randomness=SeededRandomness(1_000 + seed))
     rows: dict[str, np.ndarray] = {key: train() for key, train in controls.items() if not over or key in over}
+    # The best is chosen by the figures it is compared with, so the lift errs on the low side.
     best = max(rows, key=lambda key: rows[key].mean())
     lift = interval([mine - rows[best]], difference=True)
     return Trial(world.name, interval([mine]), lift, best)

@@ -231,6 +231,7 @@ def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None) 
         private: what the owner declared; None for a public data set, of which the first rule's parts are private.
         degree: contacts of a person, where that is public or was said.
     """
+    # Order matters: the first rule that fits is the one whose figures are the best.
     of_trust = [rule for rule in RULES if rule.trust == trust]
     if private is None:
         return of_trust[0]

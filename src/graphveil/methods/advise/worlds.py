@@ -65,6 +65,7 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
     if graph.public_edges is not None and facts.hidden == ("edges",) and facts.nodes <= MOST_PEOPLE_BY_PAIRS:
         yield World("private contacts lie as public ones do", plain_graph(_with_public_edges(graph, seed)))
         return
+    # One draw for all three: they differ in what contacts say of classes, and as little as can be in all else.
     for name, excess in EXCESS.items():
         made = _made(graph, facts, excess, np.random.default_rng([seed, 0xAD]))
         yield World(f"contacts follow classes {name} ({_inside(made):.0f}% inside)", plain_graph(made))
@@ -87,6 +88,7 @@ def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.G
     if facts.nodes > (MOST_PEOPLE if "edges" in hidden else MOST_BY_EDGES):
         # Of people alone: a sample of a graph's edges would leave fewer contacts a person.
         people, hidden = np.sort(rng.choice(people, MOST_PEOPLE, replace=False)), hidden | {"edges"}
+    # Who has a label is public also where the label is not: see the guarantees.
     known = np.asarray(graph.y >= 0)[people]
     if "labels" in hidden and "edges" in hidden:
         labels = rng.integers(facts.classes, size=len(people))
@@ -94,7 +96,9 @@ def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.G
         labels = _labels(graph, facts, excess, rng)
     else:
         labels = graph.y[people].copy()
+        # Also people without a label have a class, which their contacts follow.
         labels[~known] = rng.choice(labels[known], int((~known).sum()))
+    # Methods on a public topology refuse a graph that says that its edges are private; here nobody's are.
     edges = _edges(labels, facts, excess, rng) if "edges" in hidden else graph.edge_index
     x, schema = graph.x, replace(schema, private=("features", "labels"))
     if "features" in hidden:
@@ -119,6 +123,7 @@ def _with_public_edges(graph: GraphParts, seed: int) -> GraphParts:
 
 
 def _edges(labels: np.ndarray, facts: PublicFacts, excess: float, rng: np.random.Generator) -> np.ndarray:
+    # A made graph has no room for more contacts than a quarter of its people, see `social_graph`.
     degree = min(ASSUMED_DEGREE if facts.degree is None else facts.degree, len(labels) / 5)
     count = round(len(labels) * degree / 2)
     inside = _share(excess, facts.classes) / 100
@@ -133,6 +138,7 @@ def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random
     source, target = graph.edge_index
     n = facts.nodes
     matrix: csr_matrix = csr_matrix((np.ones(len(source), np.float32), (source, target)), shape=(n, n))
+    # Five people a class: one alone may lie in a corner that nothing spreads from.
     start = np.zeros((n, facts.classes), np.float32)
     first = rng.choice(n, min(n, 5 * facts.classes), replace=False)
     start[first, np.arange(len(first)) % facts.classes] = 1
@@ -144,12 +150,14 @@ def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random
     same = float((labels[source] == labels[target]).mean()) if len(source) else 0.0
     chance = float(((np.bincount(labels, minlength=facts.classes) / n) ** 2).sum())
     found = max((same - chance) / max(1 - chance, 1e-9), 1e-9)
+    # A redrawn end makes a contact chance: both ends are kept with the square of this probability.
     redrawn = rng.random(n) < 1 - min(1.0, excess / found) ** 0.5
     labels[redrawn] = rng.integers(facts.classes, size=int(redrawn.sum()))
     return labels
 
 
 def _features(labels: np.ndarray, facts: PublicFacts, rng: np.random.Generator) -> Features:
+    # Wide features cost time and change little: what they say of classes is made up anyhow.
     columns = min(facts.dimension, _MOST_COLUMNS)
     return compact_rows(social_features(labels, facts.classes, columns, min(_APPS, columns / 2), _SIGNAL, rng))
 
