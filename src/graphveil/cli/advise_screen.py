@@ -51,12 +51,6 @@ def of_one(data: str, advice: Advice) -> RenderableType:
     return Group(head, Text(), pairs(_facts(data, advice)), *_rehearsed(advice))
 
 
-def short(data: str, advice: Advice) -> RenderableType:
-    """What a command says that was given no method."""
-    said = [("Why", _reason(advice)), ("Expected lift", _expected_line(advice)), ("Run", _next(data, advice))]
-    return Group(Text(f"{advice.trust}: {_method(advice)}", style="bold"), pairs(said))
-
-
 def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
     rule, lines = advice.rule, [("Trusted", TRUSTS[advice.trust])]
     lines += _several("Known", (*advice.facts.sentences, _hidden(advice)))
