@@ -108,7 +108,7 @@ def test_the_sentence_names_the_unit_the_number_and_the_prior() -> None:
 #: Method, settings -> what a guess is about, and how many of a hundred (or more) may be right.
 PLANS = [
     ("label-pool", {"epsilon_y": 1.0}, "label", "of 100", "74"),
-    ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}, "features and label", "of 100", "89"),
+    ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}, "feature vector and one user's label", "of 100", "89"),
     ("links", {"epsilon_a": 2.0}, "relationship", "of 100", "89"),
     ("class-sums", {"epsilon": 8.0}, "edge", "of 10,000", "9,997"),
     ("class-counts", {"epsilon_a": 2.0}, "edge", "of 100", "89"),
