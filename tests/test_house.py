@@ -184,6 +184,8 @@ def test_functions_stay_short() -> None:
 
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
+    "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
+    "methods/advise/worlds.py:_made": "who has a label, and features and labels that are declared public",
     "methods/base/released.py:require_one_label": "the number of dimensions of the labels",
     "methods/base/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/released.py:randomize_people": "the collection itself",

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from graphveil.cli import advise_screen
-from graphveil.cli.advise import command_of
+from graphveil.cli.next_command import command_of
 from graphveil.methods.advise.advice import Advice
 from graphveil.methods.advise.facts import PublicFacts
 from graphveil.methods.advise.goal import Goal, Reached

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,7 @@ from graphveil.methods.advise.rules import TRUSTS
 
 if TYPE_CHECKING:
     from graphveil.graphs.parts import GraphParts
-    from graphveil.methods.advise.advice import Advice, Asked
+    from graphveil.methods.advise.advice import Asked
 
 Trust = Annotated[
     str | None,
@@ -50,6 +49,7 @@ def advise(
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
     _refuse_numbers(epsilon, degree)
     from graphveil.cli import advise_screen
+    from graphveil.cli.next_command import told
     from graphveil.graphs import load_parts
     from graphveil.methods.advise.advice import advise as answer
     from graphveil.methods.advise.advice import all_trusts
@@ -106,31 +106,3 @@ def asked_of(data: str, graph: GraphParts, **wanted: object) -> Asked:
     from graphveil.methods.advise.advice import Asked
 
     return Asked(None if is_name(data) else graph.schema.private, **wanted)  # type: ignore[arg-type]
-
-
-def command_of(advice: Advice, data: str) -> str | None:
-    """The command to run next, or None where nothing should be run.
-
-    Args:
-        advice: what was found.
-        data: as it was typed.
-    """
-    if advice.rule is None or advice.rule.method is None:
-        return None
-    where = shlex.quote(data)
-    words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
-    # A federation is no training of one party, and a release is a command of its own.
-    if advice.trust == "federation":
-        return f"graphveil federation init --from parts --out run --mode guesses --set unit=person {' '.join(words)}"
-    if advice.trust == "release":
-        return f"graphveil release {advice.rule.method} {where} {' '.join(words)} --out runs/released"
-    return f"graphveil train {advice.rule.method} {where} {' '.join(words)}"
-
-
-def _spelt(epsilon: float | None) -> str:
-    return "none" if epsilon is None else f"{epsilon:g}"
-
-
-def told(advice: Advice, data: str) -> dict[str, object]:
-    """The advice as JSON types, with the next command."""
-    return {**advice.to_dict(), "command": command_of(advice, data)}

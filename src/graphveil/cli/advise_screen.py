@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.advise import command_of
+from graphveil.cli.next_command import command_of
 from graphveil.cli.tables import pairs, rows
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.reports.base.text import percent, points, printable, seconds

@@ -1,0 +1,39 @@
+"""What to type next, for an advice."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from graphveil.cli import choices
+
+if TYPE_CHECKING:
+    from graphveil.methods.advise.advice import Advice
+
+
+def command_of(advice: Advice, data: str) -> str | None:
+    """The command to run next, or None where nothing should be run.
+
+    Args:
+        advice: what was found.
+        data: as it was typed.
+    """
+    if advice.rule is None or advice.rule.method is None:
+        return None
+    where = shlex.quote(data)
+    words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
+    # A federation is no training of one party, and a release is a command of its own.
+    if advice.trust == "federation":
+        return f"graphveil federation init --from parts --out run --mode guesses --set unit=person {' '.join(words)}"
+    if advice.trust == "release":
+        return f"graphveil release {advice.rule.method} {where} {' '.join(words)} --out runs/released"
+    return f"graphveil train {advice.rule.method} {where} {' '.join(words)}"
+
+
+def _spelt(epsilon: float | None) -> str:
+    return "none" if epsilon is None else f"{epsilon:g}"
+
+
+def told(advice: Advice, data: str) -> dict[str, object]:
+    """The advice as JSON types, with the next command."""
+    return {**advice.to_dict(), "command": command_of(advice, data)}
