@@ -134,7 +134,7 @@ def test_a_wrong_file_is_refused_by_schema_and_command(content: str, type_in: Te
         ("settings = 1", "run.toml, settings: 1; allowed: a table, [settings]"),
         ('method = "lpgnn', "run.toml: "),
         ('method = "lpgnn"\ndata = "digts"', "did you mean digits?"),
-        ('method = "lpgnn"', "Missing argument 'DATA'"),
+        ('method = "lpgnn"', "DATA is missing"),
     ],
 )
 def test_a_refusal_names_file_and_key(content: str, says: str, type_in: Terminal) -> None:

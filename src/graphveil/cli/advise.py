@@ -45,6 +45,7 @@ def advise(
     """Say which method to take for a graph and a trust, why, what lift to expect, and the command to run next."""
     # Before anything is loaded: a mistyped name must not cost the reading of a large folder.
     checked = None if trust is None else trust_of(trust)
+    # Five searches at once would take minutes, and each trust has a unit of its own that epsilon is the price of.
     if checked is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
     _refuse_numbers(epsilon, degree)

@@ -25,13 +25,17 @@ _NONE_FITS = {
 }
 
 
-def of_all(data: str, found: Sequence[Advice]) -> RenderableType:
-    """A line for each trust."""
+def of_all(data: str, found: Sequence[Advice], *, why: bool = False) -> RenderableType:
+    """A line for each trust, and its command; with the reason where that is asked for."""
     head = Text(f"{printable(data)}: which method for which trust", style="bold")
     lines = [
         line
         for one in found
-        for line in ((one.trust, f"{_method(one)}{_lift(one)}"), ("", command_of(one, data) or _reason(one)))
+        for line in (
+            (one.trust, f"{_method(one)}{_lift(one)}"),
+            *([("", _reason(one))] if why else []),
+            ("", command_of(one, data) or _reason(one)),
+        )
     ]
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
 

@@ -20,6 +20,7 @@ def command_of(advice: Advice, data: str) -> str | None:
     """
     if advice.rule is None or advice.rule.method is None:
         return None
+    # A folder's name may hold spaces, and a user pastes this line.
     where = shlex.quote(data)
     words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
     # A federation is no training of one party, and a release is a command of its own.

@@ -26,6 +26,11 @@ def _folders(incomplete: str) -> list[str]:
     return sorted(f"{folder}/" for folder in parent.iterdir() if folder.is_dir() and str(folder).startswith(incomplete))
 
 
+def data_like(incomplete: str) -> list[str]:
+    """Return the named data sets and folders that begin with what was typed."""
+    return [*_named(incomplete), *_folders(incomplete)]
+
+
 _METHOD, _RUN, _SPEED = "What to train", "The run", "Speed (never changes what is protected)"
 
 Method = Annotated[
@@ -37,7 +42,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A named data set, or a folder with your own files.",
-        autocompletion=lambda incomplete: [*_named(incomplete), *_folders(incomplete)],
+        autocompletion=data_like,
     ),
 ]
 DataRoot = Annotated[

@@ -9,8 +9,11 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import choices, configured, groups, options, space
+from graphveil.cli.advise import Trust
 from graphveil.cli.console import emit, working
 from graphveil.cli.running import run_method
+from graphveil.cli.unnamed import refuse_unnamed
+from graphveil.errors import InputError
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder to create. Default: runs/<data>-<method>-<time>.")]
 
@@ -26,25 +29,39 @@ TrackTo = Annotated[
     str | None,
     typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
 ]
+DataOrNone = Annotated[
+    str | None,
+    # Not required: who has data and no method is told which one to take.
+    typer.Argument(
+        metavar="DATA",
+        help="A named data set, or a folder with your own files. Without METHOD: says which one to take.",
+        autocompletion=options.data_like,
+    ),
+]
 
 
 @groups.spread()
 def train(
     context: typer.Context,
     method: options.Method,
-    data: options.Data,
     source: groups.Source,
     epsilons: groups.Epsilons,
     asked: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
+    data: DataOrNone = None,
     config: configured.Config = None,
     track: Track = None,
     track_to: TrackTo = None,
     out: Out = None,
+    trust: Trust = None,
     as_json: options.Json = False,
 ) -> None:
     """Train a method and its controls, print the guarantee, the accuracy and the lift, and save the run."""
+    if data is None:
+        refuse_unnamed(method, trust, source.data_root, as_json=as_json)
+    if trust is not None:
+        raise InputError("--trust chooses a method, and one is named", where=f"train {method}", remedy="leave it out")
     info = choices.find_method(method)
     chosen = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)

@@ -139,6 +139,7 @@ def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallba
     epsilon = asked.epsilon or rule.epsilon
     worlds, on, seeds = _worlds(rule, graph, facts, asked)
     reached = rehearsal = None
+    # A federation has no rehearsal here: it would take all its parties.
     if worlds:
         reached, rehearsal, epsilon = _rehearsed(rule, worlds, seeds, asked, epsilon, progress)
     alike = _alike(rule, facts, epsilon)

@@ -102,6 +102,7 @@ def smallest(goal: Goal, band_at: Callable[[float], Band], grid: tuple[float, ..
         return float(getattr(tried[epsilon], side))
 
     def first(side: str, start: int) -> int:
+        # The place beyond the last stands for "none": it is never asked.
         low, high = start, len(grid)
         while low < high:
             middle = (low + high) // 2

@@ -143,6 +143,7 @@ def _labels(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random
     first = rng.choice(n, min(n, 5 * facts.classes), replace=False)
     start[first, np.arange(len(first)) % facts.classes] = 1
     spread, degree = start, np.maximum(np.diff(matrix.indptr), 1)[:, None]
+    # As far as eight contacts: farther, large groups would swallow small ones.
     for _ in range(_HOPS):
         # Columns of equal sum: else the class of one hub would be everybody's.
         spread = start + matrix @ (spread / spread.sum(axis=0)) / degree
