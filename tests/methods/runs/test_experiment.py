@@ -209,10 +209,10 @@ def test_rivals_draw_noise_of_their_own_and_change_nothing_of_the_run() -> None:
     assert second.privacy.epsilon_relationship == 3.0
 
 
-def test_rivals_can_be_left_out_and_controls_stay() -> None:
+def test_rivals_and_the_ceiling_can_be_left_out_and_controls_stay() -> None:
     settings = {"epsilon_a": 4.0, "epochs": 2, "hidden": 4}
-    result = small("solitude", links_made.graph(), settings=settings, rivals=False)
-    assert result.scores.rivals == {} and result.scores.best_rival is None
+    result = small("solitude", links_made.graph(), settings=settings, comparisons=False)
+    assert result.scores.rivals == {} and result.scores.best_rival is None and result.scores.ceiling is None
     assert {"no-edges", "random-graph"} <= set(result.scores.controls) and result.scores.lift is not None
 
 

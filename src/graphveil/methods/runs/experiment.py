@@ -48,7 +48,7 @@ def run(
     repeats: int = 1,
     seed: int = 0,
     controls: bool = True,
-    rivals: bool = True,
+    comparisons: bool = True,
     device: str = "cpu",
     split: str = "random",
     search: Search | None = None,
@@ -58,7 +58,7 @@ def run(
 
     Args:
         settings: the method's own settings; the rest take their defaults.
-        rivals: whether other methods at the same price are trained beside the controls.
+        comparisons: whether the non-private ceiling and rivals at the same price are trained beside the controls.
         seed: fixes splits and weights; never privacy noise, which comes from `randomness`.
         split: "random" draws half, a quarter, a quarter anew for each repeat, "75/10/15" shares of so many percent;
             "declared" takes the graph's own; "5-fold" the next of five folds in each repeat;
@@ -115,10 +115,11 @@ def run(
         # Of the training graph's own nodes: predictions that were made while fitting, at no further cost.
         rows.setdefault(name, []).append(hits(method.predict_proba(), graph, nodes))
         if controls:
-            for control, hits_of in _run_controls(family, method, graph, nodes, randomness, progress):
+            tried = _run_controls(family, method, graph, nodes, randomness, progress, ceiling=comparisons)
+            for control, hits_of in tried:
                 rows.setdefault(control, []).append(hits_of)
-            trained = _run_rivals(family, method, graph, nodes, randomness, progress) if rivals else []
-            for rival, hits_of in trained:
+            tried = _run_rivals(family, method, graph, nodes, randomness, progress) if comparisons else []
+            for rival, hits_of in tried:
                 beside.setdefault(rival, []).append(hits_of)
     elapsed = time.perf_counter() - start
     if tuned:
@@ -173,10 +174,12 @@ def _run_controls(
     split: Split,
     randomness: Randomness,
     progress: ProgressCallback | None,
+    *,
+    ceiling: bool,
 ) -> list[tuple[str, np.ndarray]]:
     results = []
     planned = dict(family.controls(method, graph, split, randomness=randomness))
-    if getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
+    if ceiling and getattr(graph, "release", None) is None:  # else only a release of the truth is at hand
         planned[CEILING] = partial(family.ceiling, method, graph, split, randomness=randomness)
     for done, (control, train) in enumerate(planned.items()):
         if progress is not None:

@@ -192,8 +192,8 @@ class _Stage:
             trust: who is trusted. method: what is trained.
             exposed: what an attack found where nothing is protected; the same one is played here.
         """
-        # Rivals would take most of the minute, and say nothing of what trust buys.
-        how: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "rivals": False}
+        # Rivals and ceilings would take most of the minute, and say nothing of what trust buys.
+        how: dict[str, Any] = {"settings": BUDGETS[method], "seed": self.seed, "comparisons": False}
         result = experiment.run(method, self.graph, randomness=self.randomness, progress=self.progress, **how)
         scores = result.scores
         if scores.best_control is None or scores.lift is None:
