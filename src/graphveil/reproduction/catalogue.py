@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from graphveil.errors import InputError
-from graphveil.reproduction import lpgnn, solitude, vfgnn, weighted_gap
+from graphveil.reproduction import heterorr, lpgnn, solitude, vfgnn, weighted_gap
 from graphveil.reproduction.exhibit import Entry, Exhibit, figures_of
 
 #: Paper -> table or figure -> its entries; those without any have nothing to be run.
 _ENTRIES: Mapping[str, Mapping[str, Callable[[], Iterator[Entry]]]] = {
     "lpgnn": lpgnn.ENTRIES,
     "solitude": solitude.ENTRIES,
-    "heterorr": {},
+    "heterorr": heterorr.ENTRIES,
     "weighted-gap": weighted_gap.ENTRIES,
     "vfgnn": vfgnn.ENTRIES,
 }

@@ -46,6 +46,7 @@ class Entry:
         published: what the paper found; None: it gives no number.
         claimed: the epsilon as the paper counts it.
         split: who trains, validates and tests, as in `experiment.run`.
+        private_share: of the edges, drawn as private by the split's number; 0: as the data declare.
     """
 
     row: str
@@ -55,6 +56,7 @@ class Entry:
     published: Published | None = None
     claimed: str = ""
     split: str = "random"
+    private_share: float = 0.0
 
     @property
     def name(self) -> str:
@@ -65,7 +67,8 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides what a run finds."""
         # Neither the row's name nor the published figure: correcting those must not run anything anew.
-        return {"data": self.data, "method": self.method, "settings": dict(self.settings), "split": self.split}
+        about = {"data": self.data, "method": self.method, "settings": dict(self.settings), "split": self.split}
+        return about | ({"private_share": self.private_share} if self.private_share else {})
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Exhibit:
         entries: its figures, in order.
         cpu: data set -> CPU seconds of one run, roughly.
         notes: what to mind when reading it: what ± is, whose price is corrected and why.
+        tested: the method that the paper tests against the best of its rivals, "" for none.
     """
 
     paper: str
@@ -89,6 +93,7 @@ class Exhibit:
     entries: tuple[Entry, ...] = ()
     cpu: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    tested: str = ""
 
     def __post_init__(self) -> None:
         # A state that nobody explains would be a claim that nobody can check.

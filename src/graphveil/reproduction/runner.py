@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.errors import InputError, MissingDataError
-from graphveil.graphs import Graph
+from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.progress import ProgressCallback
 from graphveil.reading import read_json
@@ -187,7 +187,7 @@ def trainer(
 
         result = experiment.run(
             entry.method,
-            graph,
+            draw_private(graph, entry.private_share, number) if entry.private_share else graph,
             settings=entry.settings,
             seed=number,
             controls=False,

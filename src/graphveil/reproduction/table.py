@@ -9,6 +9,7 @@ from typing import Any
 from graphveil.privacy.printed import rounded_up
 from graphveil.reproduction.exhibit import Exhibit
 from graphveil.reproduction.runner import Outcome, Row
+from graphveil.reproduction.significance import Tested, tests_of
 
 HEADS = ("row", "paper, %", "ours, % (95%)", "points", "epsilon: paper", "epsilon: true")
 
@@ -47,7 +48,12 @@ def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
     # What the catalogue lacks stands under every table, so that no part passes for the whole.
     if exhibit.why:
         said.append(("Missing", exhibit.why))
+    said += [("t-test", test.sentence) for test in _tests(exhibit, outcome)]
     return said + [("Not run", f"{data}: {why}") for data, why in outcome.absent.items()]
+
+
+def _tests(exhibit: Exhibit, outcome: Outcome) -> list[Tested]:
+    return list(tests_of(outcome.rows, exhibit.tested)) if exhibit.tested else []
 
 
 def markdown(exhibit: Exhibit, outcome: Outcome) -> str:
@@ -67,6 +73,7 @@ def answer(exhibit: Exhibit, outcome: Outcome, folder: Path) -> dict[str, Any]:
         **exhibit.to_dict(),
         "splits": splits,
         "rows": rows,
+        "tests": [test.to_dict() for test in _tests(exhibit, outcome)],
         "absent": dict(outcome.absent),
         "folder": str(folder),
     }

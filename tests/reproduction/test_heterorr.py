@@ -1,0 +1,98 @@
+"""HeteroRR's curves as rows, and the t-tests that its text reports."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from scipy import stats
+
+from graphveil.graphs import social_graph
+from graphveil.methods.runs.intervals import Interval
+from graphveil.privacy import SeededRandomness
+from graphveil.reproduction import runner, table
+from graphveil.reproduction.catalogue import EXHIBITS
+from graphveil.reproduction.exhibit import Entry
+from graphveil.reproduction.measured import Price, Run
+from graphveil.reproduction.runner import Outcome, Row
+from graphveil.reproduction.significance import tests_of as significance_of
+
+PRICE = Price("one node's features", 1.0, 0.0)
+
+
+def row(name: str, accuracies: tuple[float, ...], data: str = "ppi") -> Row:
+    """A row with one run for each accuracy."""
+    runs = (Run(Interval(one, one, one, (one,)), PRICE, 1.0) for one in accuracies)
+    return Row(Entry(name, data, "heterorr"), tuple(runs))
+
+
+ROWS = (
+    row("mine eps=1", (0.60, 0.62, 0.64)),
+    row("weak eps=1", (0.40, 0.41, 0.43)),
+    row("best eps=1", (0.55, 0.60, 0.59)),
+    row("mine eps=2", (0.70, 0.70, 0.70)),
+    row("best eps=2", (0.80, 0.80, 0.80)),
+    row("best eps=4", (0.80, 0.80, 0.80)),
+)
+
+
+def test_the_test_is_paired_two_tailed_and_against_the_best_rival() -> None:
+    first = next(significance_of(ROWS, "mine"))
+    expected = stats.ttest_rel([60, 62, 64], [55, 60, 59])
+    assert (first.rival, first.setting, first.points) == ("best", "eps=1", pytest.approx(4.0))
+    assert first.p == pytest.approx(expected.pvalue)
+    # Weakened copies: of two samples, or of one tail.
+    assert first.p != pytest.approx(stats.ttest_ind([60, 62, 64], [55, 60, 59]).pvalue)
+    assert first.p != pytest.approx(expected.pvalue / 2)
+    assert first.sentence == f"ppi eps=1: mine +4.0 points over best, p = {expected.pvalue:.2g}"
+
+
+def test_where_nothing_varies_or_one_split_was_run_nothing_is_tested() -> None:
+    tests = list(significance_of(ROWS, "mine"))
+    assert [(test.setting, test.p is None) for test in tests] == [("eps=1", False), ("eps=2", True)]
+    assert tests[1].points == pytest.approx(-10.0) and "not to be tested" in tests[1].sentence
+    (alone,) = significance_of((row("mine eps=1", (0.5,)), row("best eps=1", (0.4,))), "mine")
+    assert alone.p is None
+    assert list(significance_of((row("mine eps=1", (0.5,)),), "mine")) == []
+
+
+def test_data_sets_are_tested_each_by_itself() -> None:
+    rows = (*ROWS[:3], row("mine eps=1", (0.1, 0.2), "digits"), row("weak eps=1", (0.3, 0.2), "digits"))
+    assert [(test.data, test.rival) for test in significance_of(rows, "mine")] == [("ppi", "best"), ("digits", "weak")]
+
+
+def test_chance_alone_is_called_significant_one_time_in_twenty() -> None:
+    """2,000 tests of equal methods at 5%: between 65 and 137 below it (false alarm 2e-4)."""
+    source = SeededRandomness(3).uint64(2000 * 8).astype(float) / 2**64
+    draws = stats.norm.ppf(source.clip(1e-9, 1 - 1e-9)).reshape(2000, 2, 4) * 0.01 + 0.5
+    found = 0
+    for mine, other in draws:
+        (test,) = significance_of((row("mine a", tuple(mine)), row("best a", tuple(other))), "mine")
+        found += test.p is not None and test.p < 0.05
+    assert 65 <= found <= 137
+
+
+def test_tests_stand_below_the_table_and_in_the_answer() -> None:
+    exhibit = EXHIBITS["heterorr-figure6"]
+    rows = (row("feature-rr eps=1", (0.5, 0.6)), row("duchi eps=1", (0.4, 0.6)))
+    said = dict(table.remarks(exhibit, Outcome(rows, {})))
+    assert said["t-test"].startswith("ppi eps=1: feature-rr +5.0 points over duchi, p = ")
+    assert exhibit.tested == "feature-rr" and EXHIBITS["lpgnn-table3"].tested == ""
+
+
+def test_every_curve_of_the_paper_has_its_rows_at_the_budget_it_claims() -> None:
+    six, seven, eleven = (EXHIBITS[f"heterorr-figure{number}"].entries for number in (6, 7, 11))
+    assert len(six) == 7 * 3 and len(seven) == 3 * 3 * 4 and len(eleven) == 3 * 3 * 2
+    assert all(one.settings["epsilon_a"] == inf and one.private_share == 0 for one in six)
+    assert {one.private_share for one in (*seven, *eleven)} == {0.05, 0.1, 0.2}
+    assert {one.claimed for one in eleven} == {"0.1 + 0.1", "1 + 1", "2 + 2"}
+    assert all(one.published is None for one in (*six, *seven, *eleven))
+
+
+def test_a_share_of_edges_is_drawn_anew_for_each_split_and_kept_in_the_file() -> None:
+    graph = social_graph(120, average_degree=8, seed=2)
+    settings = {"epsilon_x": inf, "epsilon_a": 1.0, "edges": "public-tree", "epochs": 2, "model": "gcn"}
+    one = Entry("public-tree", "social-120", "heterorr", settings, private_share=0.3)
+    found = runner.trainer(noise=SeededRandomness)(one, graph, 0)
+    assert found.price.epsilon == 1.0 and one.to_dict()["private_share"] == 0.3
+    assert "private_share" not in Entry("a", "cora", "gcn").to_dict()
