@@ -20,7 +20,7 @@ class Tested:
     Attributes:
         data, setting: where; method, rival: who.
         points: the method minus the rival, mean over splits.
-        p: two-tailed, of Student's t paired by split; None where one split, or no difference between them, tells nothing.
+        p: two-tailed, of Student's t paired by split; None where one split, or equal differences, tell nothing.
     """
 
     data: str
