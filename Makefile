@@ -80,9 +80,9 @@ $(READY): pyproject.toml constraints.txt
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) $(if $(SEED),--seed $(SEED))
 
-# The documentation as a site in build/site; a warning is an error.
+# The documentation as a site in build/site, its notebooks run; a warning is an error.
 site: $(READY)
-	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -D run_notebooks=1 docs build/site
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(NEWEST) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

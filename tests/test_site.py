@@ -140,3 +140,29 @@ def test_texts_of_the_program_are_no_markup() -> None:
     commands = part("commands")
     assert commands["plain"]("a <word> in [x>=1], 2*k_a") == "a \\<word> in \\[x>=1], 2\\*k\\_a"
     assert commands["cell"]("a|b\nc") == "a\\|b c"
+
+
+@pytest.mark.slow
+def test_notebooks_are_run_where_the_site_is_asked_to(tmp_path: Path) -> None:
+    site, written = tmp_path / "site", tmp_path / "html"
+    site.mkdir()
+    (site / "conf.py").write_text(
+        f'import sys\nsys.path.insert(0, {str(DOCS / "_site")!r})\nextensions = ["notebooks"]\n'
+    )
+    cell = {
+        "cell_type": "code",
+        "source": "print(6 * 7)",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "id": "a",
+    }
+    title = {"cell_type": "markdown", "source": "# One cell", "metadata": {}, "id": "b"}
+    (site / "index.ipynb").write_text(
+        json.dumps({"cells": [title, cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    for asked, answer in ((0, False), (1, True)):
+        words = [sys.executable, "-m", "sphinx", "-W", "-q", "-D", f"run_notebooks={asked}", site, written]
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert ("42" in re.sub("<[^>]*>", "", (written / "index.html").read_text(encoding="utf-8"))) == answer

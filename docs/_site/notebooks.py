@@ -1,11 +1,16 @@
-"""Executed notebooks as pages: text and code as they are, outputs as text, pictures or tables."""
+"""Notebooks as pages: text and code as they are, outputs as text, pictures or tables.
 
-import json
+With ``-D run_notebooks=1`` each is run first, in an empty folder, since the repository holds them without outputs.
+"""
+
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import nbformat
 from docutils import nodes
 from myst_parser.parsers.sphinx_ import MystParser
+from nbclient import NotebookClient
 
 
 def fenced(language: str, text: str) -> str:
@@ -41,16 +46,31 @@ def markdown(notebook: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def run(notebook: Any) -> None:
+    """Fill in the outputs of a notebook.
+
+    Raises:
+        CellExecutionError: a cell failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}}).execute()
+
+
 class NotebookParser(MystParser):
     """Reads the Markdown of a notebook."""
 
     supported = ("notebook",)
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
-        super().parse(markdown(json.loads(inputstring)), document)
+        notebook = nbformat.reads(inputstring, as_version=4)
+        if self.config.run_notebooks:
+            run(notebook)
+        super().parse(markdown(notebook), document)
 
 
 def setup(app: Any) -> dict[str, bool]:
+    app.setup_extension("myst_parser")
+    app.add_config_value("run_notebooks", False, "env", bool)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)
     return {"parallel_read_safe": True}
