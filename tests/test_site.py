@@ -121,7 +121,8 @@ def test_the_contents_of_an_index_are_what_it_links_to_in_its_order() -> None:
 
 def test_a_notebook_becomes_text_code_and_the_richest_output_without_scripts() -> None:
     outputs: list[dict[str, Any]] = [
-        {"output_type": "stream", "text": ["one\n", "two\n"]},
+        {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]},
+        {"output_type": "stream", "name": "stderr", "text": ["a warning"]},
         {"output_type": "display_data", "data": {"image/png": "QUJD\nREVG", "text/plain": ["<Figure>"]}},
         {"output_type": "execute_result", "data": {"text/html": "<table></table>", "text/plain": "table"}},
         {"output_type": "execute_result", "data": {"text/plain": " "}},

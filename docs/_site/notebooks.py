@@ -19,6 +19,8 @@ def fenced(language: str, text: str) -> str:
 
 def shown(output: dict[str, Any]) -> Iterator[str]:
     """Yield one output in its richest form that needs no script."""
+    if output.get("name") == "stderr":
+        return
     data = output.get("data", {"text/plain": output.get("text", "")})
     forms = {kind: "".join(text) for kind, text in data.items()}
     if "image/png" in forms:
@@ -63,7 +65,7 @@ class NotebookParser(MystParser):
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
         notebook = nbformat.reads(inputstring, as_version=4)
-        if self.config.run_notebooks:
+        if document.settings.env.config.run_notebooks:
             run(notebook)
         super().parse(markdown(notebook), document)
 
