@@ -5,7 +5,9 @@ from __future__ import annotations
 import typer
 
 from graphveil.cli import choices, configured, groups, options
+from graphveil.cli.advise import Degree, Pilot, Want
 from graphveil.cli.console import emit, working
+from graphveil.cli.wanted import goal_asked, search, with_found
 
 
 @groups.spread()
@@ -18,11 +20,15 @@ def plan(
     asked: groups.MethodSettings,
     speed: groups.Speed,
     config: configured.Config = None,
+    want: Want = None,
+    pilot: Pilot = None,
+    degree: Degree = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     chosen = configured.collect(context, method, choices.find_method(method))
+    goal = goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import screens
@@ -30,8 +36,14 @@ def plan(
 
     with working() as tell:
         graph = choices.load_parts(data, source, seed, tell)
+        found = None
+        if goal is not None:
+            found = search(method, chosen, data, graph, goal, pilot, source.data_root, degree=degree, tell=tell)
+            chosen = with_found(chosen, found)
         made = planning.plan(method, graph, chosen)
         defaults = choices.Defaults({method: chosen}, tell)
         if as_json:
             defaults.say()
-    emit(made.to_dict(), as_json=as_json, screen=lambda: screens.planned(made), first=defaults.said)
+    answer = made.to_dict() | ({} if found is None else {"reached": found.reached.to_dict()})
+    said = defaults.said if found is None else f"Wanted: {found.sentence}."
+    emit(answer, as_json=as_json, screen=lambda: screens.planned(made), first=said)

@@ -9,13 +9,12 @@ from typing import Any
 
 from graphveil._serial import json_safe
 from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.plain import plain_graph
 from graphveil.methods.advise.facts import PublicFacts, facts_of
 from graphveil.methods.advise.goal import Goal, Reached, smallest
 from graphveil.methods.advise.panel import Cell, most_alike
 from graphveil.methods.advise.rehearsal import Band, Rehearsal, rehearse
 from graphveil.methods.advise.rules import TRUSTS, Rule, rule_for
-from graphveil.methods.advise.worlds import World, worlds_of
+from graphveil.methods.advise.worlds import World, pilot_world, worlds_of
 from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy.guessing import adversary, guesses_about
@@ -178,9 +177,7 @@ def _worlds(rule: Rule, graph: GraphParts, facts: PublicFacts, asked: Asked) -> 
     if not asked.rehearsed or rule.method not in METHODS:
         return [], "not rehearsed", range(0)
     if asked.pilot is not None:
-        # The pilot's own declaration binds nobody here: its owner has just declared it public or paid.
-        pilot = replace(asked.pilot, schema=replace(asked.pilot.schema, private=("features", "labels")))
-        return [World(f"the pilot {pilot.schema.name}", plain_graph(pilot))], _PILOT, range(3)
+        return [pilot_world(asked.pilot)], _PILOT, range(3)
     # A goal decides what is spent, so it takes more than one draw of noise in each world.
     return list(worlds_of(graph, facts)), _MADE, range(1 if asked.goal is None else 2)
 

@@ -71,6 +71,17 @@ def worlds_of(graph: GraphParts, facts: PublicFacts, *, seed: int = 0) -> Iterat
         yield World(f"contacts follow classes {name} ({_inside(made):.0f}% inside)", plain_graph(made))
 
 
+def pilot_world(pilot: GraphParts) -> World:
+    """Return a graph that its owner declares public or paid, as it is.
+
+    Args:
+        pilot: all parts are read.
+    """
+    # Its own declaration binds nobody here, and methods on a public topology would refuse private edges.
+    opened = replace(pilot, schema=replace(pilot.schema, private=("features", "labels")))
+    return World(f"the pilot {pilot.schema.name}", plain_graph(opened))
+
+
 def _inside(made: GraphParts) -> float:
     """The share of contacts inside a class in a made graph, %; classes that public edges cannot follow reach less."""
     source, target = made.edge_index

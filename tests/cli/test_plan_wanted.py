@@ -1,0 +1,38 @@
+"""``graphveil plan METHOD DATA --want GOAL``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Terminal
+
+
+def test_the_plan_is_that_of_the_epsilon_that_was_found(type_in: Terminal) -> None:
+    words = ("plan", "label-propagation", "social-100", "--want", "accuracy=0.2", "--pilot", "social-200")
+    found = type_in(*words, "--json").json
+    sure = found["reached"]["epsilon"]["high"]
+    assert sure is not None and found["epsilon"]["labels"] == sure
+    assert "the pilot social-200" in " ".join(type_in(*words).out.split())
+
+
+def test_a_goal_that_nothing_reaches_leaves_the_plan_as_it_is(type_in: Terminal) -> None:
+    found = type_in("plan", "label-propagation", "social-100", "--want", "lift=0.99", "--pilot", "social-100", "--json")
+    assert found.json["reached"]["epsilon"] == {"low": None, "high": None} and found.json["epsilon"]["labels"] == 1.0
+
+
+def test_a_plan_without_a_goal_says_nothing_of_one(type_in: Terminal) -> None:
+    assert "reached" not in type_in("plan", "label-propagation", "social-100", "--json").json
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--pilot", "social-100"), "are for a goal"),
+        (("--degree", "3"), "are for a goal"),
+        (("--want", "f1=0.3"), "no goal"),
+        (("--want", "lift=0.1", "--epsilon", "1"), "is what is searched"),
+    ],
+)
+def test_idle_and_wrong_options_are_refused(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
+    answer = type_in("plan", "label-propagation", "social-100", *words)
+    assert answer.code == 2 and answer.out == "" and said in answer.err
