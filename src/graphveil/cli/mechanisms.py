@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import choices, options, scores
 from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 
@@ -34,6 +34,7 @@ def group() -> typer.Typer:
     app.command("list")(list_mechanisms)
     app.command("compare")(compare_mechanisms)
     app.command("categories")(compare_category_mechanisms)
+    app.command("scores")(scores.scores)
     return app
 
 

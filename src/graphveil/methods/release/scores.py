@@ -115,6 +115,41 @@ def public_part(graph: Graph, public: Tensor | None) -> PublicPart:
     return PublicPart(rows, graph.y[public], schema, int(graph.num_nodes))
 
 
+def public_share_of(graph: Graph, share: float | None, seed: int) -> Tensor:
+    """Return who is declared public, bool [n]: everybody, or a random share for experiments.
+
+    Args:
+        graph: only the number of its nodes is read.
+        share: in (0, 1); None: everybody, which `public_part` refuses where features are private.
+        seed: fixes the draw.
+
+    Raises:
+        InputError: no such share.
+    """
+    nodes = int(graph.num_nodes)
+    if share is None:
+        return torch.ones(nodes, dtype=torch.bool)
+    if not 0 < share < 1:
+        raise InputError(f"a share of {share!r}", where="public nodes", allowed="a number in (0, 1)")
+    chosen = torch.zeros(nodes, dtype=torch.bool)
+    chosen[torch.from_numpy(np.random.default_rng(seed).permutation(nodes)[: round(share * nodes)])] = True
+    return chosen
+
+
+def masked_columns(part: PublicPart, columns: Sequence[int]) -> Tensor:
+    """Return the part's features [p, d] with some columns at their lowest declared value: the sensitive input masked.
+
+    Raises:
+        InputError: a column that there is not.
+    """
+    wrong = [column for column in columns if not 0 <= column < part.x.shape[1]]
+    if wrong:
+        raise InputError(f"column {wrong[0]}", where="sensitive", allowed=f"0 to {part.x.shape[1] - 1}")
+    masked = part.x.clone()
+    masked[:, list(columns)] = part.schema.low
+    return masked
+
+
 def public_scores(
     part: PublicPart, *, masked: Tensor | None = None, gamma: float = GAMMA, seed: int = 0, hidden: int = 64
 ) -> Scores:

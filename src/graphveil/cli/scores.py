@@ -1,0 +1,72 @@
+"""``graphveil mechanisms scores``: which share of a feature budget each feature gets, from public data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import options
+from graphveil.cli.console import emit, working
+from graphveil.errors import InputError
+
+Sensitive = Annotated[
+    str | None,
+    typer.Option("--sensitive", metavar="I,J,...", help="Columns of the sensitive input, counted from 0."),
+]
+Gamma = Annotated[
+    float, typer.Option("--gamma", min=0.0, max=1.0, help="Weight of importance (SHAP) against sensitivity.")
+]
+PublicShare = Annotated[
+    float | None,
+    typer.Option(
+        "--public-share",
+        metavar="RHO",
+        help="For experiments: declare a random share of the nodes (drawn by --seed) public. "
+        "Without it all of DATA must be.",
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", help="File to write: one number a line, for --set scores=FILE.")]
+
+
+def scores(
+    data: options.Data,
+    out: Out = Path("scores.txt"),
+    sensitive: Sensitive = None,
+    gamma: Gamma = 0.5,
+    public_share: PublicShare = None,
+    seed: options.Seed = 0,
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Budget shares of feature-rr from public rows: how much each feature matters, and tells of a sensitive input."""
+    columns = () if sensitive is None else _columns(sensitive)
+    if out.exists():
+        raise InputError(f"{out} is there already", where="--out", remedy="name another file")
+
+    from graphveil.cli import tables
+    from graphveil.graphs import load_plain
+    from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
+    from graphveil.writing import write_text
+
+    with working() as tell:
+        graph = load_plain(data, data_root, progress=tell)
+        part = public_part(graph, public_share_of(graph, public_share, seed))
+        masked = masked_columns(part, columns) if columns else None
+        found = public_scores(part, masked=masked, gamma=gamma, seed=seed)
+        # The stamp first: whoever collects states it beforehand, and can show later that nothing was changed.
+        lines = [f"# {found.note}; stamp {found.stamp}", *(repr(share) for share in found.shares)]
+        write_text(out, "\n".join(lines) + "\n")
+    answer = {"file": str(out), "note": found.note, "stamp": found.stamp, "shares": list(found.shares)}
+    least, most = min(found.shares), max(found.shares)
+    shown = {"file": str(out), "from": found.note, "shares": f"{least:.3g} to {most:.3g}", "stamp": found.stamp}
+    emit(answer, as_json=as_json, screen=lambda: tables.described(shown))
+
+
+def _columns(text: str) -> tuple[int, ...]:
+    """Return the columns of a list such as "0,3"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{text!r}", where="--sensitive", allowed="numbers of columns, such as 0,3") from None
