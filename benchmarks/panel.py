@@ -29,7 +29,8 @@ from scipy import stats
 from graphveil.graphs import Graph, random_split
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.registry import build_method
-from graphveil.methods.runs.tuning import candidates, tunable, tune
+from graphveil.methods.runs.proposals import candidates
+from graphveil.methods.runs.tuning import tunable, tune
 from graphveil.privacy import SeededRandomness
 from panel_cells import (
     FEATURES_POOL,

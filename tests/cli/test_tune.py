@@ -106,3 +106,42 @@ def test_paid_and_public_searches_refuse_in_one_line(
     assert done.code == 2
     assert complaint in done.err and "error: " in done.err.splitlines()[-1]
     assert not (tmp_path / "run").exists() and not (tmp_path / "run.trials.jsonl").exists()
+
+
+def test_a_sampler_searches_ranges(type_in: Terminal) -> None:
+    over = ("--over", "learning_rate=0.001:0.1:log", "--over", "hidden=2:8", "--over", "model=sage,gcn")
+    words = ("lpgnn", "social-100", *over, "--sampler", "tpe", "--trials", 3, "--epochs", 2, "--no-controls")
+    answer = type_in("tune", *words, "--json")
+    assert answer.code == 0, answer.err
+    assert 0.001 <= answer.json["settings"]["learning_rate"] <= 0.1
+    assert answer.json["settings"]["hidden"] in range(2, 9)
+    assert answer.json["options"]["sampler"] == "tpe"
+    again = type_in("train", "--config", Path(answer.json["run"]) / "config.toml", "--json")
+    assert again.json["settings"] == answer.json["settings"]
+
+
+def test_a_search_on_a_proxy_is_kept_beside_the_folder(type_in: Terminal) -> None:
+    words = ("tune", "gap", "social-200", "--epsilon", 4, "--over", "hops=1:3", "--proxy", "social-100", "--trials", 2)
+    answer = type_in(*words, "--sampler", "random", "--epochs", 2, "--no-controls", "--out", "run", "--json")
+    assert answer.code == 0, answer.err
+    assert Path("run.search.log").is_file()
+    assert "2 trials proposed by random" in answer.json["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
+        ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
+        ("lpgnn digits --over hidden=2:8:lag --sampler tpe", "--over: hidden=2:8:lag; allowed: V1,V2,..., LOW:HIGH or"),
+        ("lpgnn digits --over hidden=2:x --sampler tpe", "hidden = 'x'; allowed: a whole number"),
+        ("lpgnn digits --over dropout=0.1:2 --sampler tpe", "dropout = 2.0; allowed: a number in [0, 1)"),
+        ("lpgnn digits --over hidden=2,4 --sampler tep", "--sampler: 'tep'; allowed: grid, random, tpe"),
+        ("gap digits --over hops=1,2 --sampler tpe", "search on a public graph with --proxy"),
+        ("gap digits --over hops=1:2 --sampler random", "allowed: listed values where trials have a price"),
+    ],
+)
+def test_a_sampler_that_does_not_fit_is_refused(type_in: Terminal, words: str, says: str) -> None:
+    answer = type_in("tune", *words.split())
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert says in answer.err

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
     from graphveil.reports.compare.cells import Comparison
 
-Grid = dict[str, tuple[Any, ...]]
+Grid = dict[str, Any]
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
 """The settings that have an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
@@ -175,13 +175,25 @@ def grid(
         key, text = split_pair(pair)
         if key in tried or key in chosen:
             raise InputError(f"{key} is given twice", where=f"--over {pair}")
-        words = [word for word in text.split(",") if word.strip()]
-        tried[key] = tuple(read_value(method, info, key, word) for word in words)
+        tried[key] = _values(method, info, key, text)
     require(tried)
     for key, values in tried.items():
-        for value in values:
+        for value in values if isinstance(values, tuple) else (values.low, values.high):
             refuse_bad_values(method, {**chosen, key: value})
     return tried
+
+
+def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
+    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
+    from graphveil.methods.runs.proposals import Range
+
+    ends = text.split(":")
+    if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
+        return tuple(read_value(method, info, key, word) for word in text.split(",") if word.strip())
+    if len(ends) > 3 or ends[2:] not in ([], ["log"]):
+        raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
+    low, high = (read_value(method, info, key, word) for word in ends[:2])
+    return Range(low, high, log=len(ends) == 3)
 
 
 def _read(key: str, kind: type, typed: object, *, where: str) -> Any:

@@ -38,7 +38,7 @@ _PARAMETERS: Mapping[str, str] = MappingProxyType(
     }
 )
 #: How the settings of a tuned run were found; whoever runs it again takes what was found.
-OF_SEARCH = ("law", "mean_trials", "proxy")
+OF_SEARCH = ("law", "mean_trials", "proxy", "sampler")
 _KEPT = "graphveil.config"
 
 

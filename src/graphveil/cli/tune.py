@@ -17,6 +17,7 @@ from graphveil.cli.train import Out
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.registry import tagged
+from graphveil.methods.runs.proposals import GRID
 
 if TYPE_CHECKING:
     from graphveil.methods.base.method import AnyMethod
@@ -30,7 +31,11 @@ _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
 Over = Annotated[
     list[str],
-    typer.Option("--over", metavar="KEY=V1,V2,...", help="A setting and the values to try; repeatable."),
+    typer.Option(
+        "--over",
+        metavar="KEY=V1,V2,...",
+        help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable.",
+    ),
 ]
 Trials = Annotated[
     int | None,
@@ -47,6 +52,15 @@ Law = Annotated[
         "--law",
         metavar="logarithmic|geometric",
         help="With gap, progap, dp-mlp: distribution of the number of trials; logarithmic costs less and varies more.",
+    ),
+]
+Sampler = Annotated[
+    str | None,
+    typer.Option(
+        "--sampler",
+        metavar="grid|random|tpe",
+        help="What proposes settings: all combinations (default), random draws, or Optuna's TPE, which learns from the "
+        "scores so far. Where trials have a price they are drawn at random.",
     ),
 ]
 Proxy = Annotated[
@@ -69,6 +83,7 @@ def tune(
     config: configured.Config = None,
     trials: Trials = None,
     law: Law = None,
+    sampler: Sampler = None,
     proxy: Proxy = None,
     out: Out = None,
     as_json: options.Json = False,
@@ -91,6 +106,9 @@ def tune(
     # A first time only to refuse: whether there is a log already needs no graph, and loading one can take minutes.
     if search.paid(method):
         _log(folder)
+    if proxy is not None and out is not None and search.sampler != GRID:
+        # Beside the folder, which is written whole or not at all: a search that is stopped goes on from it.
+        search = replace(search, journal=out.with_name(f"{out.name}.search.log"))
     with working() as tell:
         graph = choices.load(data, source, repetition.seed, tell)
         if proxy is not None:
@@ -120,7 +138,8 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
     from graphveil.methods.runs.search import Search
 
     def search(grid: choices.Grid) -> Search:
-        return Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
+        what = Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
+        return what if typed["sampler"] is None else replace(what, sampler=typed["sampler"])
 
     if typed["law"] is not None and not search({}).paid(method):
         said = "applies only where trials have a price"
@@ -149,4 +168,5 @@ def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
     """What a run folder keeps of the search."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
-    return {} if proxy is None else {"proxy": proxy}
+    sampler = {} if search.sampler == GRID else {"sampler": search.sampler}
+    return sampler if proxy is None else {"proxy": proxy, **sampler}

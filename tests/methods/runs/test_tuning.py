@@ -12,8 +12,9 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.experiment import run
+from graphveil.methods.runs.proposals import candidates
 from graphveil.methods.runs.search import Search
-from graphveil.methods.runs.tuning import candidates, require_tunable, tunable, tune
+from graphveil.methods.runs.tuning import require_tunable, tunable, tune
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
 

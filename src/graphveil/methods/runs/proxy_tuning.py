@@ -9,14 +9,16 @@ and that it was chosen without looking at the private graph. Nothing of the prox
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.methods.registry import METHODS, build_method
-from graphveil.methods.runs.tuning import Trial, Tuned, candidates, require_grid
+from graphveil.methods.runs.proposals import GRID, Values, proposals
+from graphveil.methods.runs.tuning import Trial, Tuned, require_grid, trials_told
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
@@ -36,8 +38,11 @@ PROMISED = frozenset(
     }
 )
 
+#: No secret: the proxy is public.
+_KEY = b"proxy"
 
-def require_free(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:
+
+def require_free(name: str, over: Mapping[str, Values], trials: int) -> None:
     """Refuse a grid that is empty or would choose what is promised.
 
     Raises:
@@ -55,11 +60,13 @@ def tune_by_proxy(
     graph: Graph,
     proxy: Graph,
     settings: Mapping[str, Any],
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Values],
     *,
     split: Split,
     randomness: Randomness,
     trials: int,
+    sampler: str = GRID,
+    journal: Path | None = None,
     seed: int = 0,
     device: str = "cpu",
     progress: ProgressCallback | None = None,
@@ -69,6 +76,8 @@ def tune_by_proxy(
     Args:
         settings: the method's other settings, budgets among them: trials on the proxy are as noisy as the one training.
         over: setting -> values to try.
+        sampler: one of `proposals.SAMPLERS`.
+        journal: a file that keeps what trials scored on the proxy, so that a search that was stopped goes on.
         split: of `graph`; the proxy's is drawn with `seed`.
 
     Raises:
@@ -83,24 +92,27 @@ def tune_by_proxy(
     apart = random_split(proxy, seed)
     if not bool(apart.val.any()):
         raise InputError("no validation node is left to choose settings by", where=f"proxy {proxy.schema.name}")
-    tried = candidates(over, trials, seed)
-    judged = []
-    for number, one in enumerate(tried, start=1):
+    searched = f"{name} {proxy.schema.name} {fingerprint(proxy, _KEY)} {sorted(settings.items())}"
+    proposed = proposals(over, trials, sampler, seed, journal, searched)
+    judged = [Trial(one, score) for one, score in proposed.known]
+    for one in proposed:
         method = build_method(name, {**settings, **one}, len(proxy.schema.classes), seed=seed, device=device)
         method.fit(proxy, split=apart, randomness=randomness)
         judged.append(Trial(one, method.score(proxy, apart.val)))
+        proposed.tell(judged[-1].score)
         if progress is not None:
-            progress(Progress(number, len(tried) + 1))
+            progress(Progress(len(judged), proposed.total + 1))
     best = max(judged, key=lambda trial: trial.score)
     # The one training on private data: the account is opened here and pays once.
     method = build_method(name, {**settings, **best.settings}, len(graph.schema.classes), seed=seed, device=device)
     method.fit(graph, split=split, randomness=randomness)
     if progress is not None:
-        progress(Progress(len(tried) + 1, len(tried) + 1))
+        progress(Progress(proposed.total + 1, proposed.total + 1))
     public, private = proxy.schema.name, graph.schema.name
+    told = trials_told(len(judged), sampler)
     how = (
-        f"tuned on {public}, {len(judged)} trials, then trained once on {private}: the guarantee is that of the one "
-        f"training and assumes that {public} is public and was chosen without looking at {private}"
+        f"tuned on {public}, {told}, then trained once on {private}: the guarantee is that of the one training and "
+        f"assumes that {public} is public and was chosen without looking at {private}"
     )
     met = f"met {100 * best.score:.1f} % of the validation labels of {public}"
     return Tuned(method, best.settings, tuple(judged), how, met)

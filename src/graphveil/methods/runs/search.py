@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from graphveil.graphs import Graph, Split
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
+from graphveil.methods.runs.proposals import GRID, Range, Values, require_sampler
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
 from graphveil.methods.runs.tuning import TRIALS, Tuned, require_tunable, tune
 from graphveil.privacy import Randomness, RepeatAndSelect
@@ -25,18 +27,27 @@ class Search:
         law: of the number of trials of a paid search.
         proxy: a public graph to choose on; None: the graph that is trained on.
         log: is told the trials of a paid search, for the curator alone.
+        sampler: what proposes settings where trials are free, see `proposals`.
+        journal: a file that keeps what a sampler heard of a proxy.
     """
 
-    over: Mapping[str, Sequence[Any]]
+    over: Mapping[str, Values]
     trials: int | None = None
     law: str = "logarithmic"
     proxy: Any = None
     log: Log | None = None
+    sampler: str = GRID
+    journal: Path | None = None
 
     def paid(self, name: str) -> bool:
         """Whether the trials of a method have a price."""
         # On a public graph trials read nothing private, whatever the method.
         return self.proxy is None and bool(payable(name, {}))
+
+    @property
+    def listed(self) -> Mapping[str, Sequence[Any]]:
+        """The settings that have a list of values, which all settings of a paid search have."""
+        return {key: values for key, values in self.over.items() if not isinstance(values, Range)}
 
     @property
     def tuning(self) -> RepeatAndSelect:
@@ -49,8 +60,9 @@ class Search:
         Raises:
             InputError: naming the setting and those that may be tried.
         """
+        require_sampler(self.over, self.sampler, paid=self.paid(name))
         if self.paid(name):
-            require_payable(name, settings, self.over, self.tuning)
+            require_payable(name, settings, self.listed, self.tuning)
         else:
             free = require_tunable if self.proxy is None else require_free
             free(name, self.over, TRIALS if self.trials is None else self.trials)
@@ -76,8 +88,8 @@ def choose(
     shared: dict[str, Any] = {"split": split, "randomness": randomness, "seed": seed, "device": device}
     shared["progress"] = progress
     if search.paid(name):
-        return tune_at_a_price(name, graph, settings, search.over, tuning=search.tuning, log=search.log, **shared)
-    shared["trials"] = TRIALS if search.trials is None else search.trials
+        return tune_at_a_price(name, graph, settings, search.listed, tuning=search.tuning, log=search.log, **shared)
+    shared |= {"trials": TRIALS if search.trials is None else search.trials, "sampler": search.sampler}
     if search.proxy is not None:
-        return tune_by_proxy(name, graph, search.proxy, settings, search.over, **shared)
+        return tune_by_proxy(name, graph, search.proxy, settings, search.over, journal=search.journal, **shared)
     return tune(name, graph, settings, search.over, **shared)

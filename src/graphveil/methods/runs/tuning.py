@@ -10,16 +10,14 @@ randomized response as all others; the candidate that meets most of them meets m
 
 from __future__ import annotations
 
-import itertools
-import math
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.methods.registry import METHODS, build_method
+from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.privacy import Randomness
 from graphveil.progress import Progress, ProgressCallback
 
@@ -59,25 +57,7 @@ def tunable(name: str) -> tuple[str, ...]:
     return METHODS[name].free
 
 
-def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> list[dict[str, Any]]:
-    """Return all combinations of the values, or `trials` of them drawn with `seed` where there are more."""
-    names = list(over)
-    count = math.prod(len(values) for values in over.values())
-    # In the order of the product: with room for all there is nothing to draw.
-    if count <= trials:
-        return [dict(zip(names, values, strict=True)) for values in itertools.product(*over.values())]
-    drawn = []
-    # By number and not by listing: a grid may have more combinations than fit in memory.
-    for number in random.Random(seed).sample(range(count), trials):
-        chosen = {}
-        for name in names:
-            number, place = divmod(number, len(over[name]))
-            chosen[name] = over[name][place]
-        drawn.append(chosen)
-    return drawn
-
-
-def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -> None:
+def require_tunable(name: str, over: Mapping[str, Values], trials: int) -> None:
     """Refuse a grid that is empty, or that holds a setting which trials may not change.
 
     Raises:
@@ -99,21 +79,27 @@ def require_tunable(name: str, over: Mapping[str, Sequence[Any]], trials: int) -
             )
 
 
-def require_grid(over: Mapping[str, Sequence[Any]], trials: float) -> None:
+def require_grid(over: Mapping[str, Values], trials: float) -> None:
     """Refuse a grid without values, or less than one trial."""
     if not over or not all(over.values()) or not trials >= 1:
         raise InputError("nothing to try", where="tune", remedy="give settings with values, and at least one trial")
+
+
+def trials_told(count: int, sampler: str) -> str:
+    """Return how many trials there were, and what proposed them where that was no list."""
+    return f"{count} trials" + ("" if sampler == GRID else f" proposed by {sampler}")
 
 
 def tune(
     name: str,
     graph: Graph,
     settings: Mapping[str, Any],
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Values],
     *,
     split: Split,
     randomness: Randomness,
     trials: int = TRIALS,
+    sampler: str = GRID,
     seed: int = 0,
     device: str = "cpu",
     progress: ProgressCallback | None = None,
@@ -123,6 +109,7 @@ def tune(
     Args:
         settings: the method's other settings, budgets among them.
         over: setting -> values to try.
+        sampler: one of `proposals.SAMPLERS`.
 
     Raises:
         InputError: as `require_tunable`; or without validation nodes, which alone can choose.
@@ -132,21 +119,23 @@ def tune(
     if not bool(split.val.any()):
         raise InputError("no validation node is left to choose settings by", where="tune")
     classes = len(graph.schema.classes)
-    tried = candidates(over, trials, seed)
-    methods = [build_method(name, {**settings, **one}, classes, seed=seed, device=device) for one in tried]
+    proposed = proposals(over, trials, sampler, seed)
     family = METHODS[name].load_family()
-    # Any of them will do: trials differ only in settings that nothing sent depends on.
-    reports = family.collect(methods[0], graph, split, randomness=randomness)
+    # None that is tried is needed: trials differ only in settings that nothing sent depends on.
+    sender = build_method(name, settings, classes, seed=seed, device=device)
+    reports = family.collect(sender, graph, split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
-    for number, (one, method) in enumerate(zip(tried, methods, strict=True), start=1):
+    for number, one in enumerate(proposed, start=1):
+        method = build_method(name, {**settings, **one}, classes, seed=seed, device=device)
         labels = family.train(method, reports, graph)
         # Against what was released: true validation labels would be a query in every trial.
         score = float((method.predict() == labels)[split.val].float().mean())
+        proposed.tell(score)
         fitted.append((Trial(one, score), method))
         if progress is not None:
-            progress(Progress(number, len(tried)))
+            progress(Progress(number, proposed.total))
     # Validation labels were released, so choosing by them is post-processing, however many trials there are.
     best, kept = max(fitted, key=lambda pair: pair[0].score)
-    how = f"tuned on one collection in each run, {len(fitted)} trials: this costs no privacy"
+    how = f"tuned on one collection in each run, {trials_told(len(fitted), sampler)}: this costs no privacy"
     met = f"met {100 * best.score:.1f} % of released validation labels"
     return Tuned(kept, best.settings, tuple(trial for trial, _ in fitted), how, met)

@@ -1,0 +1,197 @@
+"""Which settings are tried next: listed combinations, or what a sampler of Optuna makes of the scores so far.
+
+Only where scores cost nothing: they are computed from released values, or on a public graph.  Where trials have a
+price, candidates are drawn as `paid_tuning` draws them, since the price is proved for that draw alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from graphveil.errors import InputError, MissingExtraError
+
+GRID, RANDOM, TPE = "grid", "random", "tpe"
+SAMPLERS = (GRID, RANDOM, TPE)
+
+
+@dataclass(frozen=True)
+class Range:
+    """All values between two ends, both included.
+
+    Attributes:
+        low, high: both whole or both not, which the values then are too.
+        log: values are drawn evenly by their logarithm.
+
+    Raises:
+        InputError: the ends are no range, or have no logarithm.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.low < self.high < math.inf:
+            raise InputError(f"{self.low}:{self.high}", allowed="LOW:HIGH, two numbers, the smaller one first")
+        if self.log and self.low <= 0:
+            raise InputError(f"{self.low}:{self.high}:log", allowed="ends above 0")
+
+
+Values: TypeAlias = Sequence[Any] | Range
+
+
+class Proposals(Protocol):
+    """Settings one after the other; each is told its score before the next one is asked for.
+
+    Attributes:
+        total: how many there will be; known: settings and score of those that an earlier process tried.
+    """
+
+    total: int
+    known: Sequence[tuple[Mapping[str, Any], float]]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+    def tell(self, score: float) -> None:
+        """Hear what the settings last proposed scored."""
+
+
+def proposals(
+    over: Mapping[str, Values], trials: int, sampler: str, seed: int, journal: Path | None = None, key: str = ""
+) -> Proposals:
+    """Return what proposes settings.
+
+    Args:
+        over: setting -> values to try.
+        trials: at most so many.
+        sampler: one of SAMPLERS.
+        seed: of what is drawn.
+        journal: a file that keeps scores, so that a search that was stopped goes on; None: nothing is kept.
+        key: tells this search from others in that file.
+    """
+    if sampler != GRID:
+        return _Sampled(over, trials, sampler, seed, journal, key)
+    return _Listed({name: values for name, values in over.items() if not isinstance(values, Range)}, trials, seed)
+
+
+def require_sampler(over: Mapping[str, Values], sampler: str, *, paid: bool) -> None:
+    """Refuse a sampler that cannot propose these values, or may not.
+
+    Args:
+        over: setting -> values to try.
+        sampler: as it was typed.
+        paid: whether each trial has a price.
+
+    Raises:
+        InputError: saying why, and what may.
+        MissingExtraError: Optuna is not installed.
+    """
+    if sampler not in SAMPLERS:
+        raise InputError(f"{sampler!r}", where="--sampler", allowed=", ".join(SAMPLERS))
+    ranges = [key for key, values in over.items() if isinstance(values, Range)]
+    if paid:
+        _require_priced(sampler, ranges)
+    elif sampler == GRID and ranges:
+        remedy = f"list values, {ranges[0]}=V1,V2, or add --sampler {RANDOM} or {TPE}"
+        raise InputError(f"{ranges[0]} is a range, which has no list of values", where="--over", remedy=remedy)
+    elif sampler != GRID and find_spec("optuna") is None:
+        where, remedy = f"--sampler {sampler}", "run: pip install 'graphveil[optuna]'"
+        raise MissingExtraError("the package optuna is not installed", where=where, remedy=remedy)
+
+
+def _require_priced(sampler: str, ranges: Sequence[str]) -> None:
+    if sampler == TPE:
+        raise InputError(
+            f"{TPE} chooses by what earlier trials scored, and the price of private trials is proved only for settings "
+            "drawn without looking at them",
+            where="--sampler",
+            allowed=RANDOM,
+            remedy="search on a public graph with --proxy",
+        )
+    if ranges:
+        raise InputError(f"{ranges[0]} is a range", where="--over", allowed="listed values where trials have a price")
+
+
+def candidates(over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> list[dict[str, Any]]:
+    """Return all combinations of the values, or `trials` of them drawn with `seed` where there are more."""
+    names = list(over)
+    count = math.prod(len(values) for values in over.values())
+    # In the order of the product: with room for all there is nothing to draw.
+    if count <= trials:
+        return [dict(zip(names, values, strict=True)) for values in itertools.product(*over.values())]
+    drawn = []
+    # By number and not by listing: a grid may have more combinations than fit in memory.
+    for number in random.Random(seed).sample(range(count), trials):
+        chosen = {}
+        for name in names:
+            number, place = divmod(number, len(over[name]))
+            chosen[name] = over[name][place]
+        drawn.append(chosen)
+    return drawn
+
+
+class _Listed:
+    known: Sequence[tuple[Mapping[str, Any], float]] = ()
+
+    def __init__(self, over: Mapping[str, Sequence[Any]], trials: int, seed: int) -> None:
+        self._all = candidates(over, trials, seed)
+        self.total = len(self._all)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._all)
+
+    def tell(self, score: float) -> None:
+        """What is listed does not depend on scores."""
+
+
+class _Sampled:
+    def __init__(
+        self, over: Mapping[str, Values], trials: int, sampler: str, seed: int, journal: Path | None, key: str
+    ) -> None:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.total = trials
+        self._space = {name: _distribution(values) for name, values in over.items()}
+        storage = None if journal is None else JournalStorage(JournalFileBackend(str(journal)))
+        # By all that a score depends on: other searches in the same file are other studies.
+        name = hashlib.sha256(f"{key} {sampler} {seed} {over}".encode()).hexdigest()
+        self._study = optuna.create_study(
+            study_name=name, storage=storage, direction="maximize", load_if_exists=storage is not None
+        )
+        done = self._study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        self.known: Sequence[tuple[Mapping[str, Any], float]] = tuple(
+            (trial.params, float(trial.value or 0.0)) for trial in done
+        )
+        # Not the same seed again: a search that goes on would draw what it has drawn already.
+        kinds = {RANDOM: optuna.samplers.RandomSampler, TPE: optuna.samplers.TPESampler}
+        self._study.sampler = kinds[sampler](seed=(seed + len(done)) % 2**32)
+        self._trial: Any = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for _ in range(self.total - len(self.known)):
+            self._trial = self._study.ask(self._space)
+            yield dict(self._trial.params)
+
+    def tell(self, score: float) -> None:
+        """Hear what the settings last proposed scored."""
+        self._study.tell(self._trial, score)
+
+
+def _distribution(values: Values) -> Any:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if not isinstance(values, Range):
+        return CategoricalDistribution(tuple(values))
+    if isinstance(values.low, int) and isinstance(values.high, int):
+        return IntDistribution(values.low, values.high, log=values.log)
+    return FloatDistribution(values.low, values.high, log=values.log)
