@@ -107,7 +107,7 @@ def test_what_is_no_range(low: float, high: float, log: bool) -> None:
 def test_a_sampler_that_learns_is_refused_where_trials_have_a_price() -> None:
     """The price of a random number of trials is proved for candidates drawn without looking at earlier ones."""
     listed = {"hops": (1, 2)}
-    with pytest.raises(InputError, match="tpe chooses by what earlier trials scored, and the price .* is proved only"):
+    with pytest.raises(InputError, match=r"tpe chooses by what earlier trials scored, and the price .* is proved only"):
         Search(listed, sampler="tpe").require("gap", {"epsilon": 2.0})
     with pytest.raises(InputError, match="hops is a range; allowed: listed values where trials have a price"):
         Search({"hops": Range(1, 3)}, sampler="random").require("gap", {"epsilon": 2.0})
@@ -118,7 +118,7 @@ def test_a_sampler_that_learns_is_refused_where_trials_have_a_price() -> None:
 def test_other_refusals() -> None:
     with pytest.raises(InputError, match="allowed: grid, random, tpe"):
         require_sampler({}, "bayes", paid=False)
-    with pytest.raises(InputError, match="hidden is a range, which has no list of values; .* --sampler random or tpe"):
+    with pytest.raises(InputError, match=r"hidden is a range, which has no list of values; .* --sampler random or tpe"):
         require_sampler(SPACE | {"learning_rate": (0.1,)}, "grid", paid=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphveil.methods.runs.proposals.find_spec", lambda name: None)
