@@ -42,6 +42,7 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
     assert {entry.name for entry in folder.iterdir()} == {
         *("config.toml", "result.json", "ledger.json", "metrics.jsonl", "model.safetensors"),
         *("card.md", "card.html", "report.html", "README.md", "digests.json", "public", "answers.safetensors"),
+        "picture.json",
     }
     assert json.loads((folder / "result.json").read_text()) == answer.json
     config = tomllib.loads((folder / "config.toml").read_text())

@@ -81,6 +81,6 @@ def train(
         # Space first: a private run that cannot be saved has spent its budget for nothing.
         with room_for(folder, space.room_of(graph, repetition.repeats)):
             result, taken = run_method(method, graph, chosen, repetition, speed, tell)
-        record = run_folder.write_run(result, folder, options=choices.kept(context.params))
+        record = run_folder.write_run(result, folder, options=choices.kept(context.params), graph=graph)
     send(record)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

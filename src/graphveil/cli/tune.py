@@ -125,7 +125,7 @@ def tune(
             complain(f"log of all trials, for the curator only: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
-        record = run_folder.write_run(result, folder, options=kept)
+        record = run_folder.write_run(result, folder, options=kept, graph=graph)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
 
 

@@ -30,7 +30,7 @@ FILES = {
 }
 PUBLIC = {
     *("model.safetensors", "ledger.json", "guarantee.json", "about.json", "card.md", "card.html"),
-    *("README.md", "digests.json"),
+    *("report.html", "README.md", "digests.json"),
 }
 NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship", "built")
 

@@ -14,6 +14,7 @@ _ROOM: Final = Path(__file__).parent.parent
 VENDOR: Final = _ROOM / "vendor"
 _CHARTS: Final = VENDOR / "uPlot.iife.min.js"
 _CHART_STYLE: Final = VENDOR / "uPlot.min.css"
+_GRAPHS: Final = VENDOR / "cytoscape.min.js"
 _OWN: Final = _ROOM / "templates" / "report.js"
 
 
@@ -38,9 +39,14 @@ class Scripts:
         )
 
 
-def page_scripts() -> Scripts:
-    """Return what makes a report move: the chart library, then our own script."""
-    return Scripts((_text(_CHARTS), _text(_OWN)), _text(_CHART_STYLE))
+def page_scripts(*, graph: bool = False) -> Scripts:
+    """Return what makes a report move: the chart library, then our own script.
+
+    Args:
+        graph: whether the page has a picture of a graph, whose library is larger than all the rest.
+    """
+    files = (_CHARTS, *((_GRAPHS,) if graph else ()), _OWN)
+    return Scripts(tuple(_text(file) for file in files), _text(_CHART_STYLE))
 
 
 def _text(file: Path) -> Markup:

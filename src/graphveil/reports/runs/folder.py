@@ -5,13 +5,13 @@
 ``public/model.safetensors``  the trained model of the first repeat (settings inside as JSON, no pickle)
 ``public/guarantee.json``     what is protected, as a value; ``about.json``: method, data and settings
 ``public/ledger.json``        every spend of privacy, and the budget
-``public/card.md``, ``.html`` the privacy card
+``public/card.md``, ``.html`` the privacy card; ``report.html``: the same as a page, with a picture if one may be seen
 ``answers.safetensors``       what people sent or were answered, by person: who is asked again gives that again
 ``config.toml``               method, data, settings and options: enough to run it again
 ``result.json``               the object ``--json`` prints: accuracy, controls, lift, guarantee, ledger, cost
 ``metrics.jsonl``             one line per epoch and repeat
 ``card.md``, ``.html``        the card with results, and with the attacks that ``attack-<name>.json`` remember
-``report.html``               the report, one page that needs no network
+``report.html``               the report, one page that needs no network; ``picture.json`` is the graph in it
 ============================= =============================================================================
 
 Folders that older versions wrote have all of it in one place; they are read, and predicted from, as they are.
@@ -27,7 +27,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
@@ -42,15 +42,18 @@ from graphveil.reports.base.files import new_folder, to_json, write_text
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.runs.card import About, digest_key, public_card, run_card
-from graphveil.reports.runs.page import page_html
+from graphveil.reports.runs.page import page_html, shared_html
+from graphveil.reports.runs.picture import FILE as PICTURE
+from graphveil.reports.runs.picture import Picture
 from graphveil.writing import room_for
 
 if TYPE_CHECKING:
+    from graphveil.graphs import Graph
     from graphveil.methods.base.estimator import Estimator
     from graphveil.methods.runs.result import Result
     from graphveil.privacy.ledger import Account
 
-
+REPORT: Final = "report.html"
 _PUBLIC_README = """\
 # May be handed on
 
@@ -88,13 +91,14 @@ def _numbered(root: Path, name: str, count: int) -> Path:
     return root / (name if count == 1 else f"{name}-{count}")
 
 
-def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunRecord:
+def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
     """Write the whole run folder of ``result`` to ``path``.
 
     Args:
         result: what an experiment returned.
         path: the folder to make; it must not exist, or be empty.
         options: the choices of the run that are no setting of the method (seed, repeats, device).
+        graph: what it was trained on, to be drawn; None: the report has no picture.
 
     Returns:
         The record written, which says in ``run`` where it lies.
@@ -115,7 +119,10 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any]) -> RunR
         write_text(public / parts.README, _PUBLIC_README)
         parts.write_with_mode(folder / parts.README, _OWN_README)
         fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
-        _write(record, result.model, folder, fixed)
+        if graph is None:
+            _write(record, result.model, folder, fixed)
+        else:
+            _write_drawn(record, result.model, folder, fixed, graph)
     return record
 
 
@@ -297,10 +304,46 @@ def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mappin
     _write_pages(record, folder)
 
 
+def _write_drawn(
+    record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mapping[str, str], graph: Graph
+) -> None:
+    """Write both parts with their pictures: the maker's own copy, and the one that the guarantee covers, if any."""
+    from graphveil.methods.runs.experiment import split_of  # all of training, which no rewriting needs
+    from graphveil.reports.runs.copies import own, shareable
+
+    split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
+    mine, shown = own(model, graph, split), shareable(model, graph)
+    if shown is not None:
+        write_text(folder / parts.PUBLIC / PICTURE, _picture_json(shown))
+    _write(record, model, folder, {**fixed, PICTURE: _picture_json(mine)})
+
+
+def _picture_json(picture: Picture) -> str:
+    return to_json(picture.to_dict()) + "\n"
+
+
+def _picture(folder: Path) -> Picture | None:
+    """Return the picture that a part of a run holds; nothing where it holds none.
+
+    Raises:
+        ModelFileError: it is damaged, or was changed.
+    """
+    file = folder / PICTURE
+    if not file.is_file():
+        return None
+    parts.require_unchanged(folder, (PICTURE,))
+    try:
+        return Picture.from_dict(parts.read_object(file))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=parts.REMEDY) from error
+
+
 def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
     about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
     guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
     texts = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
+    if (public / PICTURE).is_file():
+        texts[PICTURE] = (public / PICTURE).read_text(encoding="utf-8")
     with parts.writing_part(public, texts):
         parts.save_public_model(model, public)
         write_text(public / parts.LEDGER, _ledger_json(about.ledger))
@@ -322,7 +365,7 @@ def _ledger_json(ledger: Ledger) -> str:
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
     attacks = kept(folder)
-    made = {**pages(run_card(record, attacks)), "report.html": page_html(record, attacks)}
+    made = {**pages(run_card(record, attacks)), REPORT: page_html(record, attacks, _picture(folder))}
     for name, content in made.items():
         parts.write_with_mode(folder / name, content)
     if parts.public_part(folder) != folder:
@@ -330,5 +373,5 @@ def _write_pages(record: RunRecord, folder: Path) -> None:
 
 
 def _write_public_card(about: About, public: Path) -> None:
-    for name, content in pages(public_card(about)).items():
+    for name, content in {**pages(public_card(about)), REPORT: shared_html(about, _picture(public))}.items():
         write_text(public / name, content)

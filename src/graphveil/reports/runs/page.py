@@ -16,7 +16,9 @@ from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.scripts import page_scripts
 from graphveil.reports.base.templating import rendered
-from graphveil.reports.runs.card import attack_command
+from graphveil.reports.runs.card import About, attack_command, public_card
+from graphveil.reports.runs.drawing import Drawing
+from graphveil.reports.runs.picture import Picture
 
 _CEILING = "not private (ceiling)"
 
@@ -65,14 +67,34 @@ class Bar:
         return f"{self.name}: {self.shown} (95%: {words.interval(self.score)}); runs: {runs}"
 
 
-def page_html(record: RunRecord, attacks: Found) -> str:
+def page_html(record: RunRecord, attacks: Found, picture: Picture | None = None) -> str:
     """The report as one HTML page that needs nothing else: no network, scripts and pictures inside.
 
     Args:
         record: of the run.
         attacks: attack -> attacked -> result; empty where none was run.
+        picture: the maker's own copy; None for a run of an older version.
     """
-    return rendered("report.html.j2", **_content(record), **_attacked(record, attacks), scripts=page_scripts())
+    content = {**_content(record), **_attacked(record, attacks), **_drawn(picture)}
+    return rendered("report.html.j2", **content)
+
+
+def shared_html(about: About, picture: Picture | None) -> str:
+    """The page that may be handed on: what the public card says, and the picture that the guarantee covers.
+
+    Args:
+        about: of the public part, which is all that this page is made of.
+        picture: the copy that may be handed on, if there may be one.
+    """
+    card = public_card(about)
+    tabs = (("Privacy", card.sections[:2]), ("Accuracy", card.sections[2:3]), ("Ledger", card.sections[3:]))
+    title = f"{about.method} on {about.data}"
+    return rendered("shared.html.j2", card=card, title=title, tabs=tabs, **_drawn(picture))
+
+
+def _drawn(picture: Picture | None) -> dict[str, Any]:
+    drawing = None if picture is None else Drawing(picture)
+    return {"drawing": drawing, "scripts": page_scripts(graph=picture is not None)}
 
 
 def _content(record: RunRecord) -> dict[str, Any]:

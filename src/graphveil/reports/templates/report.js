@@ -185,9 +185,139 @@
     dark.addEventListener("change", () => chart.redraw(false));
   };
 
+  /* ---- the graph ---- */
+  const shapes = picture => ({
+    ...(picture.labels.length ? { "right or wrong": node => (picture.labels[node] < 0 ? "unknown"
+      : picture.labels[node] === picture.predicted[node] ? "right" : "wrong") } : {}),
+    ...(picture.labels.length ? { "true class": node => picture.classes[picture.labels[node]] ?? "unknown" } : {}),
+    ...(picture.covered.length ? { "what is protected": node => picture.covered[node] } : {}),
+    ...(picture.parts.length ? { "part in the run": node => picture.parts[node] } : {}),
+  });
+  const fixed = { right: "#56b4e9", wrong: "#d55e00", unknown: "#8a9099", trains: "#0072b2", validates: "#e69f00", tests: "#009e73" };
+
+  const describe = (picture, node) => {
+    const words = [picture.names.length ? `node ${picture.names[node]}` : `a node`, `predicted ${picture.classes[picture.predicted[node]]}`];
+    if (picture.labels.length && picture.labels[node] >= 0) words.push(`true class ${picture.classes[picture.labels[node]]}`);
+    if (picture.parts.length) words.push(picture.parts[node]);
+    if (picture.covered.length) words.push(`protected: ${picture.covered[node]}`);
+    return words;
+  };
+
+  const addGraph = figure => {
+    const picture = JSON.parse(figure.querySelector("script").textContent);
+    const place = make("div", { class: "live graph", tabindex: "0", role: "group", "aria-label":
+      "Graph: arrow keys go from node to node, plus and minus zoom, 0 shows everything" });
+    const told = make("p", { class: "told", "aria-live": "polite" }, "Point at a node, or use the arrow keys.");
+    const tools = make("div", { class: "tools" });
+    figure.classList.add("alive");
+    figure.prepend(tools, place, told);
+    const many = picture.edges.reduce((sum, kind) => sum + kind.pairs.length, 0) > 2500;
+    const colourOf = node => picture.colours[picture.predicted[node]];
+    const cy = cytoscape({
+      container: place, layout: { name: "preset" }, minZoom: 0.02, maxZoom: 20, userZoomingEnabled: false, userPanningEnabled: false,
+      hideEdgesOnViewport: many, textureOnViewport: many, autoungrabify: true, boxSelectionEnabled: false,
+      elements: [
+        ...picture.places.map(([x, y], node) => ({ data: { id: `n${node}`, node, colour: colourOf(node) }, position: { x, y },
+          classes: picture.labels.length && picture.labels[node] >= 0 && picture.labels[node] !== picture.predicted[node] ? "wrong" : "" })),
+        ...picture.edges.flatMap((kind, number) => kind.pairs.map(([a, b], k) => (
+          { data: { id: `e${number}-${k}`, source: `n${a}`, target: `n${b}`, colour: kind.colour }, classes: `k${number}` }))),
+      ],
+      style: [
+        { selector: "node", style: { width: 10, height: 10, "background-color": "data(colour)" } },
+        { selector: ".wrong", style: { "background-opacity": 0, "border-width": 2.5, "border-color": "data(colour)" } },
+        { selector: "edge", style: { width: many ? 0.6 : 1, "line-color": "data(colour)", opacity: many ? 0.35 : 0.55, "curve-style": "haystack" } },
+        { selector: ".off", style: { display: "none" } },
+        { selector: ".faded", style: { opacity: 0.12 } },
+        { selector: ".here", style: { "border-width": 3, "border-color": "#e69f00", width: 16, height: 16 } },
+      ],
+    });
+    cy.fit(undefined, 12);
+    /* Until it is entered, the page scrolls over it. */
+    place.addEventListener("focus", () => { cy.userZoomingEnabled(true); cy.userPanningEnabled(true); });
+    place.addEventListener("blur", () => { cy.userZoomingEnabled(false); cy.userPanningEnabled(false); });
+    place.addEventListener("pointerdown", () => place.focus({ preventScroll: true }));
+    let at = -1;
+    const tell = node => {
+      at = node;
+      cy.elements().removeClass("here faded");
+      const one = cy.getElementById(`n${node}`);
+      cy.elements().not(one.closedNeighborhood()).addClass("faded");
+      one.addClass("here");
+      const near = one.neighborhood("node").length;
+      told.textContent = [...describe(picture, node), `${near} ${near === 1 ? "neighbour" : "neighbours"} drawn`].join(", ");
+    };
+    const clear = () => { cy.elements().removeClass("here faded"); };
+    cy.on("mouseover", "node", event => tell(event.target.data("node")));
+    cy.on("tap", "node", event => tell(event.target.data("node")));
+    cy.on("mouseout", "node", clear);
+    cy.on("tap", event => { if (event.target === cy) clear(); });
+    const middle = () => ({ x: place.clientWidth / 2, y: place.clientHeight / 2 });
+    const zoom = factor => cy.zoom({ level: cy.zoom() * factor, renderedPosition: middle() });
+    const whole = () => { clear(); cy.fit(undefined, 12); };
+    const step = by => tell((at + by + picture.places.length) % picture.places.length);
+    const keys = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), "+": () => zoom(1.4), "-": () => zoom(1 / 1.4), "0": whole };
+    place.addEventListener("keydown", event => {
+      if (!(event.key in keys)) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+    for (const [name, act] of [["Zoom in", () => zoom(1.4)], ["Zoom out", () => zoom(1 / 1.4)], ["Show all", whole]]) {
+      const button = make("button", { type: "button", "aria-label": `${name}: graph` }, name);
+      button.addEventListener("click", act);
+      tools.append(button);
+    }
+    const palette = picture.colours.length > 1 ? picture.colours : ["#0072b2", "#d55e00"];
+    const kinds = shapes(picture);
+    const legend = figure.querySelector(".nodes");
+    const first = [...legend.cloneNode(true).childNodes];
+    const recolour = word => {
+      const meaning = kinds[word];
+      const names = meaning ? [...new Set(picture.places.map((_, node) => meaning(node)))].sort() : [];
+      const shade = name => fixed[name] ?? palette[(picture.classes.includes(name) ? picture.classes.indexOf(name) : names.indexOf(name)) % palette.length];
+      cy.batch(() => cy.nodes().forEach(one => {
+        const node = one.data("node");
+        one.data("colour", meaning ? shade(meaning(node)) : colourOf(node));
+      }));
+      if (!meaning) { legend.replaceChildren(...first); return; }
+      legend.replaceChildren(...names.map(name => {
+        const entry = make("li");
+        const count = picture.places.filter((_, node) => meaning(node) === name).length;
+        entry.append(make("span", { class: "key dot", style: `--key:${shade(name)}` }), `${name} (${count.toLocaleString("en")})`);
+        return entry;
+      }));
+    };
+    if (Object.keys(kinds).length) {
+      const label = make("label", {}, "Colours: ");
+      const choice = label.appendChild(make("select"));
+      for (const word of ["predicted class", ...Object.keys(kinds)]) choice.append(make("option", {}, word));
+      choice.addEventListener("change", () => recolour(choice.value));
+      tools.append(label);
+    }
+    picture.edges.forEach((kind, number) => {
+      const label = make("label");
+      const box = make("input", { type: "checkbox", checked: "" });
+      box.addEventListener("change", () => cy.edges(`.k${number}`).toggleClass("off", !box.checked));
+      label.append(box, ` ${kind.word}`);
+      tools.append(label);
+    });
+    if (picture.names.length) {
+      const label = make("label", {}, "Find ");
+      const field = label.appendChild(make("input", { type: "search", size: "10" }));
+      field.addEventListener("change", () => {
+        const node = picture.names.indexOf(field.value.trim());
+        if (node < 0) { told.textContent = `No node drawn is called ${field.value}.`; return; }
+        tell(node);
+        cy.animate({ center: { eles: cy.getElementById(`n${node}`) }, zoom: 3, duration: 0 });
+      });
+      tools.append(label);
+    }
+    new ResizeObserver(() => { if (place.clientWidth) cy.resize(); }).observe(place);
+  };
+
   const follow = addTabs();
   all("table.sortable").forEach(sortable);
   all(".bars").forEach(zoomBars);
   all("figure.chart").forEach(figure => whenSeen(figure, () => addChart(figure)));
+  all("figure.net").forEach(figure => whenSeen(figure, () => addGraph(figure)));
   follow();
 })();

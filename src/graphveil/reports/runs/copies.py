@@ -1,0 +1,179 @@
+"""The two copies of a picture: the maker's own, and one that the run's guarantee covers and may be handed on.
+
+`own` is told everything: true edges, labels, names.  `shareable` is told neither labels nor features nor names, and the
+edges only where they are public or were released: what it does not get it cannot show.  Places and the choice of nodes
+tell of edges too, so each copy computes its own from the edges that it may show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphveil.privacy import Guarantee
+from graphveil.privacy.observer import RELEASE_READERS
+from graphveil.reports.base.text import printable
+from graphveil.reports.runs.layout import MOST_EDGES, pairs_among, places_of, sample_nodes
+from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.graphs import Graph, Split
+    from graphveil.graphs.protocol import Structure
+    from graphveil.methods.base.estimator import Estimator
+
+_PARTS: Final = ("trains", "validates", "tests", "takes no part")
+_SEED: Final = 7
+_OWN: Final = "For the maker of the run alone: it shows true edges and labels."
+_ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
+
+
+def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture:
+    """Return the maker's copy: true edges, labels and names beside the predictions; for nobody else.
+
+    Args:
+        model: fitted on the graph.
+        graph: the truth.
+        split: who trained, validated and tested.
+    """
+    nodes = int(graph.num_nodes)
+    drawn = sample_nodes(graph.edge_index, nodes)
+    true = pairs_among(graph.edge_index, drawn)
+    names = graph.get("ids")
+    labels = graph.y if graph.y.dim() == 1 else None
+    parts = _parts(split, drawn)
+    return Picture(
+        told=(_shown(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
+        total=nodes,
+        classes=_classes(graph),
+        places=_as_pairs(places_of(true, len(drawn))),
+        predicted=_predicted(model, drawn),
+        edges=_kept(_told_apart(model, graph, true, drawn)),
+        labels=() if labels is None else tuple(int(one) for one in labels[drawn]),
+        parts=tuple(parts),
+        covered=tuple(_covered(model.guarantee, parts, _may_have_private_edges(graph, drawn))),
+        names=tuple(printable(node if names is None else names[node]) for node in drawn),
+    )
+
+
+def shareable(model: Estimator[Any], graph: Graph) -> Picture | None:
+    """Return the copy that may be handed on, or None where the guarantee covers no picture of people.
+
+    Args:
+        model: fitted on the graph.
+        graph: the same; read are its edges where the guarantee calls the topology public, and a release it is.
+    """
+    guarantee = model.guarantee
+    if guarantee.void is not None or math.isinf(guarantee.epsilon):
+        return None
+    released = _published(model, graph)
+    if released is not None:
+        return _open_copy(model, released, RELEASED, "the released graph, which its readers have")
+    if _topology_is_public(guarantee):
+        return _open_copy(model, graph, PUBLIC, "edges that are declared public")
+    return None
+
+
+def _topology_is_public(guarantee: Guarantee) -> bool:
+    """Whether edges may be shown, and with them predictions: what noisy reports and public edges led to."""
+    return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
+
+
+def _open_copy(model: Estimator[Any], links: Structure, kind: str, what: str) -> Picture:
+    # A `Structure` has no labels, features or names: this copy cannot show what it is not given.
+    nodes = int(links.num_nodes)
+    drawn = sample_nodes(links.edge_index, nodes)
+    pairs = pairs_among(links.edge_index, drawn)
+    covered = "Covered by the guarantee: drawn are predictions and " + what + "; no true label, no name."
+    return Picture(
+        told=(_shown(drawn, nodes), covered),
+        total=nodes,
+        classes=_classes(links),
+        places=_as_pairs(places_of(pairs, len(drawn))),
+        predicted=_predicted(model, drawn),
+        edges=_kept({kind: pairs}),
+    )
+
+
+def _published(model: Estimator[Any], graph: Graph) -> Graph | None:
+    """Return the graph that was released: by this run, or the one it was trained on."""
+    # What other methods publish are sums, and no graph.
+    if model.guarantee.against != RELEASE_READERS:
+        return None
+    made: Graph | None = getattr(model, "published", None)
+    return graph if made is None else made
+
+
+def _told_apart(model: Estimator[Any], graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the maker's edges by kind: true and released ones apart, where the run released a graph."""
+    if graph.get("release") is not None:
+        return {RELEASED: pairs}
+    released = _published(model, graph)
+    return {LINKED: pairs} if released is None else _apart(pairs, pairs_among(released.edge_index, drawn))
+
+
+def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
+    """Return three kinds of edges, of those that are true and those that were released."""
+    ours, theirs = ({tuple(pair) for pair in pairs.tolist()} for pairs in (true, released))
+    kinds = {BOTH: ours & theirs, HIDDEN: ours - theirs, MADE: theirs - ours}
+    return {kind: np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2) for kind, pairs in kinds.items()}
+
+
+def _kept(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Return as many edges of each kind as are drawn, chosen at random where there are more."""
+    rng = np.random.default_rng(_SEED)
+    kept = {}
+    for kind, pairs in kinds.items():
+        some = np.sort(rng.choice(len(pairs), min(len(pairs), MOST_EDGES), replace=False))
+        kept[kind] = _as_pairs(pairs[some])
+    return kept
+
+
+def _as_pairs(rows: np.ndarray) -> tuple[tuple[int, int], ...]:
+    return tuple((int(first), int(second)) for first, second in rows.tolist())
+
+
+def _predicted(model: Estimator[Any], drawn: np.ndarray) -> tuple[int, ...]:
+    # Of the people of the training, for whom nothing more is read or paid.
+    best: Tensor = model.predict_proba().argmax(dim=1)
+    return tuple(best.cpu().numpy()[drawn].tolist())
+
+
+def _parts(split: Split, drawn: np.ndarray) -> list[str]:
+    masks = [mask.cpu().numpy()[drawn] for mask in (split.train, split.val, split.test)]
+    return [str(part) for part in np.select(masks, list(_PARTS[:3]), default=_PARTS[3])]
+
+
+def _may_have_private_edges(graph: Graph, drawn: np.ndarray) -> np.ndarray:
+    some = graph.get("private_nodes")
+    return np.ones(len(drawn), dtype=bool) if some is None else np.isin(drawn, some.cpu().numpy())
+
+
+def _covered(guarantee: Guarantee, parts: list[str], private: np.ndarray) -> Iterator[str]:
+    """Say of each node what the guarantee hides of it, for a finite epsilon."""
+    whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
+    units = [part.unit for part in whole if math.isfinite(part.epsilon)]
+    aspects = {aspect for unit in units for aspect in unit.covers}
+    connected = any(unit.covers_connections for unit in units)
+    for part, own_edges in zip(parts, private, strict=True):
+        # In the local model whoever tests sent no label, so there is none to protect.
+        sent = guarantee.model != "local" or part in _PARTS[:2]
+        said = [word for word, known in (("features", True), ("label", sent)) if word in aspects and known]
+        yield ", ".join([*said, *(["edges"] if connected and own_edges else [])]) or "nothing"
+
+
+def _classes(links: Structure) -> tuple[str, ...]:
+    return tuple(printable(name) for name in links.schema.classes)
+
+
+def _shown(drawn: np.ndarray, nodes: int) -> str:
+    if len(drawn) == nodes:
+        return f"All {nodes:,} nodes are drawn, and at most {MOST_EDGES:,} edges of a kind."
+    return (
+        f"A sample: {len(drawn):,} of {nodes:,} nodes, the surroundings of some drawn at random, and at most "
+        f"{MOST_EDGES:,} edges of a kind."
+    )

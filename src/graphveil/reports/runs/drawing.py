@@ -1,0 +1,144 @@
+"""A picture of a graph as markup, for readers without scripts and for paper, and as numbers for the page's script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
+
+#: Class -> its colour, over again where there are more classes.
+COLOURS: Final = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
+    *("#8c6d31", "#7b5ea7", "#b3261e", "#3a7d44", "#5b6470", "#a3a500"),
+)
+_STROKES: Final = {
+    **dict.fromkeys((LINKED, PUBLIC, RELEASED, BOTH), "#8a9099"),
+    HIDDEN: "#d55e00",
+    MADE: "#56b4e9",
+}
+_WORDS: Final = {
+    LINKED: "linked",
+    PUBLIC: "linked, publicly",
+    RELEASED: "linked in the release",
+    BOTH: "true and released",
+    HIDDEN: "true, not in the release",
+    MADE: "in the release, not true",
+}
+#: Beyond this many edges lines hide the nodes unless they are thin.
+_MANY: Final = 2_500
+
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of the legend: how it looks, and what it means."""
+
+    colour: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture ready for a page."""
+
+    picture: Picture
+
+    @property
+    def nodes(self) -> tuple[Key, ...]:
+        """The legend of the nodes: the class predicted for them, and rings where that is wrong."""
+        used = sorted(set(self.picture.predicted))
+        counts = {one: self.picture.predicted.count(one) for one in used}
+        return tuple(
+            Key(_colour(one), f"predicted {self.picture.classes[one]} ({counts[one]:,})")
+            for one in used
+            if one < len(self.picture.classes)
+        )
+
+    @property
+    def edges(self) -> tuple[Key, ...]:
+        """The legend of the edges."""
+        return tuple(
+            Key(_stroke(kind), f"{_word(kind)} ({len(of):,} drawn)") for kind, of in self.picture.edges.items()
+        )
+
+    @property
+    def wrong(self) -> str:
+        """How many predictions are wrong, of those drawn whose label is known; nothing in a copy without labels."""
+        known = [
+            (one, true) for one, true in zip(self.picture.predicted, self.picture.labels, strict=False) if true >= 0
+        ]
+        if not known:
+            return ""
+        errors = sum(one != true for one, true in known)
+        return f"{errors:,} of the {len(known):,} predictions drawn are wrong: they are rings."
+
+    @property
+    def alt(self) -> str:
+        """What the picture shows, for those who do not see it."""
+        lines = (*self.picture.told, *(key.meaning for key in self.edges), self.wrong)
+        return " ".join(line for line in lines if line)
+
+    def svg(self) -> str:
+        """The picture as an ``<svg>`` element: dots of a class and lines of a kind are one path, so it stays small."""
+        lines = [self._path(kind, pairs) for kind, pairs in self.picture.edges.items()]
+        dots = [self._dots(one) for one in sorted(set(self.picture.predicted))]
+        return f'<svg viewBox="-15 -15 1030 1030" aria-hidden="true">{"".join([*lines, *dots, self._rings()])}</svg>'
+
+    def numbers(self) -> dict[str, Any]:
+        """What the page's script draws, as JSON types."""
+        kinds = [{"word": _word(kind), "colour": _stroke(kind), "pairs": of} for kind, of in self.picture.edges.items()]
+        colours = [_colour(one) for one in range(len(self.picture.classes))]
+        whole = self.picture
+        told = {"places": whole.places, "predicted": whole.predicted, "classes": whole.classes, "labels": whole.labels}
+        return {
+            **told,
+            "parts": whole.parts,
+            "covered": whole.covered,
+            "names": whole.names,
+            "edges": kinds,
+            "colours": colours,
+        }
+
+    def _path(self, kind: str, pairs: tuple[tuple[int, int], ...]) -> str:
+        place = self.picture.places
+        steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
+        width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
+        return _stroked(steps, _stroke(kind), width, opacity)
+
+    def _dots(self, one: int) -> str:
+        return _stroked(_points(self._where(lambda node: self.picture.predicted[node] == one)), _colour(one), 11, 1)
+
+    def _rings(self) -> str:
+        """Wrong predictions: a spot of the page's colour inside the dot."""
+        labels = self.picture.labels
+        if not labels:
+            return ""
+        wrong = self._where(lambda node: labels[node] >= 0 and labels[node] != self.picture.predicted[node])
+        return _stroked(_points(wrong), "var(--page)", 5.5, 1)
+
+    def _where(self, chosen: Any) -> list[tuple[int, int]]:
+        return [place for node, place in enumerate(self.picture.places) if chosen(node)]
+
+
+def _points(places: Iterable[tuple[int, int]]) -> str:
+    # A line of no length with round ends is a dot.
+    return "".join(f"M{x} {y}h0" for x, y in places)
+
+
+def _stroked(path: str, colour: str, width: float, opacity: float) -> str:
+    style = f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}" stroke-linecap="round" fill="none"'
+    return f'<path d="{path}" {style}/>' if path else ""
+
+
+def _colour(one: int) -> str:
+    return COLOURS[one % len(COLOURS)]
+
+
+def _stroke(kind: str) -> str:
+    return _STROKES.get(kind, _STROKES[LINKED])
+
+
+def _word(kind: str) -> str:
+    # A kind from an edited file is shown under no other name than the plainest.
+    return _WORDS.get(kind, _WORDS[LINKED])

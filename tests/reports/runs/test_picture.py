@@ -1,0 +1,190 @@
+"""Pictures of graphs: the copy that may be handed on holds nothing that the guarantee does not cover."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import ModelFileError
+from graphveil.graphs import Graph, random_split, social_graph
+from graphveil.methods.runs import experiment
+from graphveil.methods.runs.result import Result
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.reports.runs import folder as run_folder
+from graphveil.reports.runs.copies import own, shareable
+from graphveil.reports.runs.drawing import Drawing
+from graphveil.reports.runs.layout import pairs_among, places_of, sample_nodes
+from graphveil.reports.runs.picture import BOTH, HIDDEN, MADE, Picture
+from tests.reports.pages import HOSTILE, read
+
+OPTIONS = {"seed": 0, "split": "random"}
+#: Method -> settings; what the copy that may be handed on is made of: edges that are public, released, or no copy.
+METHODS: dict[str, tuple[dict[str, Any], str]] = {
+    "lpgnn": ({"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 2}, "public"),
+    "heterorr": ({"epsilon_a": 4.0, "epsilon_y": 3.0, "epochs": 2}, "released"),
+    "solitude": ({"epsilon_x": 1.0, "epsilon_a": 4.0, "epsilon_y": 2.0, "epochs": 2}, "none"),
+    "gap": ({"epsilon": 2.0, "delta": 1e-4, "epochs": 2}, "none"),
+    "class-sums": ({"epsilon": 2.0, "delta": 1e-4, "epochs": 2}, "none"),
+    "sage": ({"epochs": 2}, "none"),
+}
+NODES = 90
+
+
+def graph_of(seed: int) -> Graph:
+    """People with names that stand nowhere else."""
+    graph = social_graph(NODES, average_degree=6, dimension=8, classes=3, apps=3, seed=seed)
+    graph["ids"] = [f"planted-person-{node}" for node in range(NODES)]
+    return graph
+
+
+@cache
+def trained(method: str) -> Result:
+    return experiment.run(
+        method, graph_of(1), settings=METHODS[method][0], controls=False, randomness=SecureRandomness()
+    )
+
+
+def other_people() -> Graph:
+    """The same public facts with other labels and features, and other edges."""
+    return graph_of(2)
+
+
+def written(method: str, path: Path) -> Path:
+    run_folder.write_run(trained(method), path, options=OPTIONS, graph=graph_of(1))
+    return path
+
+
+def leaks(public: Path, graph: Graph, allowed: set[tuple[int, int]]) -> list[str]:
+    """What the public part tells beyond what it may: names, a column about people, edges that are not `allowed`."""
+    found = []
+    for file in public.iterdir():
+        text = file.read_bytes().decode("latin-1")
+        found += [f"{file.name}: {name}" for name in map(str, graph.get("ids") or ()) if name in text]
+    data = [json.loads(script) for script in read((public / "report.html").read_text()).scripts if script[:1] == "{"]
+    for shown in data:
+        found += [column for column in ("lines", "labels", "parts", "covered", "names") if shown.get(column)]
+        drawn = {tuple(pair) for kind in shown.get("edges", ()) for pair in kind["pairs"]}
+        found += [f"edge {pair}" for pair in sorted(drawn - allowed)]
+    return found
+
+
+def allowed_by(method: str, result: Result) -> set[tuple[int, int]]:
+    kind = METHODS[method][1]
+    if kind == "none":
+        return set()
+    source = graph_of(1) if kind == "public" else result.model.published
+    return {tuple(pair) for pair in pairs_among(source.edge_index, np.arange(NODES)).tolist()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_may_be_handed_on_tells_nothing_private(method: str, tmp_path: Path) -> None:
+    run = written(method, tmp_path / "run")
+    assert leaks(run / "public", graph_of(1), allowed_by(method, trained(method))) == []
+    assert (run / "public" / "picture.json").exists() == (METHODS[method][1] != "none")
+    assert "planted-person-7" in (run / "report.html").read_text()
+    assert (run / "report.html").stat().st_mode & 0o777 == 0o600
+    assert (run / "picture.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("method", ["heterorr", "gap"])
+def test_a_private_value_in_the_shared_page_is_found(method: str, tmp_path: Path) -> None:
+    run, allowed = written(method, tmp_path / "run"), allowed_by(method, trained(method))
+    shutil.copy(run / "report.html", run / "public" / "report.html")
+    found = leaks(run / "public", graph_of(1), allowed)
+    assert "report.html: planted-person-7" in found
+    assert "labels" in found
+    assert any(one.startswith("edge") for one in found)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_shared_copy_depends_on_nothing_private(method: str) -> None:
+    model, kind = trained(method).model, METHODS[method][1]
+    true, other = graph_of(1), other_people()
+    if kind == "public":
+        other.edge_index = true.edge_index
+    assert not torch.equal(true.x, other.x)
+    assert not torch.equal(true.y, other.y)
+    assert shareable(model, true) == shareable(model, other)
+    assert (shareable(model, true) is None) == (kind == "none")
+
+
+def test_noise_that_is_known_covers_no_picture() -> None:
+    settings, graph = METHODS["lpgnn"][0], graph_of(1)
+    known = experiment.run("lpgnn", graph, settings=settings, controls=False, randomness=SeededRandomness(3))
+    assert shareable(known.model, graph) is None
+    open_labels = {**settings, "epsilon_x": float("inf"), "epsilon_y": float("inf")}
+    bare = experiment.run("lpgnn", graph, settings=open_labels, controls=False, randomness=SecureRandomness())
+    assert shareable(bare.model, graph) is None
+
+
+def test_the_maker_sees_true_and_released_edges_apart() -> None:
+    result, graph = trained("heterorr"), graph_of(1)
+    picture = own(result.model, graph, random_split(graph, 0))
+    true, released = (
+        {tuple(pair) for pair in pairs_among(one.edge_index, np.arange(NODES)).tolist()}
+        for one in (graph, result.model.published)
+    )
+    assert set(picture.edges[BOTH]) == true & released
+    assert set(picture.edges[HIDDEN]) == true - released
+    assert set(picture.edges[MADE]) == released - true
+    assert picture.labels == tuple(graph.y.tolist())
+    assert set(picture.parts) == {"trains", "validates", "tests"}
+    assert set(picture.covered) == {"features, label, edges"}
+
+
+def test_who_sends_no_label_has_none_protected() -> None:
+    graph = graph_of(1)
+    picture = own(trained("lpgnn").model, graph, random_split(graph, 0))
+    said = dict(zip(picture.parts, picture.covered, strict=True))
+    assert said == {"trains": "features, label", "validates": "features, label", "tests": "features"}
+    assert set(own(trained("sage").model, graph, random_split(graph, 0)).covered) == {"nothing"}
+
+
+def test_a_picture_that_was_changed_is_refused(tmp_path: Path) -> None:
+    run = written("lpgnn", tmp_path / "run")
+    before = (run / "public" / "report.html").read_text()
+    run_folder.rewrite_report(run)
+    assert (run / "public" / "report.html").read_text() == before
+    shutil.copy(run / "picture.json", run / "public" / "picture.json")
+    with pytest.raises(ModelFileError, match="was changed since it was written"):
+        run_folder.rewrite_report(run)
+
+
+def test_a_damaged_picture_is_no_picture() -> None:
+    graph = graph_of(1)
+    whole = own(trained("lpgnn").model, graph, random_split(graph, 0)).to_dict()
+    assert Picture.from_dict(json.loads(json.dumps(whole))).to_dict() == whole
+    for change in ({"names": ["a"]}, {"edges": {"linked": [[0, NODES]]}}, {"places": [[0, 5_000]]}):
+        with pytest.raises(ValueError, match=r"lengths|no pair"):
+            Picture.from_dict({**whole, **change})
+
+
+def test_a_sample_is_connected_and_the_same_each_time() -> None:
+    graph = social_graph(900, average_degree=6, dimension=4, classes=3, apps=2, seed=1)
+    drawn = sample_nodes(graph.edge_index, 900, most=200)
+    assert len(drawn) == len(set(drawn.tolist())) == 200
+    assert np.array_equal(drawn, sample_nodes(graph.edge_index, 900, most=200))
+    pairs = pairs_among(graph.edge_index, drawn)
+    # As many as 200 single nodes drawn at random would have between them: 900 * 6 / 2 * (200 / 900)^2 = 133.
+    assert len(pairs) > 160
+    places = places_of(pairs, 200)
+    assert np.array_equal(places, places_of(pairs, 200))
+    assert places.min() >= 0
+    assert places.max() <= 1000
+    near = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1).mean()
+    anybody = np.linalg.norm(places[:100] - places[100:], axis=1).mean()
+    assert near < 0.7 * anybody
+
+
+def test_names_in_a_picture_stay_text() -> None:
+    picture = Picture((HOSTILE,), 2, (HOSTILE, "b"), ((0, 0), (9, 9)), (0, 1), {"linked": ((0, 1),)}, names=("a", "b"))
+    drawing = Drawing(picture)
+    assert "<script" not in drawing.svg()
+    assert [key.meaning for key in drawing.edges] == ["linked (1 drawn)"]
