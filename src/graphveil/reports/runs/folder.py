@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.methods.base.storage import DIGESTS
 from graphveil.methods.registry import files_of
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
@@ -329,7 +330,8 @@ def _picture(folder: Path) -> Picture | None:
         ModelFileError: it is damaged, or was changed.
     """
     file = folder / PICTURE
-    if not file.is_file():
+    # Versions that drew no picture are known by their folders: without digests nothing vouches for one.
+    if not file.is_file() or not (folder / DIGESTS).is_file():
         return None
     parts.require_unchanged(folder, (PICTURE,))
     try:
