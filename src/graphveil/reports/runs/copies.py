@@ -45,6 +45,7 @@ def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture:
     true = pairs_among(graph.edge_index, drawn)
     names = graph.get("ids")
     labels = graph.y if graph.y.dim() == 1 else None
+    # Several labels a node have no one class to be right or wrong about.
     parts = _parts(split, drawn)
     return Picture(
         told=(_shown(drawn, nodes), _ON_RELEASE if graph.get("release") is not None else _OWN),
@@ -68,6 +69,7 @@ def shareable(model: Estimator[Any], graph: Graph) -> Picture | None:
         graph: the same; read are its edges where the guarantee calls the topology public, and a release it is.
     """
     guarantee = model.guarantee
+    # Without a guarantee that holds, predictions and released edges are as private as what they were made of.
     if guarantee.void is not None or math.isinf(guarantee.epsilon):
         return None
     released = _published(model, graph)
@@ -119,12 +121,14 @@ def _told_apart(model: Estimator[Any], graph: Graph, pairs: np.ndarray, drawn: n
 def _apart(true: np.ndarray, released: np.ndarray) -> dict[str, np.ndarray]:
     """Return three kinds of edges, of those that are true and those that were released."""
     ours, theirs = ({tuple(pair) for pair in pairs.tolist()} for pairs in (true, released))
+    # Only here do true and released edges meet: which released ones are true is what the noise hides.
     kinds = {BOTH: ours & theirs, HIDDEN: ours - theirs, MADE: theirs - ours}
     return {kind: np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2) for kind, pairs in kinds.items()}
 
 
 def _kept(kinds: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return as many edges of each kind as are drawn, chosen at random where there are more."""
+    # A fixed seed: this is a choice of what is drawn, and no noise that would protect anybody.
     rng = np.random.default_rng(_SEED)
     kept = {}
     for kind, pairs in kinds.items():

@@ -102,6 +102,7 @@ class Drawing:
 
     def _path(self, kind: str, pairs: tuple[tuple[int, int], ...]) -> str:
         place = self.picture.places
+        # One path for all: a thousand elements of their own would make the page slow and large.
         steps = "".join("M{} {}L{} {}".format(*place[first], *place[second]) for first, second in pairs)
         width, opacity = (0.8, 0.35) if len(pairs) > _MANY else (1.2, 0.55)
         return _stroked(steps, _stroke(kind), width, opacity)

@@ -313,6 +313,7 @@ def _write_drawn(
     from graphveil.reports.runs.copies import own, shareable
 
     split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
+    # Two calls and not one that leaves out: what is told apart from the start cannot slip through.
     mine, shown = own(model, graph, split), shareable(model, graph)
     if shown is not None:
         write_text(folder / parts.PUBLIC / PICTURE, _picture_json(shown))
@@ -344,6 +345,7 @@ def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
     about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
     guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
     texts = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}
+    # Digests are listed anew with each write: the picture stays vouched for when a prediction is paid.
     if (public / PICTURE).is_file():
         texts[PICTURE] = (public / PICTURE).read_text(encoding="utf-8")
     with parts.writing_part(public, texts):

@@ -28,6 +28,7 @@ def sample_nodes(edge_index: Tensor, nodes: int, most: int = MOST_NODES) -> np.n
     """
     if nodes <= most:
         return np.arange(nodes)
+    # The same sample each time, so that pictures of two runs on one graph can be laid side by side.
     rng = np.random.default_rng(_SEED)
     source, target = edge_index.cpu().numpy()
     chosen = np.zeros(nodes, dtype=bool)
@@ -68,10 +69,12 @@ def places_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     """
     rng = np.random.default_rng(_SEED)
     links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(nodes, nodes)).tocsr()
+    # Pairs stand once; a spring pulls at both ends.
     links = links + links.T
     degree = np.maximum(links.sum(axis=1), 1.0)[:, None]
     place = rng.standard_normal((nodes, 2))
     for step in range(_STEPS):
+        # Each step draws others: over all steps a node is pushed from everybody, at the price of a few.
         others = place[rng.integers(nodes, size=(nodes, _OTHERS))]
         apart = place[:, None, :] - others
         push = (apart / (np.sum(apart**2, axis=2, keepdims=True) + 0.01)).mean(axis=1)
