@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from graphveil.attacks import AttackResult
 from graphveil.methods.base.storage import save_method
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent
@@ -18,9 +19,11 @@ from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
 from graphveil.privacy.observer import SERVER_AND_MODEL
 from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL
+from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs.card import run_card
+from graphveil.reports.runs.picture import Picture
 
 
 @dataclass
@@ -182,3 +185,32 @@ def beside_rivals(*, runs: int = 5, **changes: Any) -> dict[str, Any]:
         "runs": runs,
         **changes,
     }
+
+
+def found(auc: float, epsilon: float, limit: float | None) -> AttackResult:
+    """What LinkTeller found, with a smooth curve."""
+    score = Interval(auc, auc - 0.02, auc + 0.02, (auc,))
+    places = np.linspace(0, 1, 60)
+    curve = tuple(zip(places.tolist(), (places ** ((1 - auc) / auc)).tolist(), strict=True))
+    note = "one relationship" if limit is not None else "epsilon is infinite"
+    few = Interval(0.02, 0.0, 0.05, (0.02,))
+    return AttackResult(
+        "linkteller", "edges", score, score, few, limit, None, note, epsilon, 0.0, 0.52, "features", curve, 100, 100
+    )
+
+
+def attacks() -> dict[str, dict[str, AttackResult]]:
+    """One attack on a run and on the network without protection."""
+    return {"linkteller": {"solitude": found(0.55, 4.0, 0.3), PLAIN: found(0.93, math.inf, None)}}
+
+
+def picture(*, own: bool = True) -> Picture:
+    """Four people in a ring, two of them classified wrongly."""
+    places, edges = ((0, 0), (1000, 0), (1000, 1000), (0, 1000)), ((0, 1), (1, 2), (2, 3), (0, 3))
+    open_copy = Picture(("All 4 nodes are drawn.",), 4, ("a", "b"), places, (0, 0, 1, 1), {"public": edges})
+    if not own:
+        return open_copy
+    mine = {"labels": (1, 0, 1, 0), "parts": ("tests", "trains", "trains", "validates")}
+    kinds = {"true and released": edges[:2], "true, not released": edges[2:], "released, not true": ((0, 2),)}
+    covered = ("features", *["features, label"] * 3)
+    return replace(open_copy, **mine, covered=covered, names=("p0", "p1", "p2", "p3"), edges=kinds)

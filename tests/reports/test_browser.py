@@ -1,0 +1,181 @@
+"""Reports in a real browser: both widths and schemes, paper, keyboard, contrast, and nothing that leaves the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphveil.reports.runs.card import About
+from graphveil.reports.runs.page import page_html, shared_html
+from tests.reports import made
+from tests.reports.browser import Browser, started
+
+pytestmark = pytest.mark.slow
+LONG = "a-control-with-a-very-long-name-without-any-blank-in-it-at-all-" * 2
+TABS = ["Overview", "Privacy", "Accuracy", "Graph", "Attacks", "Ledger"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The maker's report of a run with rivals, attacks, a picture, and a name that fits no column."""
+    rich = made.beside_rivals()
+    record = made.record(**{**rich, "controls": {**rich["controls"], LONG: made.interval(0.3)}})
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(page_html(record, made.attacks(), made.picture()))
+    return file
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("shared") / "report.html"
+    file.write_text(shared_html(About.of(made.record()), made.picture(own=False)))
+    return file
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_tab_fits_and_can_be_read(browser: Browser, page: Path, width: int, scheme: str) -> None:
+    browser.show(page, width=width, scheme=scheme)
+    assert browser.tabs() == TABS
+    for tab in TABS:
+        browser.open_tab(tab)
+        assert browser.overflow() <= 0, tab
+        assert browser.faults() == [], tab
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_the_shared_page_fits_and_can_be_read(browser: Browser, shared: Path, width: int, scheme: str) -> None:
+    browser.show(shared, width=width, scheme=scheme)
+    for tab in browser.tabs():
+        browser.open_tab(tab)
+        assert browser.overflow() <= 0, tab
+        assert browser.faults() == [], tab
+
+
+def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "bad.html"
+    file.write_text(
+        '<!doctype html><html lang="en"><title>bad</title><p style="color:#aaa;background:#fff;width:3000px">pale</p>'
+        '<img alt="" src="https://example.invalid/x.png"><script>console.error("loud")</script></html>'
+    )
+    browser.complaints()
+    browser.requests()
+    browser.show(file)
+    assert [fault.partition(":")[0] for fault in browser.faults()] == ["color-contrast"]
+    assert browser.overflow() > 0
+    assert any("loud" in line for line in browser.complaints())
+    assert "https://example.invalid/x.png" in browser.requests()
+
+
+def test_nothing_leaves_the_page_and_nothing_complains(browser: Browser, page: Path, shared: Path) -> None:
+    browser.complaints()
+    browser.requests()
+    for file in (page, shared):
+        browser.show(file)
+        for tab in browser.tabs():
+            browser.open_tab(tab)
+        browser.ask("document.body.append(Object.assign(new Image(), {src: 'https://example.invalid/leak.png'}))")
+    assert {url for url in browser.requests() if not url.startswith("data:")} == {page.as_uri(), shared.as_uri()}
+    blocked = browser.complaints()
+    assert len(blocked) == 2
+    assert all("Content Security Policy" in line for line in blocked)
+
+
+def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> None:
+    visible = "(e => e.tabIndex >= 0 && e.checkVisibility() && e.getClientRects().length)"
+    browser.show(page)
+    for number in range(len(TABS)):
+        wanted = browser.ask(
+            "window.met = new Set(); document.addEventListener('focusin', e => window.met.add(e.target)); return "
+            f"[...document.querySelectorAll('a[href], button, input, select, [tabindex]')].filter({visible}).length"
+        )
+        browser.ask("document.activeElement.blur(); getSelection().removeAllRanges(); document.body.focus()")
+        for _ in range(wanted + 2):
+            browser.press("\ue004")
+        missed = browser.ask(
+            "return [...document.querySelectorAll('a[href], button, input, select, [tabindex]')]"
+            f".filter({visible}).filter(e => !window.met.has(e)).map(e => e.outerHTML.slice(0, 100))"
+        )
+        assert missed == [], TABS[number]
+        browser.ask("document.querySelector('[role=tab][aria-selected=true]').focus()")
+        browser.press("\ue014")
+        assert browser.ask("return document.activeElement.textContent") == TABS[(number + 1) % len(TABS)]
+
+
+def test_tables_sort_and_totals_stay_last(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.open_tab("Accuracy")
+    column = (
+        "return [...document.querySelectorAll('#accuracy tbody tr')].map(row => parseFloat(row.cells[1].textContent))"
+    )
+    for falling in (False, True):
+        browser.ask("document.querySelectorAll('#accuracy th button')[1].click()")
+        numbers = browser.ask(column)
+        assert numbers == sorted(numbers, reverse=falling)
+    assert (
+        browser.ask("return document.querySelector('#accuracy [aria-sort]').getAttribute('aria-sort')") == "descending"
+    )
+    browser.open_tab("Ledger")
+    browser.ask("document.querySelectorAll('#ledger th button')[4].click()")
+    assert browser.ask("return [...document.querySelectorAll('#ledger tr')].at(-1).textContent").startswith("total")
+
+
+def test_charts_tell_their_values_and_zoom(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.open_tab("Accuracy")
+    browser.ask("document.querySelector('.bars').previousElementSibling.querySelector('button').click()")
+    assert browser.ask("return getComputedStyle(document.querySelector('.bars')).getPropertyValue('--from')") != "0"
+    browser.ask("document.querySelector('.chart .live').focus()")
+    legend = "return document.querySelector('.chart .legend').textContent"
+    before = browser.ask(legend)
+    browser.press("\ue014", "\ue014")
+    told = browser.ask(legend)
+    assert told != before
+    assert "epoch 1" in told
+    assert browser.ask("return document.querySelectorAll('#accuracy .chart canvas').length") == 2
+
+
+def test_the_picture_tells_of_nodes_finds_them_and_takes_other_colours(browser: Browser, page: Path) -> None:
+    browser.show(page)
+    browser.open_tab("Graph")
+    browser.ask("document.querySelector('.graph').focus()")
+    browser.press("\ue014")
+    told = "return document.querySelector('.told').textContent"
+    assert browser.ask(told) == "node p0, predicted a, true class b, tests, protected: features, 3 neighbours drawn"
+    browser.ask("document.querySelector('[type=search]').focus()")
+    browser.press("p3", "\ue007")
+    assert browser.ask(told).startswith("node p3")
+    legend = "return [...document.querySelectorAll('.legend.nodes li')].map(entry => entry.textContent)"
+    first = browser.ask(legend)
+    choose = "const s = document.querySelector('select'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))"
+    browser.ask(choose, "right or wrong")
+    assert browser.ask(legend) == ["right (2)", "wrong (2)"]
+    browser.ask(choose, "predicted class")
+    assert browser.ask(legend) == first
+
+
+def test_paper_and_readers_without_scripts_get_everything(browser: Browser, page: Path) -> None:
+    shown = (
+        "return [...document.querySelectorAll('section')].map(s => [s.id, s.checkVisibility(), "
+        "[...s.querySelectorAll('.still')].every(p => p.checkVisibility() && p.getBoundingClientRect().height > 50), "
+        "[...s.querySelectorAll('.live, .tools, .tabs')].some(p => p.checkVisibility())])"
+    )
+    whole = [[tab.lower(), True, True, False] for tab in TABS]
+    browser.show(page, media="print")
+    for tab in TABS:
+        browser.open_tab(tab)
+    assert browser.ask(shown) == whole
+    assert browser.ask("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for width in (1280, 390):
+        browser.show(page, width=width, script=False)
+        assert browser.ask(shown) == whole
+        assert browser.overflow() <= 0
+    browser.show(page)
