@@ -210,7 +210,12 @@ def picture(*, own: bool = True) -> Picture:
     open_copy = Picture(("All 4 nodes are drawn.",), 4, ("a", "b"), places, (0, 0, 1, 1), {"public": edges})
     if not own:
         return open_copy
-    mine = {"labels": (1, 0, 1, 0), "parts": ("tests", "trains", "trains", "validates")}
     kinds = {"true and released": edges[:2], "true, not released": edges[2:], "released, not true": ((0, 2),)}
-    covered = ("features", *["features, label"] * 3)
-    return replace(open_copy, **mine, covered=covered, names=("p0", "p1", "p2", "p3"), edges=kinds)
+    return replace(
+        open_copy,
+        labels=(1, 0, 1, 0),
+        parts=("tests", "trains", "trains", "validates"),
+        covered=("features", *["features, label"] * 3),
+        names=("p0", "p1", "p2", "p3"),
+        edges=kinds,
+    )
