@@ -34,7 +34,7 @@ _COLUMNS = {
     "attack AUC,\nbare>noisy": 11,
 }
 NEXT = (
-    ("graphveil plan links docs/examples/town", "what a run would promise"),
+    ("graphveil advise docs/examples/town --trust links", "which method to take, and why"),
     ("graphveil train class-sums FOLDER --epsilon 1", "train on your own files"),
     ("docs/start/demo.md", "what each line means"),
 )
