@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from graphveil.cli import choices
+from graphveil.cli import choices, near
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.registry import listing
@@ -46,8 +46,8 @@ def test_pairs(pair: str, split: tuple[str, str]) -> None:
 
 
 def test_the_nearest_name_is_named_only_when_it_is_near() -> None:
-    assert choices.nearest("lpgn", METHODS) == "did you mean lpgnn?"
-    assert choices.nearest("xyzzy", METHODS) is None
+    assert near.nearest("lpgn", METHODS) == "did you mean lpgnn?"
+    assert near.nearest("xyzzy", METHODS) is None
 
 
 def test_several_values() -> None:

@@ -30,7 +30,7 @@ def test_tune_writes_the_run_of_the_best_and_says_what_was_tried(type_in: Termin
         (("--over", "mechanism=laplace,duchi"), "mechanism must be fixed before people report"),
         (("--over", "hiden=1"), "no setting 'hiden'"),
         (("--over", "hidden"), "is not a setting"),
-        (("--over", "hidden="), "nothing to try"),
+        (("--over", "hidden="), "no values of hidden"),
         (("--over", "hidden=2", "--over", "hidden=4"), "hidden is given twice"),
         (("--over", "hidden=two"), "two"),
         (("--over", "dropout=0.5,1.5"), "dropout = 1.5"),

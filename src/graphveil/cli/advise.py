@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphveil.cli import choices, options
+from graphveil.cli import near, options
 from graphveil.cli.console import emit, working
 from graphveil.errors import InputError
 from graphveil.methods.advise.rules import TRUSTS
@@ -80,7 +80,7 @@ def trust_of(name: str) -> str:
         InputError: there is none.
     """
     if name not in TRUSTS:
-        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=choices.nearest(name, TRUSTS))
+        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=near.nearest(name, TRUSTS))
     return name
 
 

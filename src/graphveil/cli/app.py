@@ -22,6 +22,7 @@ from graphveil.cli import (
     explain,
     federation,
     mechanisms,
+    near,
     plan,
     predict,
     release,
@@ -123,7 +124,7 @@ def _explain(error: BaseException, *, debug: bool) -> int:
         complain("interrupted; no partial files remain")
         return INTERRUPTED
     if isinstance(error, GraphveilError):
-        complain(f"error: {_cut(str(error))}")
+        complain(f"error: {_cut(near.suggested(str(error)))}")
         return REFUSED
     if isinstance(error, _UsageError):
         complain(f"error: {_usage(error)}")

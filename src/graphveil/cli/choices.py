@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.console import complain
+from graphveil.cli.near import nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.late import torch
@@ -26,20 +26,6 @@ NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "mod
 """The settings that have an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 """The settings that ``compare`` takes several values of."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """``did you mean x?`` for the nearest of ``known``, if any is near.
-
-    Args:
-        name: as it was typed.
-        known: the names that are allowed.
-
-    Returns:
-        A question to end an error with; None where nothing is like it.
-    """
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else None
 
 
 def find_method(name: str) -> AnyMethod:
@@ -121,8 +107,12 @@ def flag(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def split_pair(pair: str) -> tuple[str, str]:
+def split_pair(pair: str, *, where: str = "--set") -> tuple[str, str]:
     """``x-hops=4`` -> ``("x_hops", "4")``.
+
+    Args:
+        pair: as it was typed.
+        where: the option it was typed behind, for the error.
 
     Raises:
         InputError: there is no ``=``, or nothing before it.
@@ -130,11 +120,12 @@ def split_pair(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     key = key.strip().replace("-", "_")
     if not equals or not key:
-        raise InputError(f"{pair!r} is not a setting", where="--set", allowed="KEY=VALUE")
+        many = ",VALUE,..." if where == "--over" else ""
+        raise InputError(f"{pair!r} is not a setting", where=where, allowed=f"KEY=VALUE{many}")
     return key, value.strip()
 
 
-def read_value(method: str, info: AnyMethod, key: str, text: str) -> Any:
+def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str = "--set") -> Any:
     """The value of setting ``key`` written as ``text``.
 
     Args:
@@ -142,6 +133,7 @@ def read_value(method: str, info: AnyMethod, key: str, text: str) -> Any:
         info: says the settings of the method and their types.
         key: the setting, as written before the "=" of ``--set``.
         text: as written behind it.
+        where: the option it was typed behind, for the error.
 
     Returns:
         A value of the setting's own type.
@@ -152,11 +144,11 @@ def read_value(method: str, info: AnyMethod, key: str, text: str) -> Any:
     if key not in info.options:
         raise InputError(
             f"{method} has no setting {key!r}",
-            where="--set",
+            where=where,
             allowed=", ".join(sorted(info.options)),
             remedy=nearest(key, info.options),
         )
-    return _read(key, info.options[key].type, text, where="--set")
+    return _read(key, info.options[key].type, text, where=where)
 
 
 def grid(
@@ -172,7 +164,7 @@ def grid(
     """
     tried: Grid = {}
     for pair in over:
-        key, text = split_pair(pair)
+        key, text = split_pair(pair, where="--over")
         if key in tried or key in chosen:
             raise InputError(f"{key} is given twice", where=f"--over {pair}")
         tried[key] = _values(method, info, key, text)
@@ -189,11 +181,22 @@ def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
 
     ends = text.split(":")
     if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
-        return tuple(read_value(method, info, key, word) for word in text.split(",") if word.strip())
+        return _listed(method, info, key, text)
     if len(ends) > 3 or ends[2:] not in ([], ["log"]):
         raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
-    low, high = (read_value(method, info, key, word) for word in ends[:2])
+    low, high = (read_value(method, info, key, word, where="--over") for word in ends[:2])
     return Range(low, high, log=len(ends) == 3)
+
+
+def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
+    words = [word for word in text.split(",") if word.strip()]
+    if not words:
+        raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
+    values = tuple(read_value(method, info, key, word, where="--over") for word in words)
+    # Tried twice, a value would be paid for twice where trials have a price.
+    if len(set(values)) < len(values):
+        raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
+    return values
 
 
 def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
@@ -207,7 +210,7 @@ def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
     try:
         return _TRUTH[word] if kind is bool else kind(typed)
     except (ValueError, KeyError) as error:
-        named = f"{key} = {typed!r}" if where == "--set" else repr(typed)
+        named = f"{key} = {typed!r}" if where in ("--set", "--over") else repr(typed)
         allowed = KINDS.get(kind, kind.__name__) + (", or none" if key == "epsilon_x" else "")
         raise InputError(named, where=where, allowed=allowed) from error
 

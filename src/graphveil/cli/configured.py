@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from graphveil.cli import groups
-from graphveil.cli.choices import AXES, KINDS, find_method, flag, nearest, read_typed, refuse_bad_values
+from graphveil.cli.choices import AXES, KINDS, find_method, flag, read_typed, refuse_bad_values
+from graphveil.cli.near import nearest
 from graphveil.errors import InputError
 from graphveil.reading import read_toml
 

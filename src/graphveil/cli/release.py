@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli import choices, configured, options, space
+from graphveil.cli import choices, configured, near, options, space
 from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
@@ -118,7 +118,7 @@ def find_release(name: str) -> AnyMethod:
 
     known = tagged(RELEASE)
     if name not in known:
-        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=choices.nearest(name, known))
+        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=near.nearest(name, known))
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphveil.cli.choices import nearest
 from graphveil.cli.console import complain
+from graphveil.cli.near import nearest
 from graphveil.errors import InputError
 from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
 

@@ -90,7 +90,7 @@ def tune(
 ) -> None:
     """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
     info = choices.find_method(method)
-    searched = [choices.split_pair(pair)[0] for pair in over]
+    searched = [choices.split_pair(pair, where="--over")[0] for pair in over]
     chosen = configured.collect(context, method, info, searched)
     search = _search(method, info, over, chosen, context.params)
     choices.prepare(speed.device, speed.threads)

@@ -236,6 +236,9 @@ def _reading(name: str, root: str | os.PathLike[str] | None) -> Iterator[None]:
 
 
 def _unknown(name: str) -> InputError:
+    if Path(name).is_file():
+        remedy = f"give {str(Path(name).parent)!r}"
+        return InputError(f"{name!r} is a file", allowed="a folder with graph.toml and tables", remedy=remedy)
     near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     return InputError(
         f"no data set or folder {name!r}",
