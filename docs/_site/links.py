@@ -39,20 +39,12 @@ def contents(text: str) -> str:
     return "\n".join([text, "```{toctree}", ":hidden:", "", *listed, "```", ""])
 
 
-def notebooks() -> str:
-    """Return a list of all notebooks for the index of tutorials: those that it names itself come first."""
-    files = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-    return (
-        "".join(f"\n- [{file.stem.replace('-', ' ').capitalize()}](../notebooks/{file.name})" for file in files) + "\n"
-    )
-
-
 def read(app: Any, docname: str, source: list[str]) -> None:
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".md":
         source[0] = on_the_site(source[0], page, page)
         if page.stem == "index":
-            source[0] = contents(source[0] + (notebooks() if page.parent.name == "tutorials" else ""))
+            source[0] = contents(source[0])
 
 
 def include(app: Any, path: Path, docname: str, source: list[str]) -> None:
