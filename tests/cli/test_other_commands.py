@@ -124,6 +124,14 @@ def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: p
     assert opened == [str(page)]
 
 
+def test_report_against_another_run_writes_a_page_of_both(type_in: Terminal, trained: Path) -> None:
+    found = type_in("report", trained, "--against", trained, "--json").json
+    page = Path(found["against"])
+    assert page.parent == trained
+    assert f"{trained.name} against {trained.name}" in page.read_text()
+    assert type_in("report", trained / "public", "--against", trained).code == 2
+
+
 def test_the_public_part_alone_predicts_pays_and_has_its_card_written(type_in: Terminal, tmp_path: Path) -> None:
     run, handed = tmp_path / "run", tmp_path / "handed"
     type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)

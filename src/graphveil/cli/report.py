@@ -18,7 +18,14 @@ Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser
 Lift = Annotated[bool, typer.Option("--lift", help="For a released graph: train on it and show the lift.")]
 
 
-def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: options.Json = False) -> None:
+Against = Annotated[
+    Path | None, typer.Option("--against", metavar="OTHER", help="Another run: write a page that shows both.")
+]
+
+
+def report(
+    run: Run, open_page: Open = False, lift: Lift = False, against: Against = None, as_json: options.Json = False
+) -> None:
     """Rebuild the report and the privacy card as self-contained pages; releases and parties have a card only."""
     from graphveil.cli import tables
     from graphveil.reports.releases import card as release_card
@@ -32,6 +39,11 @@ def report(run: Run, open_page: Open = False, lift: Lift = False, as_json: optio
         if lift:
             release_lift.measure_lift(run, progress=tell)
         answer = rewrite(run)
+        if against is not None:
+            # Late, with all of the pages' room: most calls ask for one run.
+            from graphveil.reports.runs.against import write_against
+
+            answer["against"] = str(write_against(run, against))
     if open_page:
-        typer.launch(answer["report"] or str(run / "card.html"))
+        typer.launch(answer.get("against") or answer["report"] or str(run / "card.html"))
     emit(answer, as_json=as_json, screen=lambda: tables.described(answer))

@@ -1,0 +1,134 @@
+"""Two runs side by side on one page, for whoever made both: what differs, what each promises and what each reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphveil.privacy import Guarantee
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.attacks.files import Found, kept
+from graphveil.reports.base import text, words
+from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.parts import write_with_mode
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.scripts import page_scripts
+from graphveil.reports.base.templating import rendered
+from graphveil.reports.runs.folder import read_run
+
+#: Options that say where a run was made, and not what it is.
+_PLACES = frozenset(("source", "data_root", "device"))
+_Side = tuple[str, RunRecord, Found]
+
+
+def write_against(run: Path, other: Path) -> Path:
+    """Write the page that shows two runs beside each other into the first; it is for their maker alone.
+
+    Args:
+        run: folder of a run.
+        other: folder of another.
+
+    Returns:
+        The page.
+
+    Raises:
+        ModelFileError: there is no run in one of them, or a file of it is damaged or was changed.
+        WriteError: the disk refuses.
+    """
+    sides = [(folder.resolve().name, read_run(folder), kept(folder)) for folder in (run, other)]
+    page = run / f"against-{text.plain_name(sides[1][0])}.html"
+    write_with_mode(page, against_html(sides[0], sides[1]))
+    return page
+
+
+def against_html(one: _Side, other: _Side) -> str:
+    """Return the page: each side is the name of a folder, its record and the attacks on it."""
+    sides = (one, other)
+    tabs = (
+        ("Overview", (_scores(sides), _settings(sides))),
+        ("Privacy", (_guarantees(sides), *(_promise(*side[:2]) for side in sides))),
+        ("Attacks", (_attacks(sides),)),
+    )
+    title = f"{one[0]} against {other[0]}"
+    return rendered("against.html.j2", title=title, tabs=tabs, scripts=page_scripts())
+
+
+def _scores(sides: tuple[_Side, _Side]) -> Section:
+    rows = tuple(Row((name, record.method, record.data, *_figures(record))) for name, record, _ in sides)
+    head = ("run", "method", "data", words.figure(sides[0][1])[0] + ", %", "95% interval", "lift, points", "over")
+    return Section("What each reached", (Table(head, rows), Paragraph(_comparable(sides))))
+
+
+def _figures(record: RunRecord) -> tuple[str, ...]:
+    score, lift = record.scores.accuracy, record.scores.lift
+    gained = "not measured" if lift is None else f"{text.points(lift.mean)} ({words.lift_interval(lift)})"
+    return text.percent(score.mean), words.interval(score), gained, record.scores.best_control or "-"
+
+
+def _comparable(sides: tuple[_Side, _Side]) -> str:
+    """Say whether the accuracies were measured on the same nodes."""
+    mine, theirs = (record for _, record, _ in sides)
+    if mine.data != theirs.data:
+        return "The runs are on different data: their accuracies do not compare."
+    if any(mine.options.get(key) != theirs.options.get(key) for key in ("seed", "split", "repeats")):
+        return "Measured on different test nodes of the same data: part of the difference is the draw of the nodes."
+    gap = mine.scores.accuracy.mean - theirs.scores.accuracy.mean
+    return f"Measured on the same test nodes: {text.points(gap)} points. Privacy noise is drawn anew in each run."
+
+
+def _settings(sides: tuple[_Side, _Side]) -> Section:
+    mine, theirs = ({**record.settings, **record.options} for _, record, _ in sides)
+    # Prices stand in the table of guarantees: in one column, those of different units would look comparable.
+    names = [name for name in {**mine, **theirs} if name not in _PLACES and not text.is_price(name)]
+    rows = [
+        Row((name, *(text.shown(side[name]) if name in side else "-" for side in (mine, theirs))))
+        for name in names
+        if mine.get(name) != theirs.get(name)
+    ]
+    if not rows:
+        return Section("Settings that differ", (Paragraph("None, but for budgets, which are under Privacy."),))
+    return Section("Settings that differ", (Table(("setting", *(name for name, _, _ in sides)), tuple(rows)),))
+
+
+def _guarantees(sides: tuple[_Side, _Side]) -> Section:
+    """Return one row for each run and one column for each unit: epsilons of different units never share a column."""
+    priced = [dict(_prices(record.privacy.guarantee)) for _, record, _ in sides]
+    units = tuple(dict.fromkeys(unit for prices in priced for unit in prices))
+    rows = tuple(
+        Row((name, *(prices.get(unit, "-") for unit in units)))
+        for (name, _, _), prices in zip(sides, priced, strict=True)
+    )
+    told = "Epsilon (and delta) of each unit. A dash: the run does not state that unit. Columns do not compare."
+    return Section("Guarantees side by side", (Paragraph(told), Table(("run", *units), rows)))
+
+
+def _prices(guarantee: Guarantee) -> Iterator[tuple[str, str]]:
+    parts = guarantee.parts or (guarantee,)
+    for part in (*parts, *((guarantee,) if len(parts) > 1 else ())):
+        # Neighbours and trust belong to the unit: the same words under another relation are another promise.
+        unit = f"{part.unit.text} ({part.relation}, {part.model}, against {part.against.text})"
+        price = rounded_up(part.epsilon) + (f" (delta {rounded_up(part.delta)})" if part.delta else "")
+        yield unit, f"void: {price}" if guarantee.void is not None else price
+
+
+def _promise(name: str, record: RunRecord) -> Section:
+    guarantee = record.privacy.guarantee
+    open_parts = Points(words.not_protected(guarantee, record.settings))
+    return Section(name, (Paragraph(guarantee.sentence()), Paragraph("Not protected:", strong=True), open_parts))
+
+
+def _attacks(sides: tuple[_Side, _Side]) -> Section:
+    found = [{(a, label): r for a, results in attacks.items() for label, r in results.items()} for *_, attacks in sides]
+    names = sorted({key for side in found for key in side})
+    if not names:
+        return Section("Attacks", (Paragraph("None was run on either."),))
+    rows = tuple(
+        Row((f"{attack}: {label}", *(_auc(side.get((attack, label))) for side in found))) for attack, label in names
+    )
+    told = Paragraph("AUC with its 95% interval; 0.5 is guessing. Measured on true data: not covered by epsilon.")
+    return Section("Attacks", (told, Table(("attack", *(name for name, _, _ in sides)), rows)))
+
+
+def _auc(result: object) -> str:
+    score = getattr(result, "auc", None)
+    return "not run" if score is None else f"{score.mean:.2f} ({score.low:.2f} to {score.high:.2f})"
