@@ -119,7 +119,9 @@ class StagedCore(FittedCore[FittedCurator]):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
-        return self._noise(schema, self._fresh(schema), people)
+        # Networks have a price where their training is private; elsewhere a plan need not build them.
+        charged = self.privacy.nodes or self.settings.weights == ATTENTION
+        return self._noise(schema, self._fresh(schema) if charged else (), people)
 
     # ---- the curator ----
 
