@@ -13,7 +13,7 @@ from tests.cli.conftest import Terminal
 
 QUICK = ("train", "lpgnn", "digits", "--epochs", "4")
 CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
-SCORE = {"mean", "low", "high", "runs"}
+SCORE = {"mean", "low", "high", "kind", "runs"}
 
 
 def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:

@@ -25,6 +25,14 @@ def test_public_edges_are_read_in_both_directions(tmp_path):
     assert describe(graph)["known"] == {"public_edges": 2, "private_edges": 1, "private_nodes": 3}
 
 
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_graph_may_have_no_edges(tmp_path, format):
+    graph = draw_private(social_graph(80, 6.0, 20, 3), 0.3, seed=2)
+    graph.edge_index, graph.public_edges = graph.edge_index[:, :0], graph.public_edges[:0]
+    again = load_graph(write_folder(graph, tmp_path / "graph", format=format))
+    assert again.public_edges.shape == (0,)
+
+
 def test_directed_edges_have_a_word_each(tmp_path):
     toml = KNOWN.replace("false", "true")
     graph = validate(load_graph(folder(tmp_path, graph__toml=toml, edges__csv=edges("a,b,true", "b,a,false"))))

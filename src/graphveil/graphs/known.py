@@ -71,7 +71,7 @@ def public_columns(
     known, hidden = np.unique(keys[public]), np.unique(keys[~public])
     # Refused and not resolved: either answer could publish an edge that somebody meant to hide.
     both = np.intersect1d(known, hidden)
-    clash = polars.Series(np.isin(keys, both) & public) if len(both) else polars.Series([False] * len(keys))
+    clash = polars.Series(np.isin(keys, both) & public, dtype=polars.Boolean)
     table.refuse(clash, "{column} is {value}, but another row lists the same edge as private", column, "both alike")
     columns: np.ndarray = np.isin(edge_keys(edge_index[0], edge_index[1], nodes, directed=directed), known)
     return columns
