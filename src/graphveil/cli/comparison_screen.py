@@ -9,17 +9,20 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.screens import voided
+from graphveil.cli.screens import stated, voided
 from graphveil.cli.tables import columns, pairs, rows
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable
+from graphveil.reports.compare import promised
 from graphveil.reports.compare import table as tables
 from graphveil.reports.compare.rows import Row
 from graphveil.reports.compare.sheet import Group, Sheet, called
 
 _ROOM = 2
 """So many columns of epsilons leave room for a lift beside them."""
+_FACTS = "card.md of each folder"
+"""Where the facts that runs assume are told, when no table is written."""
 
 
 def compared(page: Sheet, folder: Path | None) -> RenderableType:
@@ -33,7 +36,7 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     if page.void:
         parts[:0] = [voided(page.void, "run"), Text()]
     for group in page.groups:
-        parts += [*_group(page, group), Text()]
+        parts += [*_group(page, group, _FACTS if folder is None else str(folder / tables.MARKDOWN)), Text()]
     facts = [("Mind", text) for text in page.cautions]
     facts += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
     facts += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
@@ -43,11 +46,11 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     return Together(*parts, pairs(facts))
 
 
-def _group(page: Sheet, group: Group) -> list[RenderableType]:
-    """Who is trusted, what is protected and what is not, the figures, other units and attacks."""
-    head: list[RenderableType] = [Text(group.head, style="bold")]
-    if group.promise.parts:
-        head += [Text(group.promise.protected), *(Text(line) for line in _open(group))]
+def _group(page: Sheet, group: Group, where: str) -> list[RenderableType]:
+    """Who is trusted, what is promised in short, the figures, other units and attacks."""
+    read = ", ".join(dict.fromkeys(row.collected for row in group.rows))
+    lines = (*promised.three_lines(group, where), ("Data read", read))
+    head: list[RenderableType] = [Text(group.head, style="bold"), *map(stated, *zip(*lines, strict=True))]
     units = [(_priced(group, row), one["unit"], trust.price_text(one)) for row in group.rows for one in row.other_units]
     below = _figures(page, group)
     if units:
@@ -65,19 +68,6 @@ def _attacks(group: Group) -> Table:
             cells = (cell.replace("; ", "\n") for cell in tables.attack_cells(attacked))
             table.add_row(printable(called(group, row)), name, *cells)
     return table
-
-
-def _open(group: Group) -> list[str]:
-    """What a group leaves open and how often it reads private data; a line for each kind of row."""
-    methods: dict[str, list[str]] = {}
-    for row in group.rows:
-        left = [f"{aspect} ({state})" if state != "no" else aspect for aspect, state in row.protects.items()]
-        left = [text for text, state in zip(left, row.protects.values(), strict=True) if state not in ("yes", "unused")]
-        line = f"Not protected: {', '.join(left) or 'nothing of a person'}. Read: {row.collected}."
-        methods.setdefault(line, []).append(row.method)
-    if len(methods) == 1:
-        return list(methods)
-    return [f"{', '.join(dict.fromkeys(names))}: {line[0].lower()}{line[1:]}" for line, names in methods.items()]
 
 
 def _figures(page: Sheet, group: Group) -> list[RenderableType]:

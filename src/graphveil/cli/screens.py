@@ -78,7 +78,17 @@ def three_lines(
     """
     said = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
     lines = (("Guarantee", said.guarantee), ("Not protected", said.exposed), ("Assumes", said.assumes))
-    return Group(*(Text.assemble((f"{head}: ", "bold"), printable(line)) for head, line in lines))
+    return Group(*(stated(head, line) for head, line in lines))
+
+
+def stated(head: str, line: str) -> Text:
+    """One of those lines.
+
+    Args:
+        head: its heading.
+        line: what it says.
+    """
+    return Text.assemble((f"{head}: ", "bold"), printable(line))
 
 
 def _cost(record: RunRecord) -> str:

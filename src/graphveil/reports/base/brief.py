@@ -74,11 +74,39 @@ def in_brief(guarantee: Guarantee, exposed: Sequence[str], *, card: str, relatio
         card: the file that tells the whole.
         relationship: epsilon of one undirected relationship; None where edges are not private.
     """
-    heads = dict.fromkeys(_head(line) for line in exposed)
-    return Brief(_claim(guarantee, relationship), "; ".join(heads), _assumed(guarantee, card))
+    told = _claim(guarantee, (guarantee,)) + _related(guarantee, relationship)
+    return Brief(told, open_parts(exposed), f"{assumed(guarantee)} -> {card}")
 
 
-def _claim(guarantee: Guarantee, relationship: float | None) -> str:
+def claim(alike: Sequence[Guarantee]) -> str:
+    """What is hidden from whom and how strongly, in short; of several prices the least and the largest.
+
+    Args:
+        alike: at least one; all make one promise (:class:`graphveil.reports.base.trust.Promise`).
+    """
+    # Marked rows must not lend their prices to what the others promise.
+    holds = [one for one in alike if not one.void] or alike
+    return _claim(holds[0], holds)
+
+
+def open_parts(exposed: Sequence[str]) -> str:
+    """What is not protected, in short.
+
+    Args:
+        exposed: as cards list it: what stands before a colon says it in short.
+    """
+    return "; ".join(dict.fromkeys(_head(line) for line in exposed))
+
+
+def assumed(guarantee: Guarantee) -> str:
+    """How many facts a guarantee leans on, and those that nobody may miss."""
+    count = len(guarantee.assumes)
+    facts = "nothing more" if not count else "1 fact" if count == 1 else f"{count} facts"
+    first = "; ".join(ABOVE_ALL[fact.code] for fact in guarantee.assumes if fact.code in ABOVE_ALL)
+    return f"{facts}{f' (above all: {first})' if first else ''}"
+
+
+def _claim(guarantee: Guarantee, alike: Sequence[Guarantee]) -> str:
     if guarantee.void:
         return f"NONE, this run protects nobody: {guarantee.void}"
     # An observer without a short name is told in full: a line too long is better than a wrong one.
@@ -86,36 +114,43 @@ def _claim(guarantee: Guarantee, relationship: float | None) -> str:
     if math.isinf(guarantee.epsilon):
         return f"NONE, {who} may learn {_unit(guarantee)} exactly (epsilon = inf)"
     less = "" if guarantee.unit.is_person else "not a person but "
-    return f"{less}{_priced(guarantee)}{_slip(guarantee)}, against {who}{_related(guarantee, relationship)}"
+    return f"{less}{_priced(alike)}{_slip(alike)}, against {who}"
 
 
 def _unit(guarantee: Guarantee) -> str:
     return SHORT_UNITS.get(guarantee.unit.code, guarantee.unit.text.removeprefix("any set of "))
 
 
-def _priced(guarantee: Guarantee) -> str:
+def _priced(alike: Sequence[Guarantee]) -> str:
     """Return unit and epsilon; of several parts the total too, lest the price of one be taken for that of all."""
-    total, parts = f"epsilon {rounded_up(guarantee.epsilon)}", trust.parts_of(guarantee)
+    total = f"epsilon {_prices([one.epsilon for one in alike])}"
+    parts = tuple(zip(*map(trust.parts_of, alike), strict=True))
     if len(parts) == 1:
-        return f"{_unit(guarantee)}: {total}"
+        return f"{_unit(alike[0])}: {total}"
     *first, last = map(_part, parts)
     return f"one person's {', '.join(first)} and {last}: {total} together"
 
 
-def _part(part: Guarantee) -> str:
+def _part(alike: Sequence[Guarantee]) -> str:
+    unit = alike[0].unit
     # ONE in capitals, so that nobody takes it for all connections of a person.
-    one = "ONE " if part.unit.is_connection else ""
-    return f"{one}{part.unit.heading} ({rounded_up(part.epsilon)})"
+    return f"{'ONE ' if unit.is_connection else ''}{unit.heading} ({_prices([part.epsilon for part in alike])})"
 
 
-def _slip(guarantee: Guarantee) -> str:
-    return f", delta {rounded_up(guarantee.delta)}" if guarantee.delta else ""
+def _slip(alike: Sequence[Guarantee]) -> str:
+    deltas = [one.delta for one in alike]
+    return f", delta {_prices(deltas)}" if any(deltas) else ""
+
+
+def _prices(found: Sequence[float]) -> str:
+    """Return the least and the largest, or the only one."""
+    return " to ".join(dict.fromkeys((rounded_up(min(found)), rounded_up(max(found)))))
 
 
 def _related(guarantee: Guarantee, relationship: float | None) -> str:
     """Return the price of a whole relationship where the claim has not said it."""
     said = {part.epsilon for part in trust.parts_of(guarantee) if part.unit.covers_connections}
-    if relationship is None or relationship in said or math.isinf(relationship):
+    if not guarantee.protects or relationship is None or relationship in said or math.isinf(relationship):
         return ""
     return f"; one relationship: {rounded_up(relationship)}"
 
@@ -123,10 +158,3 @@ def _related(guarantee: Guarantee, relationship: float | None) -> str:
 def _head(line: str) -> str:
     head = line.partition(":")[0].rstrip(".")
     return head[:1].lower() + head[1:]
-
-
-def _assumed(guarantee: Guarantee, card: str) -> str:
-    count = len(guarantee.assumes)
-    facts = "nothing more" if not count else "1 fact" if count == 1 else f"{count} facts"
-    first = "; ".join(ABOVE_ALL[fact.code] for fact in guarantee.assumes if fact.code in ABOVE_ALL)
-    return f"{facts}{f' (above all: {first})' if first else ''} -> {card}"

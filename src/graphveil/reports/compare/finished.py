@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.federation.core.setting import MODES, Setting
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.reading import read_json
 from graphveil.reports.attacks.files import PLAIN, kept
@@ -16,7 +17,7 @@ from graphveil.reports.base import rivals
 from graphveil.reports.base.record import interval_from_dict
 from graphveil.reports.compare.rows import Attacked, Row, facts, row_of
 from graphveil.reports.compare.sheet import Sheet
-from graphveil.reports.federation.card import check_party
+from graphveil.reports.federation.card import check_party, open_lines
 from graphveil.reports.federation.party import OUTCOME
 from graphveil.reports.releases.card import is_release
 from graphveil.reports.releases.lift import read_lift
@@ -119,13 +120,21 @@ def _party(folder: Path) -> Row:
         raise ModelFileError(f"damaged party: {error}", where=str(folder)) from error
     if (folder / OUTCOME).is_file():
         check_party(folder)
-    about = facts(_FEDERATED, guarantee, ledger, {})
-    data = read_agreement(folder).name
+    agreement = read_agreement(folder)
+    about = facts(_FEDERATED, guarantee, ledger, {}) | {"exposed": _open(agreement.setting, guarantee)}
+    data = agreement.name
     row = Row(_FEDERATED, {}, data, **about, accuracy=accuracy, seconds=outcome.get("seconds"))
     if accuracy is None or alone is None:
         return row
     lift = rivals.difference(accuracy, alone)
     return replace(row, best_control="label holder alone", control=alone, lift=lift)
+
+
+def _open(setting: Setting, guarantee: Guarantee) -> tuple[str, ...]:
+    """What a party's card lists as not protected, from what all agreed on: a card is there once a run has finished."""
+    mode, privacy = setting.protocol.mode, setting.privacy
+    agreed = {"mode": mode, "opens": MODES[mode], "epsilon": privacy.epsilon, "epsilon_y": privacy.epsilon_y}
+    return open_lines({**agreed, "guarantee": guarantee.to_dict()})
 
 
 def _outcome(folder: Path) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Row:
     Attributes:
         axes: the settings that were varied, or that tell runs apart.
         protects: aspect of :data:`trust.ASPECTS` -> yes, partly, no, unused.
+        exposed: what is not protected, as cards list it.
         collected: how often private data are read, in words.
         accuracy: None where nothing was trained (a release) or scored (a party without labels).
         control: the accuracy of the best control; lift: accuracy minus it.
@@ -68,6 +69,7 @@ class Row:
     data: str
     guarantee: Guarantee
     protects: Mapping[str, str]
+    exposed: tuple[str, ...]
     collected: str
     accuracy: Interval | None
     best_control: str | None = None
@@ -168,12 +170,13 @@ def facts(method: str, guarantee: Guarantee, ledger: Ledger, settings: Mapping[s
         settings: features that are not collected have epsilon_x None.
 
     Returns:
-        Values for the fields guarantee, protects and collected of a `Row`.
+        Values for the fields guarantee, protects, exposed and collected of a `Row`.
     """
     reads = METHODS[method].reads if method in METHODS else trust.ASPECTS
     return {
         "guarantee": guarantee,
         "protects": trust.protection(guarantee, reads, settings),
+        "exposed": words.not_protected(guarantee, settings),
         "collected": trust.collections(ledger, trust.Promise.of(guarantee)),
     }
 

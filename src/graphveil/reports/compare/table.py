@@ -10,7 +10,7 @@ import io
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.printed import rounded_up
@@ -18,9 +18,13 @@ from graphveil.reports.base import figures, trust
 from graphveil.reports.base.files import to_json, write_bytes, write_text
 from graphveil.reports.base.text import markdown, percent, points, spreadsheet
 from graphveil.reports.base.words import interval, lift_interval, measured
+from graphveil.reports.compare import promised
 from graphveil.reports.compare.figure import figure
 from graphveil.reports.compare.rows import Attacked, Row
 from graphveil.reports.compare.sheet import Group, Sheet, called
+
+#: The file that tells of each group what it assumes, in full.
+MARKDOWN: Final = "table.md"
 
 
 def epsilon_columns(group: Group) -> list[str]:
@@ -129,12 +133,20 @@ def markdown_text(page: Sheet) -> str:
     for group in page.groups:
         head = columns(page, group)
         lines += [f"## {markdown(group.head)}", "", markdown(group.promise.protected), ""]
+        lines += [f"- {head}: {markdown(text)}" for head, text in promised.three_lines(group, "listed below the table")]
+        lines += [""]
         lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
         lines += ["| " + " | ".join(markdown(cell) for cell in cells(page, group, row)) + " |" for row in group.rows]
-        lines += [""]
+        lines += ["", *_assumed(group)]
     remarks = [*page.comparable, *page.notes]
     lines += ["## What may be compared", "", *(f"- {markdown(one)}" for one in remarks)] if remarks else []
     return "\n".join(lines) + "\n"
+
+
+def _assumed(group: Group) -> list[str]:
+    """What a group assumes, a fact an item; nothing where nothing is."""
+    told = promised.facts(group)
+    return ["Assumed:", "", *(f"- {markdown(fact)}" for fact in told), ""] if told else []
 
 
 def csv_text(page: Sheet) -> str:
@@ -211,7 +223,7 @@ def write(page: Sheet, folder: Path) -> None:
     Raises:
         WriteError: the disk refuses.
     """
-    write_text(folder / "table.md", markdown_text(page))
+    write_text(folder / MARKDOWN, markdown_text(page))
     write_text(folder / "table.csv", csv_text(page))
     write_text(folder / "table.json", to_json(content(page), indent=2) + "\n")
     drawn = figure(page)
@@ -231,7 +243,7 @@ def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:
     Returns:
         Fields with JSON values; paths of files that are not there are None.
     """
-    files = {"folder": "", "table": "table.md", "figure": "figure.png"}
+    files = {"folder": "", "table": MARKDOWN, "figure": "figure.png"}
     paths = {key: None if folder is None else folder / name for key, name in files.items()}
     shown = {key: str(path) if path is not None and path.exists() else None for key, path in paths.items()}
     return {**facts, **content(page), **shown}

@@ -1,0 +1,96 @@
+"""The three lines of a group: of all its rows, and silent about nothing that nobody may miss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base import brief
+from graphveil.reports.compare import promised, table
+from graphveil.reports.compare.rows import Row, facts
+from graphveil.reports.compare.sheet import Group, Sheet
+from tests.reports.base.test_first_line import promised as every_guarantee
+
+
+def row(method: str, guarantee: Guarantee) -> Row:
+    ledger = Ledger.open({"one report": (1.0, 0.0)})
+    return Row(method, {}, "here", **facts(method, guarantee, ledger, {}), accuracy=None)
+
+
+def groups(*rows: Row) -> tuple[Group, ...]:
+    return Sheet("here", rows).groups
+
+
+def wholes() -> Iterator[Guarantee]:
+    """What runs, releases and parties promise: mechanisms alone are not compared so."""
+    return (one for name, one in every_guarantee().items() if ": part" not in name)
+
+
+def protecting() -> Guarantee:
+    return next(one for one in wholes() if one.protects and not one.parts)
+
+
+def test_no_critical_assumption_of_any_row_is_left_out() -> None:
+    met = set()
+    for guarantee in wholes():
+        bare = replace(guarantee, assumes=())
+        # Beside a row that assumes nothing, which must not speak for both.
+        (group,) = groups(row("first", bare), row("second", guarantee))
+        assumes = dict(promised.three_lines(group, "table.md"))["Assumes"]
+        for fact in guarantee.assumes:
+            if fact.code in brief.ABOVE_ALL:
+                assert brief.ABOVE_ALL[fact.code] in assumes.partition("second: ")[2]
+                met.add(fact.code)
+        listed = promised.facts(group)
+        assert listed == [f"second: {fact.sentence}" for fact in guarantee.assumes]
+        assert all(table.markdown(line) in table.markdown_text(Sheet("here", group.rows)) for line in listed)
+    assert met >= {"asymptotic", "server-colludes-not", "joint-privacy", "degree-promised"}
+
+
+def test_rows_alike_are_told_once_with_the_least_and_the_largest_price() -> None:
+    guarantee = replace(protecting(), epsilon=1.0)
+    (group,) = groups(*(row("first", replace(guarantee, epsilon=price)) for price in (2.0, 1.0, 4.00001)))
+    lines = dict(promised.three_lines(group, "study/table.md"))
+    assert f": epsilon 1 to {rounded_up(4.00001)}, " in lines["Guarantee"]
+    assert lines["Assumes"] == f"{brief.assumed(guarantee)} -> study/table.md"
+    assert not any(text.startswith("first: ") for text in (*lines.values(), *promised.facts(group)))
+
+
+def test_every_price_of_several_parts_is_named() -> None:
+    whole = next(one for one in wholes() if len(one.parts) > 1 and math.isfinite(one.epsilon))
+    (group,) = groups(row("first", whole))
+    said = dict(promised.three_lines(group, "table.md"))["Guarantee"]
+    assert said == brief.in_brief(whole, (), card="").guarantee
+
+
+def test_a_void_row_lends_its_price_to_no_other() -> None:
+    guarantee = replace(protecting(), epsilon=2.0)
+    void = replace(guarantee, epsilon=1.0, void="noise was reproducible (seed 3)")
+    (group,) = groups(row("first", void), row("second", guarantee))
+    lines = dict(promised.three_lines(group, "table.md"))
+    assert "epsilon 2," in lines["Guarantee"]
+    assert lines["Not protected"].startswith("first: anything, in this run; ")
+    (alone,) = groups(row("first", void))
+    assert promised.three_lines(alone, "table.md")[0] == ("Guarantee", f"NONE, this run protects nobody: {void.void}")
+
+
+def test_where_nothing_is_protected_each_row_says_what_is_open_to_whom() -> None:
+    one, other = (replace(guarantee, epsilon=math.inf, parts=()) for guarantee in (protecting(), another()))
+    (group,) = groups(row("first", one), row("second", other), row("third", one))
+    said = dict(promised.three_lines(group, "table.md"))["Guarantee"]
+    assert said == "; ".join(brief.claim([each]) for each in (one, other))
+    assert said.startswith("NONE, ")
+
+
+def another() -> Guarantee:
+    return next(one for one in wholes() if one.protects and not one.parts and one.unit != protecting().unit)
+
+
+def test_a_fact_of_some_rows_names_their_methods() -> None:
+    guarantee = replace(protecting(), assumes=protecting().assumes[:1])
+    (group,) = groups(row("first", guarantee), row("second", replace(guarantee, assumes=())))
+    assert promised.facts(group) == [f"first: {guarantee.assumes[0].sentence}"]
+    assert dict(promised.three_lines(group, "x"))["Assumes"] == "first: 1 fact; second: nothing more -> x"
