@@ -37,6 +37,7 @@ def entry(table: str, row: str, data: str = "cora") -> Entry:
         ("table2", "second holder alone", "pubmed", 70.3),
         ("table2", "vfgnn mean", "cora", 80.9),
         ("table2", "everything in one place", "pubmed", 79.1),
+        ("table2", "secureml mean", "pubmed", 79.7),
         ("table3", "8:2 vfgnn regression", "cora", 80.7),
         ("table4", "4 vfgnn concat", "cora", 71.2),
         ("table5", "eps=8 gaussian", "cora", 70.2),
@@ -54,6 +55,8 @@ def test_rows_run_what_they_say() -> None:
     assert Federated.of(entry("table2", "everything in one place")).plan.mode == "individual"
     uneven = Federated.of(entry("table3", "9:1 vfgnn concat"))
     assert (uneven.shares, uneven.plan.combine, uneven.plan.mode) == ((9.0, 1.0), "concat", "paper")
+    fixed = Federated.of(entry("table2", "secureml mean"))
+    assert (fixed.plan.mode, fixed.plan.combine, len(fixed.shares)) == ("secureml", "mean", 2)
     assert Federated.of(entry("table4", "3 vfgnn mean")).shares == (1.0, 1.0, 1.0)
     assert entry("table2", "vfgnn mean, five folds").split == "5-fold"
     assert entry("table2", "vfgnn mean, five folds").published is None
