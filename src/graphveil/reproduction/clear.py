@@ -241,12 +241,8 @@ class _Linear:
 def _words(plan: Plan, parts: Sequence[Part], seed: int) -> list[np.ndarray]:
     """Return what holders would draw for the shared first layer."""
     source, widths = np.random.default_rng(20_000 + seed), [features.shape[1] for features, _ in parts]
-    sizes = {
-        "paper": widths * len(parts),
-        "secureml": widths * len(parts),
-        "shared-linear": [sum(widths)] * len(parts),
-        "individual": [],
-    }[plan.mode]
+    others = {"shared-linear": [sum(widths)] * len(parts), "individual": []}
+    sizes = others.get(plan.mode, widths * len(parts))
     return [source.integers(0, 2**64, size * plan.width, dtype=np.uint64) for size in sizes]
 
 
