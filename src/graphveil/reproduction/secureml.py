@@ -13,7 +13,7 @@ Sources: Mohassel, Zhang, "SecureML", IEEE S&P 2017, section 4.1; Chen et al., I
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 import scipy.sparse
 import torch
@@ -23,6 +23,7 @@ from torch.nn import functional
 from graphveil.aggregation.sparse import SparseMatrix
 from graphveil.errors import InputError
 from graphveil.federation.core.networks import Combination, Propagation
+from graphveil.federation.crypto.products import transpose
 from graphveil.federation.crypto.ring import FRACTION_BITS, RingMatrix, decode, encode, matmul
 from graphveil.models.dropout import dropout
 
@@ -46,16 +47,28 @@ def encode_matrix(matrix: SparseMatrix) -> RingMatrix:
     return scipy.sparse.csr_array(parts, shape=matrix.shape)
 
 
+class _Pair(Protocol):
+    factors: tuple[Tensor, Tensor]
+
+
+class _Squared(Protocol):
+    square: Tensor
+
+
+class _Fixed(Protocol):
+    constant: RingMatrix
+
+
 class _Product(torch.autograd.Function):
     """A B of two trained factors."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: _Pair, a: Tensor, b: Tensor) -> Tensor:
         ctx.factors = encode(a), encode(b)
         return decode(cut(matmul(*ctx.factors)))
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: _Pair, slope: Tensor) -> tuple[Tensor, Tensor]:
         left, right = ctx.factors
         g = encode(slope, SLOPE_BITS)
         to_left, to_right = matmul(g, right.T.contiguous()), matmul(left.T.contiguous(), g)
@@ -66,13 +79,13 @@ class _Cube(torch.autograd.Function):
     """x^3 entry by entry, as two products of shares; its slope 3 x^2 g is a third and a public number."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: _Squared, x: Tensor) -> Tensor:
         ring = encode(x)
         ctx.square = cut(ring * ring)
         return decode(cut(ctx.square * ring))
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
+    def backward(ctx: _Squared, slope: Tensor) -> Tensor:
         return decode(cut(3 * ctx.square * encode(slope, SLOPE_BITS)), SLOPE_BITS)
 
 
@@ -80,29 +93,29 @@ class _ByConstant(torch.autograd.Function):
     """A B of a constant A, which takes no slope."""
 
     @staticmethod
-    def forward(ctx: Any, constant: RingMatrix, b: Tensor) -> Tensor:
+    def forward(ctx: _Fixed, constant: RingMatrix, b: Tensor) -> Tensor:
         ctx.constant = constant
         return decode(cut(matmul(constant, encode(b))))
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor]:
-        return None, decode(cut(matmul(ctx.constant.T.tocsr(), encode(slope, SLOPE_BITS))), SLOPE_BITS)
+    def backward(ctx: _Fixed, slope: Tensor) -> tuple[None, Tensor]:
+        return None, decode(cut(matmul(transpose(ctx.constant), encode(slope, SLOPE_BITS))), SLOPE_BITS)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Return a b [n, h] for a [n, d] and b [d, h], in fixed point forwards and backwards."""
-    found: Tensor = _Product.apply(a, b)
+    found: Tensor = _Product.apply(a, b)  # type: ignore[no-untyped-call]
     return found
 
 
 def by_constant(constant: RingMatrix, b: Tensor) -> Tensor:
     """Return constant b [n, h] for a CSR constant [n, d] and b [d, h]."""
-    found: Tensor = _ByConstant.apply(constant, b)
+    found: Tensor = _ByConstant.apply(constant, b)  # type: ignore[no-untyped-call]
     return found
 
 
 def _cube(x: Tensor) -> Tensor:
-    found: Tensor = _Cube.apply(x)
+    found: Tensor = _Cube.apply(x)  # type: ignore[no-untyped-call]
     return found
 
 
