@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.reports.runs.against import against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html
 from tests.reports import made
@@ -40,6 +41,15 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def against(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs under guarantees with other units, one of them attacked, with settings that fit no column."""
+    other = made.record(**{**made.beside_rivals(), "settings": {"model": LONG, "epsilon_a": 4.0}})
+    file = tmp_path_factory.mktemp("against") / "against-other.html"
+    file.write_text(against_html(("mine", made.record(), {}), (LONG, other, made.attacks())))
+    return file
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_tab_fits_and_can_be_read(browser: Browser, page: Path, width: int, scheme: str) -> None:
@@ -58,6 +68,18 @@ def test_the_shared_page_fits_and_can_be_read(browser: Browser, shared: Path, wi
         browser.open_tab(tab)
         assert browser.overflow() <= 0, tab
         assert browser.faults() == [], tab
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_two_runs_side_by_side_fit_and_can_be_read(browser: Browser, against: Path, width: int, scheme: str) -> None:
+    browser.complaints()
+    browser.show(against, width=width, scheme=scheme)
+    assert browser.tabs() == ["Overview", "Privacy", "Attacks"]
+    for tab in browser.tabs():
+        browser.open_tab(tab)
+        assert browser.overflow() <= 0, tab
+        assert browser.faults() == [], tab
+    assert browser.complaints() == []
 
 
 def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,23 @@ def table(html: str, first: str) -> list[list[str]]:
 def test_epsilons_of_different_units_never_share_a_column() -> None:
     head, mine, theirs = table(page_of({}, made.beside_rivals()).split("<h2>Guarantees side by side")[1], "run")
     assert len(head) == len(set(head)) == len(mine) == len(theirs)
-    by_unit = {unit.partition(" (")[0]: pair for unit, *pair in zip(head, mine, theirs, strict=True)}
+    by_unit = {unit: pair for unit, *pair in zip(head, mine, theirs, strict=True)}
     assert by_unit["one user&#39;s label"] == ["2", "2"]
     assert by_unit["one relationship"] == ["-", "4"]
     assert by_unit["one user&#39;s whole feature vector and one user&#39;s label"] == ["3", "-"]
+
+
+def test_one_unit_under_two_relations_has_two_columns() -> None:
+    other = replace(made.guarantee(), parts=tuple(replace(p, relation="add/remove") for p in made.guarantee().parts))
+    page = page_of({}, {"guarantee": other})
+    head, mine, theirs = table(page.split("<h2>Guarantees side by side")[1], "run")
+    assert [(unit.split(", ")[0], *pair) for unit, *pair in zip(head, mine, theirs, strict=True)][1:] == [
+        ("one user&#39;s whole feature vector (replace", "1", "-"),
+        ("one user&#39;s label (replace", "2", "-"),
+        ("one user&#39;s whole feature vector and one user&#39;s label", "3", "3"),
+        ("one user&#39;s whole feature vector (add/remove", "-", "1"),
+        ("one user&#39;s label (add/remove", "-", "2"),
+    ]
 
 
 def test_settings_that_differ_are_listed_and_prices_are_not_among_them() -> None:
@@ -51,7 +65,7 @@ def test_settings_that_differ_are_listed_and_prices_are_not_among_them() -> None
 
 
 def test_what_does_not_compare_is_said() -> None:
-    assert "Measured on the same test nodes: 0.0 points." in page_of({}, {})
+    assert "Measured on the same test nodes: mine minus theirs is 0.0 points." in page_of({}, {})
     assert "different data" in page_of({}, {"data": "pubmed"})
     assert "different test nodes" in page_of({}, {"options": {"seed": 1, "repeats": 5}})
     assert "void: 3" in page_of({"void": "known noise"}, {})

@@ -72,8 +72,9 @@ def _comparable(sides: tuple[_Side, _Side]) -> str:
         return "The runs are on different data: their accuracies do not compare."
     if any(mine.options.get(key) != theirs.options.get(key) for key in ("seed", "split", "repeats")):
         return "Measured on different test nodes of the same data: part of the difference is the draw of the nodes."
-    gap = mine.scores.accuracy.mean - theirs.scores.accuracy.mean
-    return f"Measured on the same test nodes: {text.points(gap)} points. Privacy noise is drawn anew in each run."
+    gap = text.points(mine.scores.accuracy.mean - theirs.scores.accuracy.mean)
+    less = f"{sides[0][0]} minus {sides[1][0]}"
+    return f"Measured on the same test nodes: {less} is {gap} points. Privacy noise is drawn anew in each run."
 
 
 def _settings(sides: tuple[_Side, _Side]) -> Section:
@@ -93,22 +94,25 @@ def _settings(sides: tuple[_Side, _Side]) -> Section:
 def _guarantees(sides: tuple[_Side, _Side]) -> Section:
     """Return one row for each run and one column for each unit: epsilons of different units never share a column."""
     priced = [dict(_prices(record.privacy.guarantee)) for _, record, _ in sides]
-    units = tuple(dict.fromkeys(unit for prices in priced for unit in prices))
+    promises = tuple(dict.fromkeys(promise for prices in priced for promise in prices))
+    units = [unit for unit, _ in promises]
+    # On a phone a long heading stands before every figure: what tells no columns apart is left to the paragraphs below.
+    heads = [unit if units.count(unit) == 1 else f"{unit} ({terms})" for unit, terms in promises]
     rows = tuple(
-        Row((name, *(prices.get(unit, "-") for unit in units)))
+        Row((name, *(prices.get(promise, "-") for promise in promises)))
         for (name, _, _), prices in zip(sides, priced, strict=True)
     )
     told = "Epsilon (and delta) of each unit. A dash: the run does not state that unit. Columns do not compare."
-    return Section("Guarantees side by side", (Paragraph(told), Table(("run", *units), rows)))
+    return Section("Guarantees side by side", (Paragraph(told), Table(("run", *heads), rows)))
 
 
-def _prices(guarantee: Guarantee) -> Iterator[tuple[str, str]]:
+def _prices(guarantee: Guarantee) -> Iterator[tuple[tuple[str, str], str]]:
+    """Give the price of each unit under its terms: the same words under another relation are another promise."""
     parts = guarantee.parts or (guarantee,)
     for part in (*parts, *((guarantee,) if len(parts) > 1 else ())):
-        # Neighbours and trust belong to the unit: the same words under another relation are another promise.
-        unit = f"{part.unit.text} ({part.relation}, {part.model}, against {part.against.text})"
+        terms = f"{part.relation}, {part.model}, against {part.against.text}"
         price = rounded_up(part.epsilon) + (f" (delta {rounded_up(part.delta)})" if part.delta else "")
-        yield unit, f"void: {price}" if guarantee.void is not None else price
+        yield (part.unit.text, terms), f"void: {price}" if guarantee.void is not None else price
 
 
 def _promise(name: str, record: RunRecord) -> Section:
