@@ -5,6 +5,7 @@ What `test_errors.py` does not have: all commands, names of every kind, and path
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,25 @@ NEAR = [
     ("explain one-user-lable", "one-user-label"),
     ("explain topology-publick", "topology-public"),
     ("reproduce lpgnn-table33", "lpgnn-table3"),
+    ("reproduce lsit", "list"),
+    ("reproduce lpgnn-table3 --only corra", "cora"),
+    ("dmeo", "'demo'"),
+    ("config schma", "'schema'"),
+    ("config schema lpgn", "lpgnn"),
+    ("advise digitss", "digits"),
+    ("advise digits --trust curators", "curator"),
+    ("advise digits --trust lokal", "local"),
+    ("advise digits --trust curator --want lft=0.02", "lift"),
+    ("advise digits --trust curator --want accuracyy=0.8", "accuracy"),
+    ("advise digits --trust curator --pilot digitss", "digits"),
+    ("plan lpgnn digits --want lft=0.02", "lift"),
+    ("train --config WRONG/key.toml", "options"),
+    ("train --config WRONG/setting.toml", "mechanism"),
+    ("train --config WRONG/choice.toml", "repeats"),
+    ("train --config WRONG/method.toml", "lpgnn"),
+    ("train lpgnn digits --track mlflw", "mlflow"),
+    (f"{LINKS} steps_x=1,2 --sampler tpee", "tpe"),
+    ("train lpgnn digits --set epoch=2", "epochs"),
 ]
 #: What is typed, and what is said of it.
 SAID = [
@@ -128,7 +148,52 @@ SAID = [
     ("federation split digits --out o --parties 9", "--parties"),
     ("data describe social-5", "nodes is 5"),
     ("mechanisms list extra", "unexpected extra argument"),
+    ("demo --sed 1", "No such option: --sed (Possible options: --seed)"),
+    ("demo --seed -1", "'--seed'"),
+    ("demo extra", "unexpected extra argument"),
+    ("demo --out FULL", "FULL is not empty"),
+    ("demo --out nodes.csv", "nodes.csv is not a folder"),
+    ("advise nodes.csv", "'nodes.csv' is a file"),
+    ("advise digits --trust x", "no trust 'x'; allowed: local, links, curator, release, federation"),
+    ("advise digits --want lift=0.02", "--want, --pilot and --epsilon are about one trust"),
+    ("advise digits --trust curator --want accuracy=2", "a share above 0 and below 1: 0.02 is two points"),
+    ("advise digits --trust curator --want accuracy", "'accuracy' is no goal; allowed: accuracy=SHARE"),
+    ("advise digits --trust curator --want lift=nan", "'lift=nan' is no goal"),
+    ("advise digits --trust curator --pilot nowhere/pilot", "no data set or folder 'nowhere/pilot'"),
+    ("advise digits --trust curator --pilot EMPTY", "EMPTY/graph.toml: no graph.toml found"),
+    ("advise digits --trust curator --pilot nodes.csv", "'nodes.csv' is a file"),
+    ("advise digits --trust curator --epsilon inf", "epsilon inf protects nothing"),
+    ("advise digits --degree 0", "--degree: 0.0 contacts"),
+    ("plan lpgnn digits --pilot social-200", "--pilot and --degree are for a goal"),
+    ("config schema lpgnn extra", "unexpected extra argument"),
+    ("train --config nowhere.toml", "--config nowhere.toml: no such file; name a run folder's config.toml"),
+    ("train --config EMPTY", "--config EMPTY: is a folder; name its file: EMPTY/config.toml"),
+    ("train --config nodes.csv", "nodes.csv: cannot be read as TOML"),
+    ("train --config WRONG/kind.toml", "WRONG/kind.toml, options.repeats: 'three'; allowed: a whole number"),
+    ("train --config WRONG/table.toml", "WRONG/table.toml, settings: 3; allowed: a table, [settings]"),
+    ("train lpgnn digits --track x", "--track: 'x'; allowed: mlflow, tensorboard, wandb"),
+    (f"{LINKS} steps_x=1,2 --sampler x", "--sampler: 'x'; allowed: grid, random, tpe"),
+    ("reproduce x", "graphveil reproduce list shows all"),
+    ("reproduce lpgnn-table3 --splits 0", "'--splits'"),
+    ("reproduce lpgnn-table3 --only x", "--only: 'x' is in no row"),
+    ("reproduce lpgnn-table3 --out nodes.csv", "nodes.csv is not a folder"),
+    ("train lpgnn digits --set epochs", "--set: 'epochs' is not a setting; allowed: KEY=VALUE"),
+    ("train lpgnn digits --set =3", "--set: '=3' is not a setting"),
+    ("train lpgnn digits --set epochs=", "--set: epochs = ''; allowed: a whole number"),
+    ("train lpgnn digits --set epochs=x", "--set: epochs = 'x'; allowed: a whole number"),
+    ("train lpgnn digits --set epochs=1 --set epochs=2", "--set epochs=2: epochs is given twice"),
+    ("train lpgnn digits --set steps_x=-1", "steps_x = -1; allowed: a whole number in 0..64"),
+    ("train --set epochs=3", "Missing argument 'METHOD'"),
 ]
+#: Files for --config with one mistake each.
+WRONG = {
+    "key": 'optoins = "x"',
+    "setting": 'method = "lpgnn"\ndata = "digits"\n[settings]\nmechansim = "laplace"',
+    "choice": "[options]\nrepeatss = 3",
+    "method": 'method = "lpgnnn"',
+    "kind": '[options]\nrepeats = "three"',
+    "table": "settings = 3",
+}
 
 
 @pytest.mark.parametrize(("words", "says"), [*NEAR, *SAID], ids=[words for words, _ in (*NEAR, *SAID)])
@@ -138,6 +203,9 @@ def test_what_is_typed_wrong_is_refused_in_one_line_and_near_misses_are_named(
     Path("EMPTY").mkdir()
     Path("FULL").mkdir()
     Path("FULL/file").write_text("1")
+    Path("WRONG").mkdir()
+    for name, content in WRONG.items():
+        Path(f"WRONG/{name}.toml").write_text(content)
     Path("nodes.csv").write_text("id,label\n1,a\n2,b\n")
     before = sorted(Path.cwd().rglob("*"))
     answer = type_in(*(str(trained) if word == "RUN" else word for word in words.split()))
@@ -156,6 +224,20 @@ def test_there_are_sixty_of_them_over_all_commands() -> None:
     commands = {words.split()[0] for words in lines}
     assert commands >= {"train", "tune", "predict", "plan", "compare", "compare-runs", "release", "attack", "report"}
     assert commands >= {"audit", "explain", "federation", "mechanisms", "data", "reproduce"}
+    assert commands >= {"demo", "advise", "config"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads every file")
+@pytest.mark.parametrize("words", ["train --config shut/run.toml", "data describe shut", "predict shut digits"])
+def test_what_may_not_be_read_is_named(type_in: Terminal, words: str) -> None:
+    Path("shut").mkdir()
+    for name in ("run.toml", "graph.toml", "model.pt"):
+        Path("shut", name).write_text("x = 1")
+        Path("shut", name).chmod(0)
+    answer = type_in(*words.split())
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
+    assert answer.err.startswith("error: ")
+    assert "shut" in answer.err
 
 
 @pytest.mark.parametrize(

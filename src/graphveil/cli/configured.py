@@ -167,6 +167,8 @@ def _content(path: Path) -> Mapping[str, Any]:
     Raises:
         InputError: there is no such file, it is no TOML, or a key at its top is unknown or of another kind.
     """
+    if path.is_dir():
+        raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
     try:
         content = read_toml(path, error=InputError)
     except FileNotFoundError as error:

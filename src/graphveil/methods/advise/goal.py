@@ -37,13 +37,16 @@ def goal_of(text: str) -> Goal:
         InputError: it says something else.
     """
     what, _, least = (part.strip() for part in text.partition("="))
-    allowed = "accuracy=SHARE or lift=SHARE, a share above 0 and below 1: 0.02 is two points"
+    if what not in GOALS:
+        # Names first, of which the nearest is then suggested.
+        raise InputError(f"{what!r} is no goal", where="--want", allowed=f"{', '.join(GOALS)}; such as lift=0.02")
     try:
         # NaN too is refused below: every comparison with it is false.
         value = float(least)
     except ValueError:
         value = 0.0
-    if what not in GOALS or not 0 < value < 1:
+    if not 0 < value < 1:
+        allowed = f"{what}=SHARE, a share above 0 and below 1: 0.02 is two points"
         raise InputError(f"{text!r} is no goal", where="--want", allowed=allowed)
     return Goal(what, value)
 
