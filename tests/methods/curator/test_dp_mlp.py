@@ -12,6 +12,7 @@ import torch
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import DPMLP, load_method
+from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import curator_made as cm
 
@@ -73,3 +74,16 @@ def test_noise_is_fresh() -> None:
     )
     assert not torch.equal(one.predict_proba(), two.predict_proba())
     assert one.guarantee.void is None
+
+
+@pytest.mark.parametrize("hidden", [3, 16, None])
+def test_a_plan_counts_the_numbers_that_are_trained(hidden: int | None) -> None:
+    """The price has in it how often noise is drawn from tables: another count is another epsilon."""
+    graph = cm.graph()
+    own = torch.nn.Linear(graph.schema.dimension, len(graph.schema.classes))
+    # None: a network of one's own.
+    core = DPMLPCore(epsilon=2.0, backbone=own) if hidden is None else DPMLPCore(epsilon=2.0, hidden=hidden)
+    split = cm.split_of(graph)
+    planned = core.planned_noise(graph.schema, int(split.train.sum()))
+    assert planned == core.collect(graph, split=split, randomness=SeededRandomness(1)).noise
+    assert planned.multipliers

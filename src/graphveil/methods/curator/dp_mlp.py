@@ -7,6 +7,7 @@ beat. Source of the descent: see `training.dp_sgd`.
 from __future__ import annotations
 
 import copy
+import itertools
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
-        return self._noise(schema, self._network(schema), people)
+        return self._noise(schema, self._parameters(schema), people)
 
     def collect(
         self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
@@ -139,7 +140,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         schema, network = graph.schema, self._network(graph.schema)
         # Before paying: a module that mixes rows would make the whole price meaningless.
         self._require_rows_alone(network, schema)
-        noise = self._noise(schema, network, int(split.train.sum()))
+        noise = self._noise(schema, parameters_of(network), int(split.train.sum()))
         spends = self.privacy.spend("training", schema, noise)
         self._untrained = self.account.buy(spends, lambda: PaidNodes(read_people(graph, split), noise))
         return self._untrained
@@ -320,6 +321,13 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
                 f"2 rows gave scores {tuple(scores.shape)}", where="backbone", allowed=f"(2, {len(schema.classes)})"
             )
 
-    def _noise(self, schema: GraphSchema, network: nn.Module, people: int) -> Noise:
-        trained = {_NAME: (self.settings.descent(_NAME, people), parameters_of(network))}
+    def _parameters(self, schema: GraphSchema) -> int:
+        """Return how many numbers are trained, from widths alone: a plan builds no network."""
+        if self.backbone is not None:
+            return parameters_of(self.backbone)
+        widths = (schema.dimension, self.settings.hidden, self.settings.hidden, len(schema.classes))
+        return sum((read + 1) * given for read, given in itertools.pairwise(widths))
+
+    def _noise(self, schema: GraphSchema, parameters: int, people: int) -> Noise:
+        trained = {_NAME: (self.settings.descent(_NAME, people), parameters)}
         return self.privacy.noise(schema, hops=0, trained=trained)
