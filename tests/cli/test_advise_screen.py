@@ -43,7 +43,7 @@ def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None
     text = shown(advise_screen.of_one("town", advice()))
     assert "+4.0 to +16.0 points at epsilon 2, rehearsed on made graphs" in text
     assert "made 60.0 +10.0 +4.0 to +16.0 no-edges" in text
-    assert "+9.1 at 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
+    assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
     assert "Run next graphveil train class-sums town --epsilon 2" in text
 
 

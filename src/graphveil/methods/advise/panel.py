@@ -43,8 +43,8 @@ class Cell:
         """The measurement in words."""
         kind = GRAPHS[self.graph]
         return (
-            f"{self.lift:+.1f} at {self.epsilon:g} on {self.graph} ({kind.family}; {kind.nodes:,} people, "
-            f"{kind.degree:g} contacts, {kind.classes} classes)"
+            f"{self.lift:+.1f} points at epsilon {self.epsilon:g} on {self.graph} ({kind.family}; "
+            f"{kind.nodes:,} people, {kind.degree:g} contacts, {kind.classes} classes)"
         )
 
 
