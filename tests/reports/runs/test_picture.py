@@ -188,3 +188,12 @@ def test_names_in_a_picture_stay_text() -> None:
     drawing = Drawing(picture)
     assert "<script" not in drawing.svg()
     assert [key.meaning for key in drawing.edges] == ["linked (1 drawn)"]
+
+
+def test_dots_are_filled_circles_since_paper_shows_no_lines_without_length() -> None:
+    picture = Picture(("",), 2, ("a", "b"), ((5, 5), (9, 9)), (0, 1), {"linked": ((0, 1),)}, labels=(0, 0))
+    drawn = Drawing(picture).svg()
+    assert drawn.count("M-0.5 5a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0-11 0") == 1
+    # A line, a dot of each class, and a ring for the one that is wrong.
+    assert (drawn.count("stroke="), drawn.count('fill="#'), drawn.count('fill="var(--page)"')) == (1, 2, 1)
+    assert "h0" not in drawn

@@ -108,7 +108,7 @@ class Drawing:
         return _stroked(steps, _stroke(kind), width, opacity)
 
     def _dots(self, one: int) -> str:
-        return _stroked(_points(self._where(lambda node: self.picture.predicted[node] == one)), _colour(one), 11, 1)
+        return _filled(self._where(lambda node: self.picture.predicted[node] == one), _colour(one), 5.5)
 
     def _rings(self) -> str:
         """Wrong predictions: a spot of the page's colour inside the dot."""
@@ -116,19 +116,21 @@ class Drawing:
         if not labels:
             return ""
         wrong = self._where(lambda node: labels[node] >= 0 and labels[node] != self.picture.predicted[node])
-        return _stroked(_points(wrong), "var(--page)", 5.5, 1)
+        return _filled(wrong, "var(--page)", 2.75)
 
     def _where(self, chosen: Any) -> list[tuple[int, int]]:
         return [place for node, place in enumerate(self.picture.places) if chosen(node)]
 
 
-def _points(places: Iterable[tuple[int, int]]) -> str:
-    # A line of no length with round ends is a dot.
-    return "".join(f"M{x} {y}h0" for x, y in places)
+def _filled(places: Iterable[tuple[int, int]], colour: str, radius: float) -> str:
+    # Two half circles each: lines of no length with round ends are shorter, but browsers leave them out of a PDF.
+    half = f"a{radius} {radius} 0 1 0"
+    dots = "".join(f"M{x - radius:g} {y}{half} {2 * radius:g} 0{half}-{2 * radius:g} 0" for x, y in places)
+    return f'<path d="{dots}" fill="{colour}"/>' if dots else ""
 
 
 def _stroked(path: str, colour: str, width: float, opacity: float) -> str:
-    style = f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}" stroke-linecap="round" fill="none"'
+    style = f'stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
     return f'<path d="{path}" {style}/>' if path else ""
 
 
