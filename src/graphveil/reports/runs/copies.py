@@ -1,8 +1,9 @@
 """The two copies of a picture: the maker's own, and one that the run's guarantee covers and may be handed on.
 
-`own` is told everything: true edges, labels, names.  `shareable` is told neither labels nor features nor names, and the
-edges only where they are public or were released: what it does not get it cannot show.  Places and the choice of nodes
-tell of edges too, so each copy computes its own from the edges that it may show.
+`own` is for a curator, who holds the true edges and labels; nodes have the numbers of their rows, never names. Where
+devices randomize, nobody who keeps the run holds the truth, and `own` is `shareable`.  That copy is told neither labels
+nor features nor names, and the edges only where they are public or were released: what it does not get it cannot show.
+Places and the choice of nodes tell of edges too, so each copy computes its own from the edges that it may show.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ _OWN: Final = "For the maker of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
 
 
-def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture:
-    """Return the maker's copy: true edges, labels and names beside the predictions; for nobody else.
+def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture | None:
+    """Return the maker's copy: true edges and labels beside the predictions, where a curator holds them.
 
     Args:
         model: fitted on the graph.
         graph: the truth.
         split: who trained, validated and tested.
     """
+    if _kept_on_devices(model.guarantee):
+        return shareable(model, graph)
     nodes = int(graph.num_nodes)
     drawn = sample_nodes(graph.edge_index, nodes)
     true = pairs_among(graph.edge_index, drawn)
-    names = graph.get("ids")
     labels = graph.y if graph.y.dim() == 1 else None
     # Several labels a node have no one class to be right or wrong about.
     parts = _parts(split, drawn)
@@ -56,8 +58,8 @@ def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture:
         edges=_kept(_told_apart(model, graph, true, drawn)),
         labels=() if labels is None else tuple(int(one) for one in labels[drawn]),
         parts=tuple(parts),
-        covered=tuple(_covered(model.guarantee, parts, _may_have_private_edges(graph, drawn))),
-        names=tuple(printable(node if names is None else names[node]) for node in drawn),
+        covered=tuple(_covered(model.guarantee, _may_have_private_edges(graph, drawn))),
+        names=tuple(str(row) for row in drawn.tolist()),
     )
 
 
@@ -78,6 +80,11 @@ def shareable(model: Estimator[Any], graph: Graph) -> Picture | None:
     if _topology_is_public(guarantee):
         return _open_copy(model, graph, PUBLIC, "edges that are declared public")
     return None
+
+
+def _kept_on_devices(guarantee: Guarantee) -> bool:
+    """Whether people randomize some of it themselves, so that a server never meets the truth."""
+    return guarantee.model == "local" and any(math.isfinite(part.epsilon) for part in guarantee.parts or (guarantee,))
 
 
 def _topology_is_public(guarantee: Guarantee) -> bool:
@@ -157,16 +164,14 @@ def _may_have_private_edges(graph: Graph, drawn: np.ndarray) -> np.ndarray:
     return np.ones(len(drawn), dtype=bool) if some is None else np.isin(drawn, some.cpu().numpy())
 
 
-def _covered(guarantee: Guarantee, parts: list[str], private: np.ndarray) -> Iterator[str]:
+def _covered(guarantee: Guarantee, private: np.ndarray) -> Iterator[str]:
     """Say of each node what the guarantee hides of it, for a finite epsilon."""
     whole = () if guarantee.void is not None else guarantee.parts or (guarantee,)
     units = [part.unit for part in whole if math.isfinite(part.epsilon)]
     aspects = {aspect for unit in units for aspect in unit.covers}
     connected = any(unit.covers_connections for unit in units)
-    for part, own_edges in zip(parts, private, strict=True):
-        # In the local model whoever tests sent no label, so there is none to protect.
-        sent = guarantee.model != "local" or part in _PARTS[:2]
-        said = [word for word, known in (("features", True), ("label", sent)) if word in aspects and known]
+    for own_edges in private:
+        said = [word for word in ("features", "label") if word in aspects]
         yield ", ".join([*said, *(["edges"] if connected and own_edges else [])]) or "nothing"
 
 

@@ -317,7 +317,7 @@ def _write_drawn(
     mine, shown = own(model, graph, split), shareable(model, graph)
     if shown is not None:
         write_text(folder / parts.PUBLIC / PICTURE, _picture_json(shown))
-    _write(record, model, folder, {**fixed, PICTURE: _picture_json(mine)})
+    _write(record, model, folder, {**fixed, **({} if mine is None else {PICTURE: _picture_json(mine)})})
 
 
 def _picture_json(picture: Picture) -> str:

@@ -23,7 +23,7 @@ class Picture:
         places: [n, 2] in [0, 1000]; predicted: class [n].
         edges: kind -> pairs of nodes.
         labels: true class [n], -1 where unknown; parts: what each node does in the run [n]; covered: what of it is
-            protected [n]; names [n]. All four are empty in a copy that may be handed on.
+            protected [n]; names [n]: numbers of rows. All four are empty in a copy that may be handed on.
     """
 
     told: tuple[str, ...]
