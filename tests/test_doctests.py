@@ -77,6 +77,7 @@ MODULES = (
     "graphveil.methods.runs.experiment",
     "graphveil.privacy.accountant",
     "graphveil.privacy.guarantee",
+    "graphveil.privacy.guessing",
     "graphveil.privacy.ledger",
     "graphveil.privacy.randomness",
     "graphveil.privacy.report_bound",

@@ -11,6 +11,7 @@ from rich.text import Text
 from graphveil.cli.next_command import command_of
 from graphveil.cli.tables import pairs, rows
 from graphveil.methods.advise.rules import TRUSTS
+from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _expected_line(advice: Advice) -> str:
         return "unknown: neither rehearsed nor measured on graphs like this one"
     if advice.rehearsal is None:
         return f"{advice.expected.points} points, on the most similar graphs measured; not rehearsed on yours"
-    return f"{advice.expected.points} points at epsilon {advice.epsilon:g}, rehearsed on {advice.on}"
+    return f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}, rehearsed on {advice.on}"
 
 
 def _next(data: str, advice: Advice) -> str:

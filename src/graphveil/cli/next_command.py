@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from graphveil.cli import choices
+from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
     from graphveil.methods.advise.advice import Advice
@@ -32,7 +33,7 @@ def command_of(advice: Advice, data: str) -> str | None:
 
 
 def _spelt(epsilon: float | None) -> str:
-    return "none" if epsilon is None else f"{epsilon:g}"
+    return "none" if epsilon is None else rounded_up(epsilon)
 
 
 def told(advice: Advice, data: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, figures_of
 
 _FOUND = figures_of("heterorr")
@@ -15,28 +16,28 @@ def _entry(row: str, budgets: tuple[float, float], share: float, **chosen: Any) 
     """Return an entry at (epsilon_x, epsilon_a) with a share of private edges; the paper gives curves, no numbers."""
     epsilon_x, epsilon_a = budgets
     used = {**_FOUND["settings"], "epsilon_x": epsilon_x, "epsilon_a": epsilon_a, **chosen}
-    spent = " + ".join(f"{epsilon:g}" for epsilon in budgets if epsilon < INF)
+    spent = " + ".join(rounded_up(epsilon) for epsilon in budgets if epsilon < INF)
     return Entry(row, "ppi", "heterorr", used, claimed=spent, private_share=share)
 
 
 def _features() -> Iterator[Entry]:
     for epsilon in _FOUND["epsilons"]:
         for mechanism in _FOUND["mechanisms"]:
-            yield _entry(f"{mechanism} eps={epsilon:g}", (epsilon, INF), 0.0, features=mechanism)
+            yield _entry(f"{mechanism} eps={rounded_up(epsilon)}", (epsilon, INF), 0.0, features=mechanism)
 
 
 def _edges() -> Iterator[Entry]:
     for share in _FOUND["shares"]:
         for epsilon in _FOUND["epsilons"]:
             for method in _FOUND["edges"]:
-                yield _entry(f"{method} rho={share:g} eps={epsilon:g}", (INF, epsilon), share, edges=method)
+                yield _entry(f"{method} rho={share:g} eps={rounded_up(epsilon)}", (INF, epsilon), share, edges=method)
 
 
 def _both() -> Iterator[Entry]:
     for share in _FOUND["shares"]:
         for epsilon in _FOUND["epsilons"]:
             for features, edges in (("feature-rr", "mcmc"), ("three-outputs", "lap-graph")):
-                row = f"{features}+{edges} rho={share:g} eps={epsilon:g}"
+                row = f"{features}+{edges} rho={share:g} eps={rounded_up(epsilon)}"
                 yield _entry(row, (epsilon, epsilon), share, features=features, edges=edges)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
 DATA = ("cora", "pubmed", "facebook", "lastfm")
@@ -44,23 +45,36 @@ def settings(data: str, features: float, labels: float, **changed: Any) -> dict[
 
 def _entry(row: str, data: str, epsilon_x: float, epsilon_y: float, figure: str | None, **changed: Any) -> Entry:
     used = settings(data, epsilon_x, epsilon_y, **changed)
-    return Entry(row, data, "lpgnn", used, Published.read(figure) if figure else None, f"{epsilon_x:g} + {epsilon_y:g}")
+    return Entry(
+        row,
+        data,
+        "lpgnn",
+        used,
+        Published.read(figure) if figure else None,
+        f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_y)}",
+    )
 
 
 def _accuracies(data: str, epsilon_y: float) -> Iterator[tuple[float, str]]:
-    return zip(EPSILON_X, _FOUND["accuracy"][data][f"{epsilon_y:g}"].split(), strict=True)
+    return zip(EPSILON_X, _FOUND["accuracy"][data][rounded_up(epsilon_y)].split(), strict=True)
 
 
 def _budgets() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_y in EPSILON_Y:
             for epsilon_x, figure in _accuracies(data, epsilon_y):
-                yield _entry(f"sage eps_x={epsilon_x:g} eps_y={epsilon_y:g}", data, epsilon_x, epsilon_y, figure)
+                yield _entry(
+                    f"sage eps_x={rounded_up(epsilon_x)} eps_y={rounded_up(epsilon_y)}",
+                    data,
+                    epsilon_x,
+                    epsilon_y,
+                    figure,
+                )
         for model, published in _FOUND["backbones"][data].items():
             for (epsilon_x, epsilon_y), figure in zip(
                 ((1.0, 1.0), (1.0, inf), (inf, inf)), published.split(), strict=True
             ):
-                row = f"{model} eps_x={epsilon_x:g} eps_y={epsilon_y:g}"
+                row = f"{model} eps_x={rounded_up(epsilon_x)} eps_y={rounded_up(epsilon_y)}"
                 yield _entry(row, data, epsilon_x, epsilon_y, figure, model=model)
 
 
@@ -69,7 +83,7 @@ def _features() -> Iterator[Entry]:
         for epsilon_x, figure in _accuracies(data, 1.0):
             # The table leaves out what the figure before it shows at 2 and 3.
             if epsilon_x in (0.01, 0.1, 1.0, inf):
-                yield _entry(f"features eps_x={epsilon_x:g}", data, epsilon_x, 1.0, figure)
+                yield _entry(f"features eps_x={rounded_up(epsilon_x)}", data, epsilon_x, 1.0, figure)
         for kind, figures in _FOUND["inputs"].items():
             rate, decay, dropout = _FOUND["input-rates"][kind][data]
             rates = {"learning_rate": rate, "weight_decay": decay, "dropout": dropout}
@@ -82,7 +96,9 @@ def _mechanisms() -> Iterator[Entry]:
     for data in DATA:
         for mechanism, figures in _FOUND["mechanisms"].items():
             for epsilon_x, figure in zip((0.01, 0.1, 1.0, 2.0), figures[data].split(), strict=True):
-                yield _entry(f"{mechanism} eps_x={epsilon_x:g}", data, epsilon_x, inf, figure, mechanism=mechanism)
+                yield _entry(
+                    f"{mechanism} eps_x={rounded_up(epsilon_x)}", data, epsilon_x, inf, figure, mechanism=mechanism
+                )
 
 
 def _losses() -> Iterator[Entry]:
@@ -95,16 +111,16 @@ def _losses() -> Iterator[Entry]:
     for data in DATA:
         for loss, figures in _FOUND["labels"].items():
             for epsilon_y, figure in zip((0.5, 1.0, 2.0), figures[data].split(), strict=True):
-                yield _entry(f"{loss} eps_y={epsilon_y:g}", data, 1.0, epsilon_y, figure, **changes[loss])
+                yield _entry(f"{loss} eps_y={rounded_up(epsilon_y)}", data, 1.0, epsilon_y, figure, **changes[loss])
 
 
 def _hops_of_features() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_x in (0.01, 0.1, 1.0):
-            found = _FOUND["kprop"].get(data, {}).get(f"{epsilon_x:g}", "").split()
+            found = _FOUND["kprop"].get(data, {}).get(rounded_up(epsilon_x), "").split()
             for place, hops in enumerate(_HOPS):
                 figure = found[place] if found else None
-                yield _entry(f"eps_x={epsilon_x:g} K_x={hops}", data, epsilon_x, 1.0, figure, steps_x=hops)
+                yield _entry(f"eps_x={rounded_up(epsilon_x)} K_x={hops}", data, epsilon_x, 1.0, figure, steps_x=hops)
 
 
 def _hops_of_labels() -> Iterator[Entry]:
@@ -112,7 +128,7 @@ def _hops_of_labels() -> Iterator[Entry]:
     for data in DATA:
         for epsilon_y in (0.5, 1.0, 2.0):
             for hops in _HOPS:
-                yield _entry(f"eps_y={epsilon_y:g} K_y={hops}", data, 1.0, epsilon_y, None, steps_y=hops)
+                yield _entry(f"eps_y={rounded_up(epsilon_y)} K_y={hops}", data, 1.0, epsilon_y, None, steps_y=hops)
 
 
 ENTRIES = {

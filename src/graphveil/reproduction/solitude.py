@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
 _FOUND = figures_of("solitude")
@@ -21,7 +22,9 @@ def _entry(row: str, data: str, model: str, reading: str, epsilons: tuple[float,
     """Return an entry at (epsilon_x, epsilon_a); both ends of a relationship report it, as in the paper."""
     epsilon_x, epsilon_a = epsilons
     used = {**_FOUND["settings"], "model": model, **_READINGS[reading], "epsilon_x": epsilon_x, "epsilon_a": epsilon_a}
-    return Entry(row, data, "solitude", used, claimed=f"{epsilon_x:g} + {epsilon_a:g} a list", **more)
+    return Entry(
+        row, data, "solitude", used, claimed=f"{rounded_up(epsilon_x)} + {rounded_up(epsilon_a)} a list", **more
+    )
 
 
 def _readings() -> Iterator[Entry]:
@@ -30,7 +33,7 @@ def _readings() -> Iterator[Entry]:
             for reading in _READINGS:
                 figures = _FOUND["accuracy"][data][model][reading].split()
                 for epsilon_a, figure in zip(epsilons, figures, strict=True):
-                    row = f"{model} {reading} eps_a={epsilon_a:g}"
+                    row = f"{model} {reading} eps_a={rounded_up(epsilon_a)}"
                     yield _entry(row, data, model, reading, (1.0, epsilon_a), published=Published.read(figure))
 
 
@@ -46,7 +49,7 @@ def _budgets() -> Iterator[Entry]:
         for model in MODELS:
             for epsilon_x in (0.5, 1.0, 2.0):
                 for epsilon_a in epsilons:
-                    row = f"{model} eps_x={epsilon_x:g} eps_a={epsilon_a:g}"
+                    row = f"{model} eps_x={rounded_up(epsilon_x)} eps_a={rounded_up(epsilon_a)}"
                     yield _entry(row, data, model, "solitude", (epsilon_x, epsilon_a))
 
 

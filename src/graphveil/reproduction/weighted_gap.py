@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphveil.privacy.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
 _FOUND = figures_of("weighted-gap")
@@ -19,8 +20,8 @@ def _weights() -> Iterator[Entry]:
             for epsilon, figure in zip(EPSILONS, figures.split(), strict=True):
                 # The paper's own unit, so that the noise is the paper's; the price of a friendship is printed beside.
                 used = {"epsilon": epsilon, "unit": "directed-edge", "hops": 1, "weights": weights}
-                row = f"{weights} eps={epsilon:g}"
-                yield Entry(row, data, "gap", used, Published.read(figure), f"{epsilon:g}", SPLIT)
+                row = f"{weights} eps={rounded_up(epsilon)}"
+                yield Entry(row, data, "gap", used, Published.read(figure), rounded_up(epsilon), SPLIT)
         for claimed, found in _FOUND["attention"][data].items():
             used = {
                 "epsilon": found["epsilon"],

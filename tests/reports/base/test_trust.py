@@ -71,7 +71,12 @@ def row(method: str, settings: Mapping[str, Any], **changes: Any) -> Row:
     kept = METHODS[method].settle(settings)
     protects = trust.protection(guarantee, METHODS[method].reads, kept)
     given = {"accuracy": made.interval(0.7), "control": made.interval(0.6), "best_control": "no-edges", **changes}
-    return Row(method, {}, "social-200", **{"guarantee": guarantee, "protects": protects, "collected": "x", **given})
+    return Row(
+        method,
+        {},
+        "social-200",
+        **{"guarantee": guarantee, "protects": protects, "collected": "x", "exposed": (), **given},
+    )
 
 
 @pytest.mark.parametrize(("method", "settings", "who", "units", "states"), CASES)

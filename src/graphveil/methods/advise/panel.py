@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from graphveil.privacy.printed import rounded_up
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -43,7 +45,7 @@ class Cell:
         """The measurement in words."""
         kind = GRAPHS[self.graph]
         return (
-            f"{self.lift:+.1f} points at epsilon {self.epsilon:g} on {self.graph} ({kind.family}; "
+            f"{self.lift:+.1f} points at epsilon {rounded_up(self.epsilon)} on {self.graph} ({kind.family}; "
             f"{kind.nodes:,} people, {kind.degree:g} contacts, {kind.classes} classes)"
         )
 

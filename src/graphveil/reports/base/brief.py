@@ -13,6 +13,7 @@ from typing import Final
 
 from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import RELATIONSHIP_OF_ONE
 from graphveil.reports.base import trust
 
 #: code -> the observer in so few words that a unit and its epsilons fit beside it.
@@ -118,7 +119,10 @@ def _claim(guarantee: Guarantee, alike: Sequence[Guarantee]) -> str:
 
 
 def _unit(guarantee: Guarantee) -> str:
-    return SHORT_UNITS.get(guarantee.unit.code, guarantee.unit.text.removeprefix("any set of "))
+    unit = guarantee.unit
+    if unit.count > 1 and unit == RELATIONSHIP_OF_ONE.times(unit.count):
+        return f"up to {unit.count} relationships of one person"
+    return SHORT_UNITS.get(unit.code, unit.text)
 
 
 def _priced(alike: Sequence[Guarantee]) -> str:
