@@ -150,7 +150,7 @@ def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
         return done[0]
 
     monkeypatch.setattr(experiment, "run", run)
-    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda _: "a page")
+    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
 
 
 def test_a_run_is_there_or_not(type_in: Terminal, made: None, tmp_path: Path, disk: Disk, people: Path) -> None:

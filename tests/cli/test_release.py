@@ -25,7 +25,7 @@ def test_release_then_train_then_report_as_a_newcomer_would(type_in: Terminal) -
         "heterorr on social-200: released into out",
         "For the curator only, computed from the true edges; NOT in the folder",
         "generated edges are true private ones",
-        "everything released hides one node's whole feature vector and whether one private undirected edge exists",
+        "not a person but one person's features (2) and ONE edge (2): epsilon 4 together",
         "Next graphveil train gcn out",
     ):
         assert part in words, part
@@ -74,7 +74,7 @@ def test_features_alone_and_randomized_labels(type_in: Terminal) -> None:
     words = ("release", "feature-rr", "social-200", "--epsilon-x", 4, "--epsilon-y", 1, "-o", "out")
     answer = type_in(*words)
     assert answer.code == 0
-    assert "The edges: published as they are." in answer.out
+    assert "Not protected: the edges; facts about groups" in answer.out
     assert "For the curator only" not in answer.out
     notes = type_in("train", "gcn", "out", "--epochs", 3, "--no-controls", "--out", "run", "--json").json["notes"]
     assert any("measured against the labels in the folder, which are randomized" in note for note in notes)
