@@ -94,7 +94,7 @@ def _expected_line(advice: Advice) -> str:
         return "none: nothing is spent"
     if advice.expected is None:
         return "unknown: neither rehearsed nor measured on graphs like this one"
-    if advice.rehearsal is None:
+    if advice.rehearsal is None or advice.epsilon is None:
         return f"{advice.expected.points} points, on the most similar graphs measured; not rehearsed on yours"
     return f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}, rehearsed on {advice.on}"
 
