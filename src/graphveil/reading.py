@@ -111,6 +111,26 @@ def read_json(path: Path, *, largest: int = LARGEST, error: Kind = DataError) ->
     return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
 
 
+def read_made_object(path: Path, *, remedy: str) -> dict[str, Any]:
+    """The JSON object in a file that this program wrote and can make again.
+
+    Args:
+        path: of the file.
+        remedy: what makes it again.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: it is damaged.
+    """
+    try:
+        content = read_json(path)
+    except ValueError as error:
+        raise InputError(f"damaged ({error})", where=str(path), remedy=remedy) from error
+    if not isinstance(content, dict):
+        raise InputError("damaged (no JSON object)", where=str(path), remedy=remedy)
+    return content
+
+
 def parse_json(text: str | bytes, *, where: str, error: Kind = DataError) -> Any:
     """Strict JSON: no key twice in one object, no NaN or Infinity, no deep nesting.
 

@@ -17,7 +17,7 @@ from graphveil.errors import InputError, MissingDataError
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.progress import ProgressCallback
-from graphveil.reading import read_json
+from graphveil.reading import read_made_object
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
 from graphveil.reproduction.exhibit import Entry, Exhibit
 from graphveil.reproduction.measured import Price, Run
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 EXHIBIT_FILE = "exhibit.json"
+_REMAKE = "delete it to have it made again"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> N
             folder.mkdir(parents=True, exist_ok=True)
         write_text(plan, to_json(wanted, indent=2) + "\n")
     # Noise that a seed repeats and noise that none does must not share a mean.
-    elif _read(plan) != wanted:
+    elif read_made_object(plan, remedy=_REMAKE) != wanted:
         raise InputError(f"{folder} holds another exhibit, or other noise", where="--out", remedy="name another folder")
 
 
@@ -206,7 +207,7 @@ def trainer(
 
 def _run(file: Path, entry: Entry) -> Run:
     # Sealed, so that a figure in the table is one that was measured.
-    content = unsealed(_read(file), file)
+    content = unsealed(read_made_object(file, remedy=_REMAKE), file)
     if content.get("entry") != json_safe(entry.to_dict()):
         raise InputError(
             "was run with other settings", where=str(file), remedy="delete it to run it again, or name another --out"
@@ -215,13 +216,3 @@ def _run(file: Path, entry: Entry) -> Run:
         return Run.from_dict(content["run"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to run it again") from error
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = read_json(file)
-    except ValueError as error:
-        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it made again") from error
-    if not isinstance(content, dict):
-        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it made again")
-    return content

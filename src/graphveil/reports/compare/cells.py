@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.progress import ProgressCallback
-from graphveil.reading import read_json
+from graphveil.reading import read_made_object
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
 from graphveil.reports.base.parts import require_paid, require_sum
 from graphveil.reports.base.record import RunRecord
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphveil.privacy import Randomness
 
 PLAN_FILE = "comparison.json"
+_REMAKE = "delete it to have it rebuilt"
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def open_folder(comparison: Comparison, folder: Path) -> None:
             (folder / "cells").mkdir(parents=True, exist_ok=True)
         write_text(plan, to_json(wanted, indent=2) + "\n")
         return
-    stored = _read_json(plan)
+    stored = read_made_object(plan, remedy=_REMAKE)
     # Compared in full: cells under other settings would mix silently with new ones.
     differing = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
     if differing:
@@ -200,20 +201,10 @@ def experimenter(
 
 def _read_cell(file: Path, cell: Cell) -> RunRecord:
     # A cell may come from another machine, so what it promises is checked like any run's.
-    content = _read_json(file)
+    content = read_made_object(file, remedy=_REMAKE)
     if content.get("cell") != json_safe(cell.to_dict()) or not isinstance(content.get("result"), dict):
         raise InputError("belongs to another cell", where=str(file), remedy="delete it to run the cell again")
     record = RunRecord.from_dict(unsealed(content, file)["result"])
     require_sum(record.privacy.guarantee, file)
     require_paid(record.privacy.guarantee, record.privacy.ledger, file)
     return record
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = read_json(file)
-    except ValueError as error:
-        raise InputError(f"damaged ({error})", where=str(file), remedy="delete it to have it rebuilt") from error
-    if not isinstance(content, dict):
-        raise InputError("damaged (no JSON object)", where=str(file), remedy="delete it to have it rebuilt")
-    return content
