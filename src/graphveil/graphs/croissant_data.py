@@ -14,21 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.errors import DataError
-from graphveil.graphs.croissant import (
-    ABOUT,
-    BOOLEAN,
-    FIELDS,
-    FLOAT,
-    INTEGER,
-    TEXT,
-    Credit,
-    Field,
-    File,
-    Table,
-    document,
-    properties,
-    table_of,
-)
+from graphveil.graphs import croissant as cr  # its vocabulary's own prefix
 from graphveil.graphs.croissant_release import of_release
 from graphveil.graphs.declaration import FILE as DECLARATION
 from graphveil.graphs.declaration import Declaration, read_declaration
@@ -40,15 +26,15 @@ from graphveil.reading import read_json
 
 #: Table -> what its columns may be declared to be -> type of their cells.
 _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "nodes": {"id": TEXT, "label": TEXT, "split": TEXT, "private_nodes": BOOLEAN},
-    "edges": {"source": TEXT, "target": TEXT, "public_edges": BOOLEAN},
-    "features": {"id": TEXT, "feature": INTEGER, "value": FLOAT},
+    "nodes": {"id": cr.TEXT, "label": cr.TEXT, "split": cr.TEXT, "private_nodes": cr.BOOLEAN},
+    "edges": {"source": cr.TEXT, "target": cr.TEXT, "public_edges": cr.BOOLEAN},
+    "features": {"id": cr.TEXT, "feature": cr.INTEGER, "value": cr.FLOAT},
 }
 #: Kind of a declared column -> type of its cells; yes and no, tags and categories are words.
-_KINDS: Final[Mapping[str, str]] = {"integer": INTEGER, "number": FLOAT}
+_KINDS: Final[Mapping[str, str]] = {"integer": cr.INTEGER, "number": cr.FLOAT}
 
 
-def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: Credit) -> dict[str, Any]:
+def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr.Credit) -> dict[str, Any]:
     """Return the metadata of a release, of an own folder, or of a named set.
 
     Args:
@@ -72,46 +58,50 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: Cr
     return of_release(folder, parts.schema, parts.release, digests, credit)
 
 
-def _declared(folder: Path, declared: Declaration, credit: Credit) -> dict[str, Any]:
+def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[str, Any]:
     """Return what the owner of a folder declares; of the tables, only the names of their columns are read."""
     name = declared.name or folder.resolve().name
     paths = [find_table(folder, stem, required=False) for stem in _COLUMNS]
     found = [path for path in paths if path is not None]
-    files = [File(path.name, ABOUT[path.stem]) for path in found]
+    files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in found]
     tables = [_declared_table(path, declared) for path in found]
     more = _private(declared)
-    return document(name, _promise(declared.private), tables, files, classes=declared.classes, credit=credit, more=more)
+    return cr.document(
+        name, _promise(declared.private), tables, files, classes=declared.classes, credit=credit, more=more
+    )
 
 
-def _declared_table(path: Path, declared: Declaration) -> Table:
+def _declared_table(path: Path, declared: Declaration) -> cr.Table:
     wanted = _COLUMNS[path.stem]
     meanings = {getattr(declared, key, None) or key: key for key in wanted}
     fields = []
     for name in _header(path):
         key = meanings.get(name)
         if key is not None:
-            fields.append(Field(name, wanted[key], FIELDS[key], label=key == "label"))
+            fields.append(cr.Field(name, wanted[key], cr.FIELDS[key], label=key == "label"))
         elif path.stem == "nodes" and (said := _declared_feature(name, declared)) is not None:
             fields.append(said)
-    return table_of(path.name, fields, key=next((name for name, key in meanings.items() if key == "id"), None))
+    return cr.table_of(path.name, fields, key=next((name for name, key in meanings.items() if key == "id"), None))
 
 
-def _declared_feature(name: str, declared: Declaration) -> Field | None:
+def _declared_feature(name: str, declared: Declaration) -> cr.Field | None:
     """Return a feature column as it is declared; None for a column that is no feature."""
     if declared.columns:
         kinds = (column.kind.word for column in declared.columns if column.name == name)
-        return next((Field(name, _KINDS.get(word, TEXT), f"A feature, declared as {word}.") for word in kinds), None)
+        return next(
+            (cr.Field(name, _KINDS.get(word, cr.TEXT), f"A feature, declared as {word}.") for word in kinds), None
+        )
     if declared.features is not None and name not in declared.features:
         return None
     groups = (pair for pattern, *pair in declared.ranges if fnmatchcase(name, pattern))
     low, high = next(groups, (declared.low, declared.high))
-    return Field(name, FLOAT, f"A feature, declared from {low:g} to {high:g}.")
+    return cr.Field(name, cr.FLOAT, f"A feature, declared from {low:g} to {high:g}.")
 
 
-def _named(schema: GraphSchema, credit: Credit) -> dict[str, Any]:
+def _named(schema: GraphSchema, credit: cr.Credit) -> dict[str, Any]:
     """Return what is declared of a named set; a field needs a file, and the files of a named set are not ours."""
     about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
-    return document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
+    return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
 
 
 def _promise(private: Sequence[str]) -> str:
@@ -128,7 +118,7 @@ def _private(declared: Declaration | GraphSchema) -> dict[str, Any]:
         "high": declared.high,
         "dimension": declared.dimension,
     }
-    return {**sensitive, "graphveil:declared": properties(said)}
+    return {**sensitive, "graphveil:declared": cr.properties(said)}
 
 
 def _header(path: Path) -> list[str]:

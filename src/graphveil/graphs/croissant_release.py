@@ -7,21 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from graphveil.graphs.croissant import (
-    ABOUT,
-    BOOLEAN,
-    FIELDS,
-    FLOAT,
-    INTEGER,
-    TEXT,
-    Credit,
-    Field,
-    File,
-    Table,
-    document,
-    properties,
-    table_of,
-)
+from graphveil.graphs import croissant as cr  # its vocabulary's own prefix
 from graphveil.privacy.fields import privacy_fields
 
 if TYPE_CHECKING:
@@ -34,7 +20,7 @@ _OTHER: Final = "What is declared about the graph, or was spent on it."
 
 
 def of_release(
-    folder: Path, schema: GraphSchema, release: Release, digests: Mapping[str, str], credit: Credit
+    folder: Path, schema: GraphSchema, release: Release, digests: Mapping[str, str], credit: cr.Credit
 ) -> dict[str, Any]:
     """Return the metadata of a published graph.
 
@@ -47,10 +33,10 @@ def of_release(
     """
     made = f"{release.method} of graphveil {release.version}".strip()
     sentence = release.guarantee.sentence()
-    own = Credit(cite_as=f"{schema.name}, released with {made}", published=release.created[:10] or None)
+    own = cr.Credit(cite_as=f"{schema.name}, released with {made}", published=release.created[:10] or None)
     given = {key: value for key, value in vars(credit).items() if value is not None}
     files = [
-        File(name, ABOUT.get(name.partition(".")[0], _OTHER), digest, (folder / name).stat().st_size)
+        cr.File(name, cr.ABOUT.get(name.partition(".")[0], _OTHER), digest, (folder / name).stat().st_size)
         for name, digest in digests.items()
     ]
     tables = [_table_of(folder / file.name, schema) for file in files if file.name.endswith(".parquet")]
@@ -61,26 +47,28 @@ def of_release(
         "prov:wasGeneratedBy": {"@type": "prov:Activity", "prov:label": made},
         "rai:dataManipulationProtocol": sentence,
         **({"rai:dataLimitations": list(release.notes)} if release.notes else {}),
-        "graphveil:privacy": properties(privacy_fields(release.guarantee)),
+        "graphveil:privacy": cr.properties(privacy_fields(release.guarantee)),
     }
     about = f"{void}A graph released by {made}: everything made from it is covered by the guarantee in usageInfo."
-    return document(schema.name, about, tables, files, classes=schema.classes, credit=replace(own, **given), more=more)
+    return cr.document(
+        schema.name, about, tables, files, classes=schema.classes, credit=replace(own, **given), more=more
+    )
 
 
-def _table_of(file: Path, schema: GraphSchema) -> Table:
+def _table_of(file: Path, schema: GraphSchema) -> cr.Table:
     import polars
 
-    kinds = {polars.String: TEXT, polars.Boolean: BOOLEAN}
+    kinds = {polars.String: cr.TEXT, polars.Boolean: cr.BOOLEAN}
     columns = polars.read_parquet_schema(file)
     fields = [
-        Field(name, kinds.get(type(kind), _number(kind)), _meaning(name, schema), label=name == "label")
+        cr.Field(name, kinds.get(type(kind), _number(kind)), _meaning(name, schema), label=name == "label")
         for name, kind in columns.items()
     ]
-    return table_of(file.name, fields)
+    return cr.table_of(file.name, fields)
 
 
 def _number(kind: polars.DataType) -> str:
-    return INTEGER if kind.is_integer() else FLOAT
+    return cr.INTEGER if kind.is_integer() else cr.FLOAT
 
 
 def _meaning(name: str, schema: GraphSchema) -> str:
@@ -88,4 +76,4 @@ def _meaning(name: str, schema: GraphSchema) -> str:
         return f"How many private neighbours are in group {name[6:]}, with noise; may be negative."
     # A release has its own names for the two columns that an owner may call anything.
     key = {"private": "private_nodes", "public": "public_edges"}.get(name, name)
-    return FIELDS.get(key, f"A feature, declared from {schema.low:g} to {schema.high:g}.")
+    return cr.FIELDS.get(key, f"A feature, declared from {schema.low:g} to {schema.high:g}.")
