@@ -38,6 +38,7 @@ from graphveil.graphs import load_graph, published_split
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
 from graphveil.reproduction.clear import Outcome, Part, Plan, run
+from graphveil.reproduction.twin import setting_of, train_twins
 
 KINDS = ("mixed", "alone", "individual", "paper", "shared-linear")
 COMBINES = ("concat", "mean", "regression")
@@ -219,26 +220,6 @@ def noise(bench: Bench) -> None:
         print(f"{epsilon:4} sigma {sigma:.3f} once {once:.0f} total {total:.0f}: {' | '.join(texts)}", flush=True)
 
 
-class Heard:
-    """A seeded source that remembers what was drawn in these amounts."""
-
-    def __init__(self, seed: int, counts: set[int]) -> None:
-        self._source, self._counts = SeededRandomness(seed), counts
-        self.void = self._source.void
-        self.words: list[np.ndarray] = []
-
-    def uint64(self, count: int) -> np.ndarray:
-        """Return words."""
-        found = self._source.uint64(count)
-        if count in self._counts:
-            self.words.append(found.copy())
-        return found
-
-    def bytes(self, count: int) -> bytes:
-        """Return bytes."""
-        return self._source.bytes(count)
-
-
 def same(bench: Bench) -> None:
     """Run every mode on shares and in the clear with the same seeds, and print both accuracies."""
     for kind in (kind for kind in bench.kinds if kind not in ("mixed", "alone")):
@@ -252,27 +233,10 @@ def same(bench: Bench) -> None:
 
 def both(bench: Bench, kind: str, partition: int) -> Row:
     """Return the test accuracies of a secure run and of its plaintext twin."""
-    split, plan = published_split(bench.graph), replace(chosen_plan(bench, kind), epochs=SAME_EPOCHS)
-    members, holdings = partition_graph(bench.graph, split, (5, 5), seed=partition)
-    setting = setting_of(plan, members, bench.graph)
-    sizes = [setting.columns] if kind == "shared-linear" else [member.columns for member in members]
-    source = Heard(partition, {size * plan.width for size in sizes} if kind != "individual" else set())
-    start = time.process_time()
-    simulate_training(setting, holdings, randomness=source, seed=partition)
-    seconds = time.process_time() - start
-    head = holdings["holder1"].head
-    hit = head.predictions.argmax(dim=1) == bench.graph.y  # type: ignore[union-attr]
-    words = source.words[: {"paper": 4, "shared-linear": 2, "individual": 0}[kind]]
-    dealt = vertical_partition(bench.graph, (5, 5), seed=partition)
-    plain = run(plan, dealt, bench.graph.y, split, partition, words)
-    row = {"data": bench.name, "kind": f"same {kind}", "partition": partition, "cpu_seconds": seconds}
-    return bench.add(row | {"secure": 100 * float(hit[split.test].float().mean()), "plain": 100 * plain.test})
-
-
-def setting_of(plan: Plan, members: Any, graph: Any, **changes: Any) -> Setting:
-    """Return the agreed run that a plan stands for."""
-    own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink")}
-    return Setting.of(members, len(graph.schema.classes), opened=True, **{**own, **changes})
+    plan = replace(chosen_plan(bench, kind), epochs=SAME_EPOCHS)
+    twins = train_twins(plan, bench.graph, published_split(bench.graph), (5, 5), partition)
+    row = {"data": bench.name, "kind": f"same {kind}", "partition": partition, "cpu_seconds": twins.seconds}
+    return bench.add(row | {"secure": 100 * twins.secure, "plain": 100 * twins.plain.test})
 
 
 def totals(bench: Bench) -> None:
@@ -295,7 +259,7 @@ def total(bench: Bench, kind: str, epsilon: float, publications: int, partition:
         members, holdings = partition_graph(bench.graph, split, (5, 5), seed=partition)
         changes = {"epsilon": epsilon, "delta": DELTA, "republish": math.ceil(plan.epochs / publications)}
         try:
-            setting = setting_of(plan, members, bench.graph, **changes)
+            setting = setting_of(plan, members, len(bench.graph.schema.classes), **changes)
         except InputError as refused:
             print(refused)
             return float("nan")

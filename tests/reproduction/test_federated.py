@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
-from graphveil.federation.core.setting import Setting
-from graphveil.federation.simulation import head_of, simulate_training
-from graphveil.federation.vertical import partition_graph, vertical_partition
+from graphveil.federation.vertical import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness, gaussian_delta
 from graphveil.reproduction import clear, runner
 from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.exhibit import Entry, Published
 from graphveil.reproduction.federated import DELTA, Federated
+from graphveil.reproduction.twin import train_twins
 
 GRAPH = social_graph(150, average_degree=8, dimension=20, classes=3, seed=3)
 QUICK = {"epochs": 4, "width": 8, "hops": 2}
@@ -101,39 +98,10 @@ def test_a_row_is_run_from_end_to_end() -> None:
     assert round(found[0].accuracy.mean * 30) == pytest.approx(found[0].accuracy.mean * 30)  # a fold of 150 in five
 
 
-class Heard:
-    """A seeded source that remembers what was drawn in these amounts."""
-
-    def __init__(self, counts: set[int]) -> None:
-        self._source, self._counts = SeededRandomness(2), counts
-        self.void = self._source.void
-        self.words: list[np.ndarray] = []
-
-    def uint64(self, count: int) -> np.ndarray:
-        """Return words."""
-        found = self._source.uint64(count)
-        if count in self._counts:
-            self.words.append(found.copy())
-        return found
-
-    def bytes(self, count: int) -> bytes:
-        """Return bytes."""
-        return self._source.bytes(count)
-
-
-@pytest.mark.parametrize("mode", ["individual", "paper"])
+@pytest.mark.parametrize("mode", ["individual", "paper", "shared-linear"])
 def test_the_clear_run_predicts_what_the_secure_run_predicts(mode: str) -> None:
     """The same seeds and, for the shared first layer, the same draws: shares change rounding alone."""
     split = random_split(GRAPH, 0)
-    plan = clear.Plan(mode, **QUICK)  # type: ignore[arg-type]
-    members, holdings = partition_graph(GRAPH, split, (1, 1), seed=1)
-    own: dict[str, Any] = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink")}
-    source = Heard({member.columns * plan.width for member in members} if mode == "paper" else set())
-    setting = Setting.of(members, len(GRAPH.schema.classes), opened=True, epsilon=math.inf, **own)
-    simulate_training(setting, holdings, randomness=source, seed=1)
-    predicted = head_of(holdings).predictions
-    assert predicted is not None
-    secure = float((predicted.argmax(dim=1) == GRAPH.y)[split.test].float().mean())
-    words = source.words[: {"paper": 4, "individual": 0}[mode]]
-    plain = clear.run(plan, vertical_partition(GRAPH, (1, 1), seed=1), GRAPH.y, split, 1, words)
-    assert abs(plain.test - secure) <= 2 / int(split.test.sum())
+    twins = train_twins(clear.Plan(mode, **QUICK), GRAPH, split, (1, 1), 1)  # type: ignore[arg-type]
+    assert abs(twins.plain.test - twins.secure) <= 2 / int(split.test.sum())
+    assert twins.bytes > 4 * GRAPH.num_nodes * QUICK["width"] * QUICK["epochs"] and twins.seconds > 0
