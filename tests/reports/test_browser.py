@@ -74,12 +74,13 @@ def test_the_shared_page_fits_and_can_be_read(browser: Browser, shared: Path, wi
 def test_two_runs_side_by_side_fit_and_can_be_read(browser: Browser, against: Path, width: int, scheme: str) -> None:
     browser.complaints()
     browser.show(against, width=width, scheme=scheme)
-    assert browser.tabs() == ["Overview", "Privacy", "Attacks"]
+    assert browser.tabs() == ["Overview", "Training", "Privacy", "Attacks"]
     for tab in browser.tabs():
         browser.open_tab(tab)
         assert browser.overflow() <= 0, tab
         assert browser.faults() == [], tab
     assert browser.complaints() == []
+    assert browser.ask("return document.querySelectorAll('#training .chart canvas').length") == 2
 
 
 def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from graphveil.reports.base.charts import Chart, Line, training_charts
+from graphveil.reports.base.charts import Chart, Line, overlaid_charts, training_charts
 from graphveil.reports.base.figures import BLUE, ORANGE
 from tests.reports import made
 
@@ -27,6 +27,23 @@ def test_what_was_not_measured_in_an_epoch_is_a_gap() -> None:
     (chart,) = training_charts(rows, noisy=True)
     assert chart.places == (0, 1, 3)
     assert [line.values for line in chart.lines] == [(None, 2.0, None), (1.0, None, 1.0)]
+
+
+def test_runs_share_charts_and_a_run_keeps_its_colour() -> None:
+    short, long = made.history(repeats=1, epochs=3), made.history(repeats=2, epochs=5)
+    loss, estimate = overlaid_charts([("a", short, True), ("b" * 40, long, False)])
+    assert loss.places == estimate.places == tuple(range(5))
+    b = "bbbbbbbbbbbb...bbbbbbbbb"
+    assert [(line.name, line.colour, line.dashed) for line in loss.lines if not line.faint] == [
+        ("a: training", BLUE, False),
+        ("a: validation", BLUE, True),
+        (f"{b}: training", ORANGE, False),
+        (f"{b}: validation", ORANGE, True),
+    ]
+    assert [line.name for line in estimate.lines if not line.faint] == ["a: estimated from noisy labels", b]
+    assert loss.lines[0].values[3:] == (None, None)
+    assert None not in loss.lines[-1].values
+    assert overlaid_charts([("a", [], True), ("b", [], True)]) == ()
 
 
 def test_no_epochs_no_picture() -> None:

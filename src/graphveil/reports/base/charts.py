@@ -10,10 +10,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphveil.reports.base.figures import BLUE, GREEN, INK, ORANGE, clean, drawable, inline_svg
+from graphveil.reports.base.figures import BLUE, COLOURS, GREEN, INK, ORANGE, clean, drawable, inline_svg
 from graphveil.reports.base.text import printable
 
 Row = Mapping[str, Any]
+#: One list of epochs for each repeat.
+History = Sequence[Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -86,29 +88,63 @@ class Chart:
         return {"x": self.x, "y": self.y, "log": self.log, "places": self.places, "lines": lines}
 
 
-def training_charts(history: Sequence[Sequence[Row]], *, noisy: bool) -> tuple[Chart, ...]:
+def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
     """Loss over the epochs, and the validation accuracy where there is one; nothing without training.
 
     Args:
         history: one list of epochs for each repeat; a repeat of a single epoch has no curve.
         noisy: whether validation labels were randomized, so that the accuracy on true ones is an estimate.
     """
-    repeats = [rows for rows in history if len(rows) > 1]
-    if not repeats:
-        return ()
-    # One axis for all repeats: they may have stopped at different epochs.
-    epochs = tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
+    epochs = _epochs([history])
     loss = (
-        *_lines("loss", "training", BLUE, repeats, epochs),
-        *_lines("val_loss", "validation", ORANGE, repeats, epochs),
+        *_lines("loss", "training", BLUE, history, epochs),
+        *_lines("val_loss", "validation", ORANGE, history, epochs),
     )
     name = "validation, estimated from noisy labels" if noisy else "validation"
-    estimate = _shares(_lines("val_estimate", name, GREEN, repeats, epochs, scale=100.0))
+    return _curves(epochs, loss, _lines("val_estimate", name, GREEN, history, epochs, scale=100.0), noisy=noisy)
+
+
+def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, ...]:
+    """The curves of `training_charts` for several runs in the same charts, a colour for each run.
+
+    Args:
+        runs: of each its name, its history, and whether its validation labels were randomized.
+    """
+    epochs = _epochs([history for _, history, _ in runs])
+    loss: list[Line] = []
+    estimate: list[Line] = []
+    for colour, (whole, history, noisy) in zip(COLOURS, runs, strict=False):
+        run = _short(whole)
+        loss += _lines("loss", f"{run}: training", colour, history, epochs)
+        checked = _lines("val_loss", f"{run}: validation", colour, history, epochs)
+        loss += [replace(line, dashed=True) for line in checked]
+        name = f"{run}: estimated from noisy labels" if noisy else run
+        estimate += _lines("val_estimate", name, colour, history, epochs, scale=100.0)
+    return _curves(epochs, loss, estimate, noisy=any(noisy for *_, noisy in runs))
+
+
+def _epochs(histories: Sequence[History]) -> tuple[int, ...]:
+    """Every epoch of any repeat: one axis for all, since they may have stopped at different epochs."""
+    repeats = [rows for history in histories for rows in _trained(history)]
+    return tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for the chart beside its legend; both ends, since names of runs differ in either."""
+    return name if len(name) <= 24 else f"{name[:12]}...{name[-9:]}"
+
+
+def _trained(history: History) -> list[Sequence[Row]]:
+    return [rows for rows in history if len(rows) > 1]
+
+
+def _curves(epochs: tuple[int, ...], loss: Sequence[Line], share: Sequence[Line], *, noisy: bool) -> tuple[Chart, ...]:
     alt = "Line chart of the {} over the epochs."
-    charts = [Chart("loss", "Loss", alt.format("loss on training and validation nodes"), "epoch", "loss", epochs, loss)]
-    if any(value is not None for line in estimate for value in line.values):
+    shown = alt.format("loss on training and validation nodes")
+    charts = [Chart("loss", "Loss", shown, "epoch", "loss", epochs, tuple(loss))] if epochs else []
+    if share:
         shown = alt.format(f"accuracy on validation nodes{', estimated from noisy labels,' if noisy else ''}")
-        charts.append(Chart("validation", "Validation", shown, "epoch", "accuracy, per cent", epochs, estimate))
+        charts.append(Chart("validation", "Validation", shown, "epoch", "accuracy, per cent", epochs, _shares(share)))
     return tuple(charts)
 
 
@@ -121,11 +157,11 @@ def _shares(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _lines(
-    key: str, name: str, colour: str, repeats: Sequence[Sequence[Row]], epochs: Sequence[int], *, scale: float = 1.0
+    key: str, name: str, colour: str, history: History, epochs: Sequence[int], *, scale: float = 1.0
 ) -> tuple[Line, ...]:
     """One line for each repeat that has numbers under `key`, the first bold."""
     lines = []
-    for number, rows in enumerate(repeats):
+    for number, rows in enumerate(_trained(history)):
         # A figure that was infinite is stored as a word, see `to_json`.
         known = {row["epoch"]: row[key] for row in rows if isinstance(row.get(key), float | int)}
         values = tuple(scale * known[e] if math.isfinite(known.get(e, math.nan)) else None for e in epochs)

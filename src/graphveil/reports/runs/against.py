@@ -10,6 +10,7 @@ from graphveil.privacy.printed import rounded_up
 from graphveil.reports.attacks.files import Found, kept
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
+from graphveil.reports.base.charts import Chart, overlaid_charts
 from graphveil.reports.base.parts import write_with_mode
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.scripts import page_scripts
@@ -50,7 +51,8 @@ def against_html(one: _Side, other: _Side) -> str:
         ("Attacks", (_attacks(sides),)),
     )
     title = f"{one[0]} against {other[0]}"
-    return rendered("against.html.j2", title=title, tabs=tabs, scripts=page_scripts())
+    curves = _curves(sides)
+    return rendered("against.html.j2", title=title, tabs=tabs, curves=curves, scripts=page_scripts())
 
 
 def _scores(sides: tuple[_Side, _Side]) -> Section:
@@ -89,6 +91,12 @@ def _settings(sides: tuple[_Side, _Side]) -> Section:
     if not rows:
         return Section("Settings that differ", (Paragraph("None, but for budgets, which are under Privacy."),))
     return Section("Settings that differ", (Table(("setting", *(name for name, _, _ in sides)), tuple(rows)),))
+
+
+def _curves(sides: tuple[_Side, _Side]) -> tuple[Chart, ...]:
+    return overlaid_charts(
+        [(name, record.history, words.noisy_labels(record.privacy.guarantee)) for name, record, _ in sides]
+    )
 
 
 def _guarantees(sides: tuple[_Side, _Side]) -> Section:

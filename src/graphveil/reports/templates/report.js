@@ -130,7 +130,7 @@
     const place = list.appendChild(make("li", {}, data.x));
     const named = [...data.lines.entries()].filter(([, line]) => !line.faint).map(([number, line]) => {
       const entry = list.appendChild(make("li"));
-      entry.append(make("span", { class: "key", style: `--key:${line.colour}` }), line.name, " ", make("b"));
+      entry.append(make("span", { class: line.dashed ? "dashed key" : "key", style: `--key:${line.colour}` }), line.name, " ", make("b"));
       return [number, entry.querySelector("b")];
     });
     const tell = at => {

@@ -23,7 +23,7 @@ def write(released: Released, place: str | None) -> str:
     from torch.utils.tensorboard import SummaryWriter
 
     folder = Path(place or _FOLDER) / f"{released.title}-{datetime.now():%Y%m%d-%H%M%S-%f}"
-    # The ending is empty by default, the name is not: it holds that of the machine, which `tensorboard` never asks for.
+    # `filename_suffix` stays as it is: the file's name holds that of the machine in any case, and no reader needs it.
     with SummaryWriter(log_dir=str(folder)) as writer:
         table = "\n".join(f"| {key} | {value} |" for key, value in released.facts.items())
         writer.add_text("run", f"| fact | value |\n| --- | --- |\n{table}")
