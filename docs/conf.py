@@ -18,6 +18,7 @@ extensions = [
     "commands",
     "api",
     "notebooks",
+    "versions",
 ]
 exclude_patterns = ["_site", "examples", "pictures"]
 nitpicky = True

@@ -48,7 +48,13 @@ class Loads(HTMLParser):
 
 def part(name: str) -> dict[str, Any]:
     """What one of the site's own extensions defines; they lie beside the pages, not on the path."""
-    return runpy.run_path(str(DOCS / "_site" / f"{name}.py"))
+    room = str(DOCS / "_site")
+    # One of them imports another, as under Sphinx.
+    sys.path.insert(0, room)
+    try:
+        return runpy.run_path(f"{room}/{name}.py")
+    finally:
+        sys.path.remove(room)
 
 
 def loads(text: str) -> list[str]:
@@ -82,14 +88,40 @@ def test_every_page_is_there_and_can_be_searched(site: Path) -> None:
 
 @pytest.mark.slow
 def test_every_command_and_option_is_in_the_reference(site: Path) -> None:
-    text = (site / "reference" / "cli.html").read_text(encoding="utf-8")
-    waiting = [("graphveil", typer.main.get_command(build()))]
-    while waiting:
-        path, command = waiting.pop()
-        waiting += [(f"{path} {name}", below) for name, below in getattr(command, "commands", {}).items()]
-        assert f"{path}<" in text, path
-        for parameter in command.params:
-            assert parameter.opts[0] in text or parameter.opts[0].upper() in text, parameter.opts
+    program = typer.main.get_command(build())
+    for group, whole in program.commands.items():  # type: ignore[attr-defined]
+        text = (site / "reference" / "cli" / f"graphveil-{group}.html").read_text(encoding="utf-8")
+        waiting = [(f"graphveil {group}", whole)]
+        while waiting:
+            path, command = waiting.pop()
+            waiting += [(f"{path} {name}", below) for name, below in getattr(command, "commands", {}).items()]
+            assert f"{path}<" in text, path
+            for parameter in command.params:
+                assert parameter.opts[0] in text or parameter.opts[0].upper() in text, parameter.opts
+
+
+def test_every_command_has_a_page_of_its_own() -> None:
+    made = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "reference" / "cli").glob("graphveil-*.md")}
+    names = typer.main.get_command(build()).commands  # type: ignore[attr-defined]
+    assert made == {f"graphveil-{name}": f"# graphveil {name}\n\n```{{commands}} {name}\n```\n" for name in names}
+
+
+def test_the_changelog_lists_its_versions_and_gives_each_an_anchor() -> None:
+    text = "# Changelog\n\nAll.\n\n## [Unreleased]\n\nNew.\n\n## [0.1.0] - 2026-01-02\n\n- **Old** [x](docs/index.md)\n"
+    assert part("versions")["versioned"](text, "0.1.0") == (
+        "All.\n\nThese pages tell of version 0.1.0. Versions:\n\n"
+        "- [Unreleased](#version-unreleased)\n- [0.1.0](#version-0.1.0), 2026-01-02\n\n"
+        "(version-unreleased)=\n## Unreleased\n\nNew.\n\n(version-0.1.0)=\n## 0.1.0\n\n- **Old** [x](docs/index.md)\n"
+    )
+
+
+@pytest.mark.slow
+def test_every_version_of_the_changelog_can_be_linked_to(site: Path) -> None:
+    text = (site / "reference" / "changelog.html").read_text(encoding="utf-8")
+    named = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    for name in named:
+        anchor = f"version-{name.lower()}".replace(".", "-")
+        assert f'href="#{anchor}"' in text and f'id="{anchor}"' in text, name
 
 
 @pytest.mark.slow
