@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
-PYTEST := -m pytest -n 2 --dist loadgroup
+PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants site clean
 

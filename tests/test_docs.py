@@ -40,12 +40,14 @@ RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
 LABELS_ONLY = {"label-propagation", "label-pool", "answer-pool"}
 LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}
-NO_EPOCHS = LABELS_ONLY | {"link-beliefs", "list-sums", "links", "class-counts"}
+COUNTS = {"class-counts"}
+NO_EPOCHS = LABELS_ONLY | COUNTS | {"link-beliefs", "list-sums", "links"}
 
 #: How the test shortens long work: what is added to a command, or exchanged in it, when the condition holds.
 #:   a network is trained                               + --epochs 3
 #:   compare                                            + --repeats 1 --no-controls
-#:   label-only, neighbour lists, or a total to split   + --no-controls, and social-200 in place of digits
+#:   label-only, lists, counts, or a total to split     + --no-controls, and social-200 in place of digits
+#:   tune                                               the same
 SMALL = "social-200"
 
 
@@ -67,12 +69,12 @@ def commands(page: Path) -> list[list[str]]:
 
 def shortened(words: list[str]) -> list[str]:
     """The same command with less work."""
-    if words[0] not in ("train", "compare"):
+    if words[0] not in ("train", "compare", "tune"):
         return words
     methods = set(words[1].split(","))
     if words[0] == "compare":
         words = [*words, "--repeats", "1", "--no-controls"]
-    if methods & (LABELS_ONLY | LINKS) or "--epsilon" in words:
+    if methods & (LABELS_ONLY | LINKS | COUNTS) or "--epsilon" in words or words[0] == "tune":
         words = [*(SMALL if word == "digits" else word for word in words), "--no-controls"]
     return words if methods <= NO_EPOCHS else [*words, "--epochs", "3"]
 

@@ -22,8 +22,6 @@ from tests.cli.test_federation import one_line
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
 
-#: One after another: the parties wait for each other in real time.
-pytestmark = pytest.mark.xdist_group("network")
 #: Seconds that a party waits for another one; a whole run takes two.
 PATIENCE = 20.0
 

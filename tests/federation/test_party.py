@@ -30,9 +30,6 @@ from graphveil.progress import Progress
 from tests.federation.parties import FOREVER, NAMES, Killed
 from tests.federation.ports import free_ports
 
-#: One after another: they wait for each other in real time.
-pytestmark = pytest.mark.xdist_group("network")
-
 
 def type_in(*words: object) -> None:
     done = typer.testing.CliRunner().invoke(build(), [str(word) for word in words], catch_exceptions=False)

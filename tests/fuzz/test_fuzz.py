@@ -11,7 +11,7 @@ import pytest
 from tests.fuzz import harness, targets
 from tests.fuzz.mutate import mutate
 
-pytestmark = [pytest.mark.xdist_group("fuzz"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 NAMES = (
     *("own csv", "own sparse", "own parquet", "release", "run", "old run"),
     *("model lpgnn", "model label-pool", "model class-sums", "model solitude", "model blink", "model dprr"),

@@ -24,9 +24,6 @@ from graphveil.federation.transport.admission import AdmissionProxy, network_of
 from tests.federation.parties import FOREVER, Place, Running, until
 from tests.federation.ports import free_ports
 
-#: One after another: they wait for each other in real time.
-pytestmark = pytest.mark.xdist_group("network")
-
 FILES = 256
 
 

@@ -22,9 +22,6 @@ from graphveil.federation.transport.session import Session
 from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, control_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until
 
-#: One after another: they wait for each other in real time.
-pytestmark = pytest.mark.xdist_group("network")
-
 
 def nothing_left(place: Place) -> bool:
     """Whether no holder has sent anything: no transcript names a message of a holder."""

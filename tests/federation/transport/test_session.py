@@ -16,9 +16,6 @@ from graphveil.federation.effects import Checkpoint, PeerError, Receive, Send
 from graphveil.federation.transport.session import WHY
 from tests.federation.parties import NAMES, SHAPE, Place, Proxy, Running, run_all, until
 
-#: One after another: they wait for each other in real time.
-pytestmark = pytest.mark.xdist_group("network")
-
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
