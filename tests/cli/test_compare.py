@@ -72,7 +72,7 @@ def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeyp
 
 
 def test_table_and_figure(type_in: Terminal) -> None:
-    words = ("compare", "lpgnn,mlp", "digits", "--epsilon-y", "1,inf", "--epochs", 2)
+    words = ("compare", "lpgnn,mlp", "social-100", "--epsilon-y", "1,inf", "--epochs", 2)
     shown = type_in(*words, "--repeats", 2, *OUT)
     assert shown.code == 0
     assert max(len(line) for line in shown.out.splitlines()) <= 80
