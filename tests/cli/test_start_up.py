@@ -60,14 +60,22 @@ def test_a_refusal_loads_nothing_heavy(words: str) -> None:
         "heterorr digits --epsilon-x 1 --epsilon-a 1",
         "edge-rr social-100 --epsilon-a 1",
         "gcn digits",
+        "gap digits --epsilon 1",
+        "progap social-1000 --epsilon 1 --unit directed-edge",
+        "class-sums digits --epsilon 1",
+        "gcon digits --epsilon 1",
+        "node-sums digits --epsilon inf",
     ],
 )
 def test_a_plan_loads_nothing_heavy(words: str) -> None:
     assert loaded("plan", *words.split(), "--json") == set()
 
 
-def test_a_plan_of_noisy_sums_loads_the_accountant_alone() -> None:
-    assert loaded("plan", "class-sums", "digits", "--epsilon", "1", "--json") <= ACCOUNTING
+@pytest.mark.parametrize(
+    "method", ["dp-mlp", "node-sums", "gap --unit node", "gap --set weights=attention --set hops=1"]
+)
+def test_a_plan_of_private_training_loads_the_accountant_alone(method: str) -> None:
+    assert loaded("plan", *method.split(), "digits", "--epsilon", "4", "--json") <= ACCOUNTING
 
 
 def test_a_folder_is_described_and_planned_without_torch(tmp_path: Path) -> None:

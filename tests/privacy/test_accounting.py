@@ -21,6 +21,8 @@ from graphveil.privacy import (
     gaussian_delta,
     gaussian_epsilon,
 )
+from graphveil.privacy.accountant import RDP_ORDERS
+from graphveil.privacy.gaussian import gaussian_renyi_epsilon
 
 DELTA = 1e-5
 
@@ -92,6 +94,14 @@ def test_item_14_one_gaussian_agrees_with_the_closed_form(sigma: float) -> None:
     """Checklist item 14: PLD of a single Gaussian equals the analytic epsilon to 1e-4, from above."""
     exact = gaussian_epsilon(sigma, DELTA)
     assert exact - 1e-9 <= epsilon_of(dp_accounting.GaussianDpEvent(sigma), DELTA) <= exact + 1e-4
+
+
+def test_the_closed_renyi_form_of_a_gaussian_is_the_accountants_to_the_last_bit() -> None:
+    source = random.Random(2)
+    for _ in range(300):
+        sigma, delta = 10 ** source.uniform(-2, 5), 10 ** source.uniform(-15, -0.1)
+        judged = epsilon_of(dp_accounting.GaussianDpEvent(sigma), delta, "rdp")
+        assert gaussian_renyi_epsilon(sigma, delta, RDP_ORDERS) == judged
 
 
 def test_item_14_published_values() -> None:

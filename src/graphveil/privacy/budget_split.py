@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from graphveil.errors import GraphveilError, InputError
-from graphveil.privacy.accountant import AccountantName, epsilon_of
+from graphveil.privacy.accountant import RDP_ORDERS, AccountantName
 from graphveil.privacy.calibration import calibrate
 from graphveil.privacy.changed_samples import ChangedSamples
-from graphveil.privacy.gaussian import analytic_gaussian_sigma
+from graphveil.privacy.gaussian import analytic_gaussian_sigma, gaussian_renyi_epsilon
 from graphveil.privacy.pipeline import Descent, Hops, Noise, Part, pipeline_epsilon, pipeline_event, require_parts
 from graphveil.privacy.selection import RepeatAndSelect, allowance, repeat_and_select
 
@@ -208,15 +208,13 @@ def _next(factor: float, price: float, target: float, slope: float, low: float, 
 
 def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
     """The noise with which one part weighs what a Gaussian release of `mu` does."""
-    import dp_accounting
-
     if isinstance(part, Hops):
         # One part in 10^13 more than what rounding could take away.
         return tuple(sigma * (1 + 1e-13) for sigma in part.spread(mu))
     if part.exact:
         return (part.sensitivity * math.sqrt(part.steps) / mu * (1 + 1e-13),)
     # Both sides by Renyi accounting, so that its slack falls on both and the proportions come out as the split says.
-    same = epsilon_of(dp_accounting.GaussianDpEvent(1 / mu), delta, "rdp")
+    same = gaussian_renyi_epsilon(1 / mu, delta, RDP_ORDERS)
     if isinstance(part, ChangedSamples):
         changing: ChangedSamples = part
 

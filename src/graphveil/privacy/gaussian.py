@@ -7,7 +7,7 @@ Calibration and Optimal Denoising", ICML 2018, https://arxiv.org/abs/1805.06530v
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from graphveil.errors import InputError
@@ -77,6 +77,33 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         high *= 2
     low = high / 2 if high > 1 else 0.0
     return _bisect(private, low, high)
+
+
+def gaussian_renyi_epsilon(sigma: float, delta: float, orders: Sequence[int]) -> float:
+    """The epsilon of Gaussian noise at `delta` by Renyi accounting: larger than the exact one, and found by other code.
+
+    C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
+    https://arxiv.org/abs/2004.00010v4, Proposition 12, with the divergence l / (2 s^2) of order l.
+
+    Args:
+        sigma: standard deviation of the noise, in units of the sensitivity; above 0.
+        delta: in (0, 1).
+        orders: of the divergences that are tried, each at least 2.
+
+    Raises:
+        InputError: sigma is not positive, or delta is outside (0, 1).
+    """
+    _require_positive(sigma=sigma)
+    _require_delta(delta)
+
+    def bound(order: int) -> float:
+        divergence = order / (2 * sigma**2)
+        # So little divergence that delta alone covers it (Bretagnolle and Huber).
+        if delta**2 + math.expm1(-divergence) > 0:
+            return 0.0
+        return divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1)
+
+    return max(0.0, min(map(bound, orders)))
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.privacy.accountant import PLD_GRID, AccountantName, epsilon_of
+from graphveil.privacy.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.changed_samples import ORDERS, ChangedSamples
-from graphveil.privacy.gaussian import gaussian_epsilon
+from graphveil.privacy.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -176,11 +176,16 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     """
     if _changing(parts):
         return _changing_epsilon(parts, noise, delta, accountant)
-    event = pipeline_event(parts, noise)
-    # The closed form instead of the grid: exact, and fast.
-    if accountant == "pld" and all(part.exact for part in parts):
-        return gaussian_epsilon(1.0 / _gaussian_mu(parts, noise), delta)
-    return epsilon_of(event, delta, accountant)
+    require_parts(parts)
+    _require_noise(parts, noise)
+    # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.
+    if all(part.exact for part in parts):
+        sigma = 1.0 / _gaussian_mu(parts, noise)
+        if accountant == "pld":
+            return gaussian_epsilon(sigma, delta)
+        if accountant == "rdp":
+            return gaussian_renyi_epsilon(sigma, delta, RDP_ORDERS)
+    return epsilon_of(pipeline_event(parts, noise), delta, accountant)
 
 
 def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:

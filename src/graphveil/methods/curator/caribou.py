@@ -86,7 +86,7 @@ class CaribouCore(StagedCore):
             hops=own.hops, contraction=own.contraction, share=own.share, residual=own.residual, floor=own.floor
         )
 
-    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         require_undirected(self.kind, schema)
         hops = self.settings.hops
         if self.privacy.public:

@@ -7,7 +7,6 @@ beat. Source of the descent: see `training.dp_sgd`.
 from __future__ import annotations
 
 import copy
-import itertools
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,7 @@ from graphveil.methods.curator.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
+from graphveil.models.sizes import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -325,8 +325,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         """Return how many numbers are trained, from widths alone: a plan builds no network."""
         if self.backbone is not None:
             return parameters_of(self.backbone)
-        widths = (schema.dimension, self.settings.hidden, self.settings.hidden, len(schema.classes))
-        return sum((read + 1) * given for read, given in itertools.pairwise(widths))
+        return encoder_size(schema.dimension, self.settings.hidden, len(schema.classes))
 
     def _noise(self, schema: GraphSchema, parameters: int, people: int) -> Noise:
         trained = {_NAME: (self.settings.descent(_NAME, people), parameters)}

@@ -81,7 +81,7 @@ class DPDGCCore(StagedCore):
         if (self.settings.hops, self.settings.weights) != (1, "uniform"):
             raise InputError("dpdgc sums once, without weights", allowed="hops = 1, weights = uniform")
 
-    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         changed = self.settings.changing(TOPOLOGY, people, entries_of(self.privacy.unit_for(schema)))
         return self.privacy.noise(
             schema,

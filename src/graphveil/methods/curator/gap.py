@@ -24,6 +24,7 @@ from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import ATTENTION
+from graphveil.models.sizes import encoder_size, hop_classifier_size, pair_attention_size
 
 if TYPE_CHECKING:
     from torch import nn
@@ -42,6 +43,15 @@ class GapRecipe(Recipe):
             models.Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
             models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
+        ]
+
+    def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+        """Return the numbers of each of them."""
+        hidden, classes = settings.hidden, len(schema.classes)
+        return [
+            encoder_size(schema.dimension, hidden, classes),
+            *([pair_attention_size(hidden, classes)] if settings.weights == ATTENTION else []),
+            hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
         ]
 
     def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:

@@ -89,7 +89,7 @@ class GCONCore(StagedCore):
         """One noisy sum; the head's convolution, however deep, is not released."""
         return 1
 
-    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         require_undirected(self.kind, schema)
         once = ChangedSamples(steps=1, rate=1.0, samples=1, name=HEAD)
         weights = self.settings.hidden * len(schema.classes)

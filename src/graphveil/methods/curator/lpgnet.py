@@ -97,7 +97,7 @@ class LPGNetCore(StagedCore):
     def _counted(self, schema: GraphSchema) -> CountedSum:
         return self.privacy.counted(schema, hops=self.settings.hops)
 
-    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         return self.privacy.noise_of_counts(self._counted(schema))
 
     def _weighing(self) -> dict[str, float | int | str]:

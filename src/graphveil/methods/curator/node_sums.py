@@ -27,6 +27,7 @@ from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import blocks
+from graphveil.models.sizes import encoder_size, vote_head_size
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,6 +47,11 @@ class VoteRecipe(Recipe):
         classes = len(schema.classes)
         encoder = models.Encoder(schema.dimension, settings.hidden, classes, batch_norm=batch_norm)
         return [encoder, models.VoteHead(classes)]
+
+    def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+        """Return the numbers of perceptron and head."""
+        classes = len(schema.classes)
+        return [encoder_size(schema.dimension, settings.hidden, classes), vote_head_size(classes)]
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""

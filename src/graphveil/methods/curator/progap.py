@@ -23,6 +23,7 @@ from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, blocks
+from graphveil.models.sizes import stage_size
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,12 +37,12 @@ class ProgapRecipe(Recipe):
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         """Return the stages."""
-        hidden = settings.hidden
-        widths = [schema.dimension, *([hidden] * settings.hops)]
-        return [
-            models.Stage(widths[: stage + 1], hidden, len(schema.classes), batch_norm=batch_norm)
-            for stage in range(settings.hops + 1)
-        ]
+        hidden, classes = settings.hidden, len(schema.classes)
+        return [models.Stage(widths, hidden, classes, batch_norm=batch_norm) for widths in _read(settings, schema)]
+
+    def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+        """Return the numbers of each stage."""
+        return [stage_size(widths, settings.hidden, len(schema.classes)) for widths in _read(settings, schema)]
 
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """A stage goes on from the layers of the one before it."""
@@ -62,6 +63,11 @@ class ProgapRecipe(Recipe):
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))
         return parts
+
+
+def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
+    """Return the widths of what each stage reads: the features, and a noisy sum more than the stage before."""
+    return [[schema.dimension, *([settings.hidden] * stage)] for stage in range(settings.hops + 1)]
 
 
 class ProGAPCore(StagedCore):

@@ -119,9 +119,7 @@ class StagedCore(FittedCore[FittedCurator]):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
-        # Networks have a price where their training is private; elsewhere a plan need not build them.
-        charged = self.privacy.nodes or self.settings.weights == ATTENTION
-        return self._noise(schema, self._fresh(schema) if charged else (), people)
+        return self._noise(schema, self.recipe.sizes(self.settings, schema), people)
 
     # ---- the curator ----
 
@@ -137,7 +135,7 @@ class StagedCore(FittedCore[FittedCurator]):
         schema = graph.schema
         networks = self._fresh(schema)
         # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
-        noise = self._noise(schema, networks, int(split.train.sum()))
+        noise = self._noise(schema, [parameters_of(network) for network in networks], int(split.train.sum()))
         made = self.account.buy(
             self.privacy.spend("training", schema, noise, **self._weighing()),
             lambda: self._publish(graph, split, networks, noise, randomness, progress),
@@ -376,15 +374,14 @@ class StagedCore(FittedCore[FittedCurator]):
         build = self.recipe.networks
         return build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
 
-    def _noise(self, schema: GraphSchema, networks: Sequence[nn.Module], people: int) -> Noise:
-        names = [f"network{which}" for which in range(len(networks))]
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
-            name: (self.settings.descent(name, people), parameters_of(network))
-            for name, network in zip(names, networks, strict=True)
+            f"network{which}": (self.settings.descent(f"network{which}", people), size)
+            for which, size in enumerate(sizes)
         }
         if self.settings.weights == ATTENTION:
             changed = self.settings.changing(ATTENTION, people, entries_of(self.privacy.unit_for(schema)))
-            trained[ATTENTION] = changed, parameters_of(networks[1])
+            trained[ATTENTION] = changed, sizes[1]
         return self.privacy.noise(
             schema,
             hops=self.settings.hops,

@@ -79,6 +79,13 @@ class Recipe(Protocol):
         """Set the weights from which a network is trained, where they come from the networks before it."""
         return  # each starts from its own initial weights, unless a recipe says otherwise
 
+    def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+        """Return how many numbers private training of each network is charged for, by arithmetic alone.
+
+        None, unless a recipe says otherwise: most protect edges, and train in the open.
+        """
+        return []
+
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
         return settings.hidden

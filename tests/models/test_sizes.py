@@ -1,0 +1,26 @@
+"""Numbers of networks by arithmetic, against the networks."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphveil.graphs import social_graph
+from graphveil.methods.curator.gap import GapRecipe
+from graphveil.methods.curator.node_sums import VoteRecipe
+from graphveil.methods.curator.progap import ProgapRecipe
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages import Recipe
+from graphveil.methods.curator.training import ATTENTION, parameters_of
+
+SCHEMA = social_graph(60, average_degree=6, dimension=30, classes=4, seed=1).schema
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+@pytest.mark.parametrize("hidden", [1, 16])
+@pytest.mark.parametrize("weights", ["uniform", ATTENTION])
+@pytest.mark.parametrize("recipe", [GapRecipe(), ProgapRecipe(), VoteRecipe()], ids=lambda recipe: recipe.kind)
+def test_sizes_are_those_of_the_networks(recipe: Recipe, weights: str, hidden: int, hops: int) -> None:
+    """The price has in it how often noise is drawn: a plan that counted otherwise would tell another epsilon."""
+    settings = CuratorSettings(hidden=hidden, hops=hops, weights=weights)
+    built = recipe.networks(settings, SCHEMA, batch_norm=False)
+    assert recipe.sizes(settings, SCHEMA) == [parameters_of(network) for network in built]
