@@ -16,11 +16,22 @@ CORE = {
     "graphs": {"privacy"},
     "hierarchy": {"graphs", "privacy"},
     "mechanisms": {"privacy"},
-    "aggregation": {"graphs", "mechanisms", "privacy"},
+    "engine": {"privacy"},
+    "aggregation": {"engine", "graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
-    "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training"},
-    "federation": {"privacy", "graphs", "hierarchy", "mechanisms", "aggregation", "models", "training", "methods"},
+    "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "engine", "aggregation", "models", "training"},
+    "federation": {
+        "privacy",
+        "graphs",
+        "hierarchy",
+        "mechanisms",
+        "engine",
+        "aggregation",
+        "models",
+        "training",
+        "methods",
+    },
 }
 CORE["attacks"] = CORE["audit"] = {*CORE["federation"], "federation"}
 EDGES = {

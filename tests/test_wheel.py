@@ -20,7 +20,7 @@ DISTRIBUTIONS = {
     "dp_accounting": "dp-accounting",
     "grpc": "grpcio",
 }
-OPTIONAL = {"flint", "mlflow", "networkx", "ogb", "optuna", "shap", "tensorboard", "wandb"}
+OPTIONAL = {"flint", "mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
 #: A search path of the caller's would hide the wheel.
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

@@ -33,8 +33,8 @@ def record(
     trace = Trace()
     sums, add_to, perturb = ReceiverRows.sums, RoundedNormal.add_to, PerturbedSum.perturb
 
-    def watched_sums(self: ReceiverRows, values: GridRows) -> object:
-        result = sums(self, values)
+    def watched_sums(self: ReceiverRows, values: GridRows, *receivers: slice) -> object:
+        result = sums(self, values, *receivers)
         whole = result.values.numpy().astype(np.int64)
         whole[result.long.numpy()] = result.totals.numpy()
         trace.sums.append(whole)
@@ -44,8 +44,8 @@ def record(
         trace.noise.append((self.sigma, self.limit, totals.size))
         add_to(self, totals, randomness)
 
-    def watched_perturb(self: PerturbedSum, *arguments: object) -> Tensor:
-        answer = perturb(self, *arguments)  # type: ignore[arg-type]
+    def watched_perturb(self: PerturbedSum, *arguments: object, **named: object) -> Tensor:
+        answer = perturb(self, *arguments, **named)  # type: ignore[arg-type]
         if frozen is not None:
             answer = frozen.released[len(trace.released)]
         trace.released.append(answer.clone())

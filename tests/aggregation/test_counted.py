@@ -14,7 +14,7 @@ from graphveil.aggregation import CountedSum, ReceiverRows
 from graphveil.aggregation.counted import on_l1_grid
 from graphveil.errors import InputError
 from graphveil.mechanisms import NoisyCounts
-from graphveil.privacy import SeededRandomness
+from graphveil.privacy import BlockNoise, SeededRandomness
 
 PEOPLE, CLASSES = 6, 3
 
@@ -84,7 +84,7 @@ def test_noise_is_that_of_counts_at_the_price_of_one_step(bits: int, hops: int) 
     x, rows = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES], rows_of({(0, 1), (2, 3), (1, 3)})
     steps = (exact(hidden, rows, x) * 2**bits).long().ravel()
     noisy = hidden.perturb(rows, x, SeededRandomness(5))
-    drawn = one.randomize(steps, randomness=SeededRandomness(5))
+    drawn = one.randomize(steps, randomness=BlockNoise(SeededRandomness(5)).key(0).stream())
     assert torch.equal((noisy * 2**bits).long().ravel(), drawn)
     assert torch.equal(hidden.log_likelihood(noisy, rows, x).ravel(), one.log_likelihood(drawn, steps))
     assert hidden.sigma == pytest.approx(math.sqrt(one.variance) * 2.0**-bits)

@@ -85,7 +85,7 @@ def test_tags_tell_nothing_without_the_secret() -> None:
 def test_no_secret_is_shown_copied_or_saved() -> None:
     device = PermanentRandomness(SECRET, "survey")
     assert repr(device) == "PermanentRandomness(task='survey')"
-    assert repr(device.stream("age")) == "PermanentStream()"
+    assert repr(device.stream("age")) == "KeyedStream()"
     for kept in (device, device.stream("age")):
         for save in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be copied or pickled"):

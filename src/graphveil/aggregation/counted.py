@@ -28,12 +28,15 @@ from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import GridRows
 from graphveil.aggregation.names import Unit
 from graphveil.aggregation.perturbed import entries_of
+from graphveil.aggregation.shared import as_tensor
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms import NoisyCounts
-from graphveil.privacy import Randomness
+from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
 
@@ -100,22 +103,26 @@ class CountedSum:
         # Pure epsilons add up over hops, each of which may read the noisy sums before it.
         return NoisyCounts(epsilon=self.epsilon / (self.hops * self.change) * 2.0**-self.bits)
 
-    def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness) -> Tensor:
+    def perturb(self, rows: ReceiverRows, x: Tensor, randomness: Randomness, *, engine: Engine = LOCAL) -> Tensor:
         """Return the noisy sums of one hop, float32 [n, c].
 
         Args:
             rows: the edges, without weights.
             x: float [n, c], each row of L1 length at most 1; longer ones are shortened, and broken ones send nothing.
             randomness: where the noise comes from.
+            engine: where blocks of receivers are worked on; the result does not depend on it.
 
         Raises:
             InputError: edges with weights, or not one row a node.
         """
-        sums = self._exact(rows, x)
-        if not math.isinf(self.epsilon):
-            # Each entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
-            sums = self.noise.randomize(sums.reshape(-1), randomness=randomness).view_as(sums)
-        return sums.float() * 2.0**-self.bits
+        sent = self._sent(rows, x)
+        blocks, secret = Blocks.of(*sent.shape), BlockNoise(randomness)
+        keys = (secret.key(block.number) for block in blocks)
+        task = _NoisyBlock(self.bits, None if math.isinf(self.epsilon) else self.noise)
+        shared = engine.put(*rows.arrays[:2], sent.numpy())
+        found = torch.empty_like(sent)
+        engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found.numpy())
+        return found
 
     def log_likelihood(self, noisy: Tensor, rows: ReceiverRows, x: Tensor) -> Tensor:
         """Return log Pr[noisy entry | edges] of each entry, float64 [n, c].
@@ -130,12 +137,43 @@ class CountedSum:
 
     def _exact(self, rows: ReceiverRows, x: Tensor) -> Tensor:
         """Return the sums without noise in whole steps, int64 [n, c]."""
+        return _whole_sums(rows, GridRows(self._sent(rows, x), 1.0, self.bits))
+
+    def _sent(self, rows: ReceiverRows, x: Tensor) -> Tensor:
+        """Return what every node sends in whole steps, float32 [n, c]."""
         if rows.weights is not None:
             raise InputError("edges with weights", where="sums of classes", allowed="edges without weights")
-        sums = rows.sums(GridRows(on_l1_grid(x, self.bits), 1.0, self.bits))
-        found = sums.values.long()
-        found[sums.long] = sums.totals
+        if len(x) != rows.num_nodes:
+            raise InputError(f"{len(x)} rows", allowed=f"one for each of {rows.num_nodes} nodes")
+        return on_l1_grid(x, self.bits)
+
+
+@dataclass(frozen=True)
+class _NoisyBlock:
+    """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
+
+    bits: int
+    noise: NoisyCounts | None
+
+    def __call__(
+        self, block: Block, key: BlockKey, starts: np.ndarray, senders: np.ndarray, sent: np.ndarray
+    ) -> np.ndarray:
+        """Return float32 [rows of the block, c] from edges and what every node sends [n, c]."""
+        rows = ReceiverRows(as_tensor(starts), as_tensor(senders))
+        sums = _whole_sums(rows, GridRows(as_tensor(sent), 1.0, self.bits), block.rows)
+        if self.noise is not None:
+            # Each entry, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            sums = self.noise.randomize(sums.reshape(-1), randomness=key.stream()).view_as(sums)
+        found: np.ndarray = (sums.float() * 2.0**-self.bits).numpy()
         return found
+
+
+def _whole_sums(rows: ReceiverRows, sent: GridRows, receivers: slice = slice(None)) -> Tensor:
+    """Return exact sums of consecutive receivers in whole steps, int64 [rows, c]."""
+    sums = rows.sums(sent, receivers)
+    found = sums.values.long()
+    found[sums.long] = sums.totals
+    return found
 
 
 def on_l1_grid(x: Tensor, bits: int) -> Tensor:

@@ -102,13 +102,22 @@ class ReceiverRows:
         """The largest weight allowed."""
         return self.largest * 2.0**-self.weight_bits
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Starts, senders and weights, as an engine hands them to its workers."""
+        return self.starts.numpy(), self.senders.numpy(), None if self.weights is None else self.weights.numpy()
+
     def to_scipy(self) -> sp.csr_matrix:
         """Return the weights in steps as a sparse matrix [n, n], row = receiver, float64."""
         data = np.ones(self.senders.numel()) if self.weights is None else self.weights.numpy().astype(np.float64)
         return sp.csr_matrix((data, self.senders.numpy(), self.starts.numpy()), shape=(self.num_nodes,) * 2)
 
-    def sums(self, rows: GridRows) -> _Sums:
+    def sums(self, rows: GridRows, receivers: slice = slice(None)) -> _Sums:
         """Return the exact sums; `_Sums` says where they are found.
+
+        Args:
+            rows: what every node sends.
+            receivers: consecutive ones, whose sums are asked for; all by default.
 
         Raises:
             InputError: the rows are not one per node, or a message can exceed 2^24 steps.
@@ -124,28 +133,28 @@ class ReceiverRows:
                 allowed="messages of at most 2^24 steps",
                 remedy="take fewer bits",
             )
-        if self.senders.numel() == 0:
-            none = torch.zeros(0, dtype=torch.int64)
-            return _Sums(torch.zeros_like(values), none, none.reshape(0, values.shape[1]))
+        first, stop, _ = receivers.indices(self.num_nodes)
+        starts = self.starts[first : stop + 1]
+        none = torch.zeros(0, dtype=torch.int64), torch.zeros(0, values.shape[1], dtype=torch.int64)
+        if starts[-1] == starts[0]:
+            return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
         # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece
         # is rounded.
         piece = max(1, _EXACT // (self.largest << rows.bits))
-        lengths = torch.diff(self.starts)
+        lengths = torch.diff(starts)
         # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
-            none = torch.zeros(0, dtype=torch.int64)
-            return _Sums(self._bag(values, self.starts), none, none.reshape(0, values.shape[1]))
-        return self._pieces(values, lengths, piece)
+            return _Sums(self._bag(values, starts), *none)
+        return self._pieces(values, starts, lengths, piece)
 
-    def _pieces(self, values: Tensor, lengths: Tensor, piece: int) -> _Sums:
+    def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
         pieces = torch.clamp(-(-lengths.long() // piece), min=1)
-        owner = torch.repeat_interleave(torch.arange(self.num_nodes), pieces)
+        owner = torch.repeat_interleave(torch.arange(len(pieces)), pieces)
         ordinal = torch.arange(len(owner)) - (torch.cumsum(pieces, 0) - pieces)[owner]
-        starts = torch.cat([self.starts[owner] + ordinal.int() * piece, self.starts[-1:]]).int()
-        parts = self._bag(values, starts)
+        parts = self._bag(values, torch.cat([starts[owner] + ordinal * piece, starts[-1:]]))
         long = torch.nonzero(pieces > 1).ravel()
-        place = torch.full((self.num_nodes,), -1)
+        place = torch.full((len(pieces),), -1)
         place[long] = torch.arange(len(long))
         several = pieces[owner] > 1
         totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
@@ -157,8 +166,15 @@ class ReceiverRows:
         return _Sums(found, long, totals)
 
     def _bag(self, values: Tensor, starts: Tensor) -> Tensor:
+        # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
+        first, stop = int(starts[0]), int(starts[-1])
         return torch.nn.functional.embedding_bag(
-            self.senders, values, starts, mode="sum", per_sample_weights=self.weights, include_last_offset=True
+            self.senders[first:stop],
+            values,
+            (starts - first).int(),
+            mode="sum",
+            per_sample_weights=None if self.weights is None else self.weights[first:stop],
+            include_last_offset=True,
         )
 
 

@@ -29,13 +29,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import ReceiverRows
-from graphveil.aggregation.grid import quantise, unit_rows
+from graphveil.aggregation.grid import GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
+from graphveil.aggregation.shared import as_tensor
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
+from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import Randomness, gaussian_epsilon
+from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
 
 if TYPE_CHECKING:
+    import numpy as np
     from dp_accounting import DpEvent
     from torch import Tensor
 
@@ -217,7 +221,15 @@ class PerturbedSum:
         changed = entries_of(self.unit, self.degree, self.relationships) * columns * self.hops
         return RoundedNormal(1.0, int(_CUT)).price(epsilon, delta, changed)
 
-    def perturb(self, rows: ReceiverRows, x: Tensor, hop: int, randomness: Randomness) -> Tensor:
+    def perturb(
+        self,
+        rows: ReceiverRows,
+        x: Tensor,
+        hop: int,
+        randomness: Randomness,
+        *,
+        engine: Engine = LOCAL,
+    ) -> Tensor:
         """Return the noisy sums of one hop, in units in which the rows' cap is 1.
 
         Args:
@@ -225,6 +237,7 @@ class PerturbedSum:
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
             hop: 1..K.
             randomness: where the noise comes from.
+            engine: where blocks of receivers are worked on; the result does not depend on it.
 
         Returns:
             float32 [n, c].
@@ -240,16 +253,14 @@ class PerturbedSum:
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
         grid = quantise(x, bits=bits)
-        sums = rows.sums(grid)
-        out = sums.values
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
-        if noise is not None:
-            # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
-            noise.add_to(out.view(-1).numpy(), randomness)
-        # Until here the long rows hold nothing but their noise.
-        out[sums.long] = (sums.totals + out[sums.long].long()).float()
-        # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
-        return out.mul_(2.0 ** -(bits + rows.weight_bits))
+        blocks, secret = Blocks.of(*grid.values.shape), BlockNoise(randomness)
+        keys = (secret.key(hop, block.number) for block in blocks)
+        task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
+        shared = engine.put(*rows.arrays, grid.values.numpy())
+        found = torch.empty_like(grid.values)
+        engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found.numpy())
+        return found
 
     def row_bits(self, weight_bits: int = 0) -> int:
         """The bits of the rows' grid, which depend on the noise and on nothing private."""
@@ -287,8 +298,47 @@ class PerturbedSum:
         return RoundedNormal(steps, math.ceil(_CUT * steps))
 
 
+@dataclass(frozen=True)
+class _NoisyBlock:
+    """The noisy sums of a block of receivers: what an engine does, from the block's own key."""
+
+    largest: int
+    weight_bits: int
+    bits: int
+    noise: RoundedNormal | None
+
+    def __call__(
+        self,
+        block: Block,
+        key: BlockKey,
+        starts: np.ndarray,
+        senders: np.ndarray,
+        weights: np.ndarray | None,
+        values: np.ndarray,
+    ) -> np.ndarray:
+        """Return float32 [rows of the block, c] from `ReceiverRows.arrays` and the grid's values [n, c]."""
+        steps = None if weights is None else as_tensor(weights)
+        rows = ReceiverRows(as_tensor(starts), as_tensor(senders), steps, self.largest, self.weight_bits)
+        sums = rows.sums(GridRows(as_tensor(values), 1.0, self.bits), block.rows)
+        out = sums.values
+        if self.noise is not None:
+            # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
+            self.noise.add_to(out.view(-1).numpy(), key.stream())
+        # Until here the long rows hold nothing but their noise.
+        out[sums.long] = (sums.totals + out[sums.long].long()).float()
+        # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
+        found: np.ndarray = out.mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
+        return found
+
+
 def propagate_privately(
-    perturbed: PerturbedSum, rows: ReceiverRows, x: Tensor, randomness: Randomness, *, normalise: bool = True
+    perturbed: PerturbedSum,
+    rows: ReceiverRows,
+    x: Tensor,
+    randomness: Randomness,
+    *,
+    normalise: bool = True,
+    engine: Engine = LOCAL,
 ) -> list[Tensor]:
     """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise.
 
@@ -296,11 +346,12 @@ def propagate_privately(
 
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
+        engine: where blocks of receivers are worked on; the result does not depend on it.
     """
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
     found = [unit_rows(x)]
     for hop in range(1, perturbed.hops + 1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
-        sums = perturbed.perturb(rows, found[-1], hop, randomness)
+        sums = perturbed.perturb(rows, found[-1], hop, randomness, engine=engine)
         found.append(unit_rows(sums) if normalise else sums)
     return found

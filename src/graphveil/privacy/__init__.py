@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from graphveil.privacy.accountant import share_out as share_out
     from graphveil.privacy.assumption import Assumption as Assumption
     from graphveil.privacy.assumption import assume as assume
+    from graphveil.privacy.block_noise import BlockKey as BlockKey
+    from graphveil.privacy.block_noise import BlockNoise as BlockNoise
     from graphveil.privacy.budget_split import CalibratedPipeline as CalibratedPipeline
     from graphveil.privacy.budget_split import calibrate_pipeline as calibrate_pipeline
     from graphveil.privacy.budget_split import default_split as default_split
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Account": "ledger",
     "Assumption": "assumption",
+    "BlockKey": "block_noise",
+    "BlockNoise": "block_noise",
     "Budget": "ledger",
     "CalibratedPipeline": "budget_split",
     "ChangedSamples": "changed_samples",

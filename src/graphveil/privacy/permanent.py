@@ -13,11 +13,8 @@ from __future__ import annotations
 import builtins
 from typing import Final
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from graphveil.errors import InputError
-from graphveil.privacy.randomness import UInt64Array, draw_words, open_stream
+from graphveil.privacy.derived import KeyedStream, derive
 
 #: Bytes of a device's secret, at least.
 SECRET_BYTES: Final = 32
@@ -53,11 +50,11 @@ class PermanentRandomness:
         self._secret = secret
         self._task = task
 
-    def stream(self, *context: str | int | builtins.bytes) -> PermanentStream:
+    def stream(self, *context: str | int | builtins.bytes) -> KeyedStream:
         """Return the stream of a context (field, value and so on), from its beginning."""
         # The value belongs into the context: under one key for all values of a field the same noise would meet two of
         # them, and their reports would show the difference.
-        return PermanentStream(self._key("noise", context))
+        return KeyedStream(self._key("noise", context))
 
     def tag(self, *context: str | int | builtins.bytes) -> str:
         """Return a name for a context that tells nothing without the secret: 16 hexadecimal digits."""
@@ -74,42 +71,4 @@ class PermanentRandomness:
 
     def _key(self, use: str, context: tuple[str | int | builtins.bytes, ...]) -> builtins.bytes:
         # `use` keeps noise and names apart: a name that is shown tells nothing about the key of the noise.
-        info = b"".join(_told(part) for part in (use, self._task, *context))
-        # No salt: it would have to be kept as long as the secret, and a lost one is fresh noise, which costs again.
-        return HKDF(hashes.SHA256(), 32, salt=None, info=_PURPOSE + info).derive(self._secret)
-
-
-class PermanentStream:
-    """A `Randomness` that begins anew wherever the same context is asked for."""
-
-    def __init__(self, key: builtins.bytes) -> None:
-        self._stream = open_stream(key)
-
-    @property
-    def void(self) -> str | None:
-        """None: nobody can remove this noise without the secret."""
-        return None
-
-    def uint64(self, count: int) -> UInt64Array:
-        """The next `count` uniform 64-bit integers; raises InputError for a negative count."""
-        return draw_words(self._stream, count)
-
-    def bytes(self, count: int) -> builtins.bytes:
-        """The next bytes of the stream, a multiple of 8 of which are used up."""
-        return self.uint64(-(-count // 8)).tobytes()[:count]
-
-    def __repr__(self) -> str:
-        return "PermanentStream()"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("PermanentStream cannot be copied or pickled: ask for the stream of its context again")
-
-
-def _told(part: str | int | builtins.bytes) -> builtins.bytes:
-    """A part of a context with its kind and length before it, so that no two contexts read alike."""
-    if isinstance(part, builtins.bytes):
-        kind, body = b"b", part
-    else:
-        # The kind stands before it as well: the number 1 and the text "1" are different values.
-        kind, body = (b"s", part.encode()) if isinstance(part, str) else (b"i", str(int(part)).encode())
-    return kind + len(body).to_bytes(8, "little") + body
+        return derive(self._secret, _PURPOSE, use, self._task, *context)

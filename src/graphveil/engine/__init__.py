@@ -1,0 +1,40 @@
+"""Work on blocks of rows: one contract of four verbs, the same bits from each engine.
+
+    put           arrays that every block may read, handed over once
+    map_blocks    a task on each block, results in the order of the blocks
+    reduce        results added up
+    gather        results written into the rows that they belong to
+
+Blocks are fixed by the shape of the data, never by the number of workers; noise belongs to a block
+(`graphveil.privacy.BlockNoise`), never to a worker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphveil.exports import lazy_names
+
+if TYPE_CHECKING:
+    from graphveil.engine.blocks import Block as Block
+    from graphveil.engine.blocks import Blocks as Blocks
+    from graphveil.engine.contract import Engine as Engine
+    from graphveil.engine.local import LOCAL as LOCAL
+    from graphveil.engine.local import LocalEngine as LocalEngine
+    from graphveil.engine.mapped import Mapped as Mapped
+    from graphveil.engine.mapped import create as create
+    from graphveil.engine.on_ray import RayEngine as RayEngine
+
+_HOMES = {
+    "LOCAL": "local",
+    "Block": "blocks",
+    "Blocks": "blocks",
+    "Engine": "contract",
+    "LocalEngine": "local",
+    "Mapped": "mapped",
+    "RayEngine": "on_ray",
+    "create": "mapped",
+}
+
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,99 @@
+"""Blocks on this machine, in threads: the default, without any further library."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from itertools import repeat
+from typing import Any, Final, TypeVar
+
+import numpy.typing as npt
+
+from graphveil.engine.blocks import Block, Blocks
+from graphveil.engine.contract import Shared
+from graphveil.engine.mapped import opened
+from graphveil.errors import InputError
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """An `Engine` of threads; arrays are shared as they are.
+
+    Args:
+        workers: blocks worked on at once.
+
+    Raises:
+        InputError: no worker at all.
+
+    Example:
+        >>> import numpy as np
+        >>> from graphveil.engine import Blocks, LocalEngine
+        >>> engine, blocks = LocalEngine(2), Blocks(5, 2)
+        >>> rows = engine.put(np.arange(5))
+        >>> sums = engine.map_blocks(lambda block, array: int(array[block.rows].sum()), blocks, rows)
+        >>> engine.reduce(sums, int.__add__)
+        10
+    """
+
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 1:
+            raise InputError(f"workers is {self.workers!r}", allowed="a whole number of at least 1")
+
+    def put(self, *arrays: Shared) -> tuple[Shared, ...]:
+        """Return the arrays themselves, those on disk opened."""
+        return tuple(opened(array) for array in arrays)
+
+    def map_blocks(
+        self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
+    ) -> Iterator[Result]:
+        """As :meth:`Engine.map_blocks`; no more than two blocks a worker are under way or waiting to be fetched."""
+        calls = arguments(blocks, shared, own)
+        if self.workers == 1:
+            for call in calls:
+                yield task(*call)
+            return
+        with ThreadPoolExecutor(self.workers) as pool:
+            waiting: deque[Future[Result]] = deque()
+            try:
+                for call in calls:
+                    # Bounded: results of a quick task would otherwise pile up before a slow reader.
+                    if len(waiting) == 2 * self.workers:
+                        yield waiting.popleft().result()
+                    waiting.append(pool.submit(task, *call))
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                # An interrupted reader waits for the blocks under way, and for no others.
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
+        """As :meth:`Engine.reduce`."""
+        return reduce(add, results)
+
+    def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """As :meth:`Engine.gather`."""
+        return gathered(results, blocks, out)
+
+
+#: One block after the other, in the caller's own thread.
+LOCAL: Final = LocalEngine()
+
+
+def arguments(blocks: Blocks, shared: Iterable[Any], own: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
+    """What a task is called with, block by block."""
+    parts: Iterable[tuple[Any, ...]] = repeat(()) if own is None else ((part,) for part in own)
+    return ((block, *part, *shared) for block, part in zip(blocks, parts, strict=False))
+
+
+def gathered(results: Iterable[npt.NDArray[Any]], blocks: Iterable[Block], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Write results into their rows of `out`, block by block, and return it."""
+    for block, found in zip(blocks, results, strict=True):
+        out[block.rows] = found
+    return out

@@ -1,0 +1,105 @@
+"""Blocks on a Ray cluster, for graphs larger than one machine: an adapter, with Ray's own sharing and retries.
+
+A Ray cluster is one trust domain: each of its workers can read every array that is put, and objects may be spilled to
+the disks of its machines. It is never stretched over several parties. Ray of 2.55 and later, `pip install
+'graphveil[ray]'`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from typing import Any, Final, TypeVar
+
+import numpy.typing as npt
+
+from graphveil.engine.blocks import Blocks
+from graphveil.engine.contract import Shared
+from graphveil.engine.local import arguments, gathered
+from graphveil.engine.mapped import Mapped, opened
+from graphveil.errors import InputError, MissingExtraError
+
+Result = TypeVar("Result")
+
+# Blocks asked for at once, a worker.
+_AHEAD: Final = 2
+
+
+class RayEngine:
+    """An `Engine` of Ray tasks.
+
+    Args:
+        address: of a running cluster ("auto", "ray://host:port", "host:port"); None starts one on this machine.
+        workers: processors of a cluster that is started here; blocks asked for at once are twice as many.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        InputError: no cluster answers there with our token, or Ray was loaded before without asking for one.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        if "ray" in sys.modules and os.environ.get("RAY_AUTH_MODE") != "token":
+            raise InputError(
+                "Ray was loaded without its token", where="--engine ray", remedy="set RAY_AUTH_MODE=token before it is"
+            )
+        # Before Ray is loaded, which reads them once. Without a token everybody who reaches a port runs code as this
+        # user; and nothing is reported to the makers of Ray.
+        os.environ.update(RAY_AUTH_MODE="token", RAY_USAGE_STATS_ENABLED="0")
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtraError(
+                "the package ray is not installed", where="--engine ray", remedy="run: pip install 'graphveil[ray]'"
+            ) from error
+        self._ray: Any = ray
+        if not ray.is_initialized():
+            _start(ray, address, workers)
+        self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self._run = ray.remote(_run)
+
+    def put(self, *arrays: Shared) -> tuple[Any, ...]:
+        """Store the arrays once; workers on one machine read them without a copy."""
+        return tuple(array if isinstance(array, Mapped | None) else self._ray.put(array) for array in arrays)
+
+    def map_blocks(
+        self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
+    ) -> Iterator[Result]:
+        """As :meth:`Engine.map_blocks`; the blocks of a worker that is lost are done again by another."""
+        stored, waiting = self._ray.put(task), deque()  # type: ignore[var-annotated]
+        for call in arguments(blocks, shared, own):
+            if len(waiting) == _AHEAD * self.workers:
+                yield self._ray.get(waiting.popleft())
+            waiting.append(self._run.remote(stored, *call))
+        while waiting:
+            yield self._ray.get(waiting.popleft())
+
+    def reduce(self, results: Iterable[Result], add: Callable[[Result, Result], Result]) -> Result:
+        """As :meth:`Engine.reduce`."""
+        return reduce(add, results)
+
+    def gather(self, results: Iterable[npt.NDArray[Any]], blocks: Blocks, out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """As :meth:`Engine.gather`."""
+        return gathered(results, blocks, out)
+
+    def close(self) -> None:
+        """Leave the cluster, and stop it where it was started here."""
+        self._ray.shutdown()
+
+
+def _run(task: Callable[..., Result], *call: Any) -> Result:
+    return task(*(opened(part) if isinstance(part, Mapped) else part for part in call))
+
+
+def _start(ray: Any, address: str | None, workers: int | None) -> None:
+    try:
+        ray.init(
+            address=address or "local",
+            **({} if address else {"num_cpus": workers, "_node_ip_address": "127.0.0.1", "include_dashboard": False}),
+            log_to_driver=False,
+            logging_level="error",
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(f"no Ray cluster could be joined ({error})", where=f"address {address!r}") from error

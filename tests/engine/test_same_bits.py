@@ -1,0 +1,114 @@
+"""The same bits from one thread, from three and from a cluster, on graphs of 16 blocks and more."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propagate_privately
+from graphveil.engine import Block, Blocks, Engine, RayEngine
+from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+
+pytestmark = pytest.mark.xdist_group("ray")
+NODES = 66_000
+COLUMNS = 64
+
+
+@pytest.fixture(scope="module")
+def rows() -> ReceiverRows:
+    """Ten edges a node, and one node that hears everybody: its sum is cut into pieces."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, NODES, (2, 10 * NODES), generator=generator)
+    edges[1, :NODES] = 7
+    return ReceiverRows.of(edges, NODES)
+
+
+@pytest.fixture(scope="module")
+def x() -> Tensor:
+    return torch.randn(NODES, COLUMNS, generator=torch.Generator().manual_seed(1))
+
+
+Work = Callable[[ReceiverRows, Tensor, Randomness, Engine], Tensor]
+
+
+def hop(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    return PerturbedSum(unit="edge", sigmas=(8.0,)).perturb(rows, x, 1, randomness, engine=engine)
+
+
+def hops(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    return torch.stack(propagate_privately(PerturbedSum(sigmas=(8.0, 4.0)), rows, x, randomness, engine=engine))
+
+
+def counts(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    return CountedSum(epsilon=1.0).perturb(rows, torch.eye(COLUMNS)[x.argmax(1)], randomness, engine=engine)
+
+
+WORK: dict[str, Work] = {"hop": hop, "hops": hops, "counts": counts}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_no_engine_changes_a_bit(name: str, rows: ReceiverRows, x: Tensor, engines: dict[str, Engine]) -> None:
+    assert len(Blocks.of(NODES, COLUMNS)) > 16
+    found = [WORK[name](rows, x, SeededRandomness(3), engine) for engine in engines.values()]
+    assert all(torch.equal(found[0], other) for other in found[1:])
+    # Noise that did not come from its keys, or the same in each block, would be found here.
+    other = WORK[name](rows, x, SeededRandomness(4), engines["one"])
+    assert not torch.equal(found[0], other)
+
+
+def test_noise_of_one_block_is_not_that_of_another() -> None:
+    nobody = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), NODES)
+    noise = PerturbedSum(sigmas=(8.0,)).perturb(nobody, torch.ones(NODES, COLUMNS), 1, SecureRandomness())
+    size = Blocks.of(NODES, COLUMNS).size
+    assert not torch.equal(noise[:size], noise[size : 2 * size])
+
+
+@dataclass
+class OneWorkerDies:
+    """A cluster one of whose workers is killed in the middle of a hop, once."""
+
+    ray: RayEngine
+    where: Path
+
+    def put(self, *arrays: Any) -> Any:
+        return self.ray.put(*arrays)
+
+    def map_blocks(self, task: Any, *arguments: Any) -> Iterator[Any]:
+        return self.ray.map_blocks(_Dying(task, str(self.where)), *arguments)
+
+    def reduce(self, *arguments: Any) -> Any:
+        return self.ray.reduce(*arguments)
+
+    def gather(self, *arguments: Any) -> Any:
+        return self.ray.gather(*arguments)
+
+
+@dataclass(frozen=True)
+class _Dying:
+    task: Any
+    where: str
+
+    def __call__(self, block: Block, *arguments: Any) -> Any:
+        found = self.task(block, *arguments)
+        flag = Path(self.where) / "killed"
+        # After the noise was drawn: a second draw of other noise would show.
+        if block.number == 5 and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+
+def test_a_hop_whose_worker_dies_is_finished_under_the_same_noise(
+    rows: ReceiverRows, x: Tensor, ray: RayEngine, tmp_path: Path
+) -> None:
+    whole = hop(rows, x, SeededRandomness(3), ray)
+    broken = hop(rows, x, SeededRandomness(3), OneWorkerDies(ray, tmp_path))
+    assert (tmp_path / "killed").exists() and torch.equal(whole, broken)
