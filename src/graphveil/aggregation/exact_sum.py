@@ -136,6 +136,7 @@ class ReceiverRows:
         first, stop, _ = receivers.indices(self.num_nodes)
         starts = self.starts[first : stop + 1]
         none = torch.zeros(0, dtype=torch.int64), torch.zeros(0, values.shape[1], dtype=torch.int64)
+        # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
             return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
         # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece

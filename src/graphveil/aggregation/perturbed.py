@@ -255,6 +255,7 @@ class PerturbedSum:
         grid = quantise(x, bits=bits)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks, secret = Blocks.of(*grid.values.shape), BlockNoise(randomness)
+        # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = (secret.key(hop, block.number) for block in blocks)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())

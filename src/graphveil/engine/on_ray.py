@@ -62,12 +62,14 @@ class RayEngine:
 
     def put(self, *arrays: Shared) -> tuple[Any, ...]:
         """Store the arrays once; workers on one machine read them without a copy."""
+        # A mapped array stays where it is: each machine reads it from its own disk.
         return tuple(array if isinstance(array, Mapped | None) else self._ray.put(array) for array in arrays)
 
     def map_blocks(
         self, task: Callable[..., Result], blocks: Blocks, shared: Any = (), own: Iterable[Any] | None = None
     ) -> Iterator[Result]:
         """As :meth:`Engine.map_blocks`; the blocks of a worker that is lost are done again by another."""
+        # Stored once and not sent with each block, as a task may hold tables.
         stored, waiting = self._ray.put(task), deque()  # type: ignore[var-annotated]
         for call in arguments(blocks, shared, own):
             if len(waiting) == _AHEAD * self.workers:
