@@ -38,6 +38,12 @@ def test_every_help_names_the_exit_codes(command: list[str]) -> None:
     assert done.exit_code == 0
     assert "130" in done.output or command == ["data"]
     assert "Usage: " in done.output
+    assert "[[" not in done.output
+
+
+def test_help_wraps_its_paragraphs_to_the_terminal() -> None:
+    done = typer.testing.CliRunner().invoke(build(), ["predict", "--help"], env={"COLUMNS": "80"})
+    assert "recognized by their ids and not" in done.output
 
 
 def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:

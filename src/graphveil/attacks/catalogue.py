@@ -176,8 +176,8 @@ def attack(name: str, target: Target) -> AttackResult:
         InputError: for an unknown attack, or one that does not fit the method.
     """
     if name in FEDERATION_ATTACKS:
-        problem = f"attack {name!r} is on a federation"
-        raise InputError(problem, allowed=", ".join(ATTACKS), remedy="name a folder from graphveil federation init")
+        # No other names: this one is right, and the nearest of the others is not what was meant.
+        raise InputError(f"attack {name!r} is on a federation", remedy="name a folder from graphveil federation init")
     if name not in ATTACKS:
         raise InputError(f"attack {name!r} is not known", allowed=", ".join(ATTACKS))
     return ATTACKS[name].run(target)

@@ -91,7 +91,7 @@ def build() -> typer.Typer:
         audit.audit,
         explain.explain,
     ):
-        app.command(epilog=EPILOG)(command)
+        app.command(epilog=EPILOG, help=_flowing(command.__doc__ or ""))(command)
     for name, group in (
         ("config", config.group),
         ("data", data.group),
@@ -100,6 +100,11 @@ def build() -> typer.Typer:
     ):
         app.add_typer(group(), name=name)
     return app
+
+
+def _flowing(text: str) -> str:
+    """A docstring whose paragraphs the terminal wraps: Typer keeps the line breaks of all but the first."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _version(asked: bool) -> None:

@@ -14,7 +14,9 @@ BROKEN: Final = 3
 
 Target = Annotated[
     str,
-    typer.Argument(help="A mechanism, method or release, or: mechanisms, methods, all.", show_default=False),
+    typer.Argument(
+        metavar="TARGET", help="A mechanism, method or release, or: mechanisms, methods, all.", show_default=False
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data and noise; no real data is read.")]
 

@@ -10,7 +10,7 @@ import typer
 
 Method = Annotated[
     str | None,
-    typer.Argument(metavar="[METHOD]", help="The method whose files are described; without one, all of them."),
+    typer.Argument(metavar="METHOD", help="The method whose files are described; without one, all of them."),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -110,7 +111,7 @@ def shares_of(text: str) -> tuple[float, float, float]:
     Two are those of training and test nodes, see `keeps_apart`.
 
     Raises:
-        InputError: the text is no two or three numbers.
+        InputError: the text is no two or three numbers, or two that leave nodes out.
     """
     try:
         train, val, test = (
@@ -121,6 +122,11 @@ def shares_of(text: str) -> tuple[float, float, float]:
             f"split {text!r} is not known",
             allowed="random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15",
         ) from None
+    if keeps_apart(text) and not math.isclose(train + test, 1):
+        raise InputError(
+            f"split {text!r}: two shares make {train + test:.0%}",
+            allowed="training and test nodes, 100% together, such as 80/20, or three shares such as 75/10/15",
+        )
     return train, val, test
 
 

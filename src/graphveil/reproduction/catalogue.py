@@ -43,7 +43,7 @@ def find_exhibit(name: str) -> Exhibit:
     # Named are those that can be run: the others would be a second refusal.
     if name not in EXHIBITS:
         # Names differ in their last digit: a low bar would offer another table of the same paper.
-        near = difflib.get_close_matches(name, [*EXHIBITS, "list"], n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), [*EXHIBITS, "list"], n=1, cutoff=0.5)
         runnable = ", ".join(one.id for one in EXHIBITS.values() if one.state != "no")
         remedy = f"did you mean {near[0]}?" if near else "graphveil reproduce list shows all"
         raise InputError(f"no table or figure {name!r}", allowed=runnable, remedy=remedy)

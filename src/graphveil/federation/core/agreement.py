@@ -145,6 +145,8 @@ def parse_agreement(data: bytes, *, where: str = FILE) -> Agreement:
             raise InputError(f"range is {low:g} to {high:g}", allowed="two finite numbers, low < high")
         if not all(isinstance(label, str) for label in classes) or len({*classes}) != len(classes):
             raise InputError("class names are not distinct strings")
+        if len(classes) < 2:
+            raise InputError(f"classes {list(classes)}", allowed="two or more: one class leaves nothing to predict")
         # Built once for its checks: an agreement that no run can follow is refused before anybody signs it.
         _ = parsed.setting
     # Anything that a stranger's file can cause is an error of the file, never a traceback.

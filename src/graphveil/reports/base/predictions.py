@@ -57,7 +57,7 @@ def check_people(people: str | None, model: Estimator[Any]) -> None:
     if people is None:
         return
     if people not in get_args(Identity):
-        raise InputError(people, where="--people", allowed=", ".join(get_args(Identity)))
+        raise InputError(repr(people), where="--people", allowed=", ".join(get_args(Identity)))
     if "people" not in model.core.says_who:
         raise InputError(f"--people does not apply to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
 
