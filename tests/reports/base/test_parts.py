@@ -200,6 +200,10 @@ def test_nobody_else_may_read_the_makers_own_part(run: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in own} == {0o600}
 
 
+def test_whoever_may_read_one_shared_file_may_read_the_model_too(run: Path) -> None:
+    assert len({file.stat().st_mode for file in (run / "public").iterdir()}) == 1
+
+
 def test_each_part_says_who_may_see_it(run: Path) -> None:
     assert "May be handed on" in (run / "public/README.md").read_text()
     assert "For the maker of this run alone" in (run / "README.md").read_text()

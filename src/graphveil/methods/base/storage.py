@@ -42,10 +42,12 @@ DIGESTS = "digests.json"
 _LARGEST_HEADER = 32 * MIB
 
 
-def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
+def save_method(
+    path: str | Path, kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], *, mode: int = 0o600
+) -> Path:
     """Write tensors and JSON facts to `path` (a file, or a folder that gets `model.safetensors`), whole or not at all.
 
-    Returns the file written.
+    Returns the file written. Who may read it, less what the umask takes away, is `mode`: its owner alone by default.
 
     Raises:
         WriteError: the disk refuses.
@@ -59,7 +61,7 @@ def save_method(path: str | Path, kind: str, facts: Mapping[str, Any], tensors: 
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     content = save(plain, metadata={KEY: json.dumps(header, sort_keys=True, allow_nan=False)})
-    write_bytes(target, content, mode=0o600)
+    write_bytes(target, content, mode=mode)
     return target
 
 

@@ -131,7 +131,8 @@ def save_public_model(model: Estimator[Any], public: Path) -> None:
     # Saved aside and read back, so that `history`, measured on true labels, is never part of the public model.
     with partial_folder(public / MODEL) as beside:
         kind, facts, tensors = read_method(model.save(beside))
-    model.keep(save_method(public, kind, {**facts, "history": []} if "history" in facts else facts, tensors))
+    shown = {**facts, "history": []} if "history" in facts else facts
+    model.keep(save_method(public, kind, shown, tensors, mode=0o666))
 
 
 def link_old_names(run: Path) -> None:
