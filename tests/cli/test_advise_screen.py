@@ -41,10 +41,31 @@ def shown(screen: RenderableType, width: int = 80) -> str:
 
 def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None:
     text = shown(advise_screen.of_one("town", advice()))
-    assert "+4.0 to +16.0 points at epsilon 2, rehearsed on made graphs" in text
-    assert "made 60.0 +10.0 +4.0 to +16.0 no-edges" in text
+    assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on made graphs" in text
+    assert "made 60.0 +10.0 (+4.0 to +16.0) no-edges" in text
+    assert "Narrower by" not in text
     assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
     assert "Run next graphveil train class-sums town --epsilon 2" in text
+
+
+def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() -> None:
+    names = ("contacts follow classes hardly (22% inside)", "contacts follow classes mostly (71% inside)")
+    trials = tuple(replace(TRIAL, world=name, control="label-propagation") for name in names)
+    text = shown(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
+    assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was made" in text
+    # No word of the table is broken at 80 columns.
+    assert text.count("label-propagation") == 2
+    known = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
+    assert "--degree N" not in shown(advise_screen.of_one("town", known))
+
+
+def test_a_federation_is_split_before_it_is_set_up_and_no_accuracy_is_promised() -> None:
+    assert "no accuracy is known for yours" in shown(
+        advise_screen.of_one("town", advice("federation", rehearsed=False))
+    )
+    for screen in (advise_screen.of_one, lambda data, one: advise_screen.of_all(data, [one])):
+        text = shown(screen("my town", advice("federation", rehearsed=False)))
+        assert "graphveil federation split 'my town' --out parts && graphveil federation init" in text
 
 
 def test_an_advice_without_a_rehearsal_says_so() -> None:

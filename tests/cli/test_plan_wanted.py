@@ -12,7 +12,9 @@ def test_the_plan_is_that_of_the_epsilon_that_was_found(type_in: Terminal) -> No
     found = type_in(*words, "--json").json
     sure = found["reached"]["epsilon"]["high"]
     assert sure is not None and found["epsilon"]["labels"] == sure
-    assert "the pilot social-200" in " ".join(type_in(*words).out.split())
+    text = " ".join(type_in(*words).out.split())
+    assert "the pilot social-200" in text and f"The plan below is for epsilon {sure:g}." in text
+    assert "--pilot" not in text
 
 
 def test_a_goal_that_nothing_reaches_leaves_the_plan_as_it_is(type_in: Terminal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from rich.text import Text
 from graphveil.cli.next_command import command_of
 from graphveil.cli.tables import pairs, rows
 from graphveil.methods.advise.rules import TRUSTS
+from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import percent, points, printable, seconds
 
@@ -35,7 +37,7 @@ def of_all(data: str, found: Sequence[Advice], *, why: bool = False) -> Renderab
         for line in (
             (one.trust, f"{_method(one)}{_lift(one)}"),
             *([("", _reason(one))] if why else []),
-            ("", command_of(one, data) or _reason(one)),
+            ("", _command(data, one) or _reason(one)),
         )
     ]
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
@@ -62,15 +64,33 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
     lines.append(("Why", _reason(advice)))
     if rule is None:
         return lines
-    lines += [("It loses", rule.loses)]
     if rule.method is not None:
-        lines += _several("Measured", [cell.sentence for cell in advice.alike] or ["not on the panel"])
+        lines.append(("Weak where", rule.loses))
+        lines += _several("Measured", [cell.sentence for cell in advice.alike] or ["on no graph like this one"])
         if advice.reached is not None:
             lines.append(("Wanted", advice.reached.sentence))
         lines.append(("Expected lift", _expected_line(advice)))
+        lines += _several("Narrower by", _narrower(advice))
         lines.append(("Adversary", str(advice.adversary)))
-    lines += [("Not protected", rule.open), ("Read", rule.page), ("Took", seconds(advice.seconds))]
-    return [*lines, ("Run next", _next(data, advice))]
+    lines += [("Not protected", rule.open), ("Read", rule.page)]
+    return [*lines, ("Run next", _command(data, advice) or "nothing")]
+
+
+def _narrower(advice: Advice) -> tuple[str, ...]:
+    """What the user may declare public so that the band of made graphs becomes narrower."""
+    if not _several_worlds(advice):
+        return ()
+    degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"
+    return (PILOT, *([degree] if advice.facts.degree is None else []))
+
+
+def _several_worlds(advice: Advice) -> bool:
+    """Whether it was rehearsed on several graphs because one would have to be chosen by what is private."""
+    return advice.rehearsal is not None and len({trial.world for trial in advice.rehearsal.trials}) > 1
+
+
+#: What narrows a band most, and what has to be true of it.
+PILOT = "--pilot DATA, a graph like yours that is public or already paid for"
 
 
 def _hidden(advice: Advice) -> str:
@@ -95,14 +115,20 @@ def _expected_line(advice: Advice) -> str:
     if advice.expected is None:
         return "unknown: neither rehearsed nor measured on graphs like this one"
     if advice.rehearsal is None or advice.epsilon is None:
-        return f"{advice.expected.points} points, on the most similar graphs measured; not rehearsed on yours"
-    return f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}, rehearsed on {advice.on}"
+        measured = f"{advice.expected.points} points, on the most similar graphs measured"
+        if advice.trust == "federation":
+            return f"{measured}; a federation is not rehearsed, so no accuracy is known for yours"
+        return f"{measured}; not rehearsed on yours"
+    found = f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}"
+    return f"{found}, rehearsed in {seconds(advice.seconds)} on {advice.on}"
 
 
-def _next(data: str, advice: Advice) -> str:
-    first = f"graphveil federation split {data} --out parts, then " if advice.trust == "federation" else ""
+def _command(data: str, advice: Advice) -> str | None:
+    """What to type next; for a federation first what makes its parts."""
     command = command_of(advice, data)
-    return "nothing" if command is None else f"{first}{command}"
+    if command is None or advice.trust != "federation":
+        return command
+    return f"graphveil federation split {shlex.quote(data)} --out parts && {command}"
 
 
 def _rehearsed(advice: Advice) -> list[RenderableType]:
@@ -112,10 +138,16 @@ def _rehearsed(advice: Advice) -> list[RenderableType]:
         (
             one.world,
             percent(one.accuracy.mean),
-            points(one.lift.mean),
-            f"{points(one.lift.low)} to {points(one.lift.high)}",
+            f"{points(one.lift.mean)} ({points(one.lift.low)} to {points(one.lift.high)})",
             one.control,
         )
         for one in advice.rehearsal.trials
     )
-    return [Text(), rows(("rehearsed where", "accuracy, %", "lift, points", "95% interval", "over"), lines)]
+    table = rows(("rehearsed where", "accuracy, %", "lift, points (95%)", "over"), lines)
+    return [Text(), table, *([Text(_WORLDS)] if _several_worlds(advice) else [])]
+
+
+_WORLDS = (
+    "How often contacts lie inside a class is not public, so a graph was made for each of three answers (equal rows: "
+    "classes cannot follow your contacts more). The expected lift spans all their intervals."
+)

@@ -10,14 +10,14 @@ import typer
 
 from graphveil.cli import choices, options
 from graphveil.cli.console import emit, working
+from graphveil.reports.demo import DATA
 
-Out = Annotated[Path | None, typer.Option("--out", help="Folder to create. Default: runs/<data>-demo-<time>.")]
+Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Default: runs/{DATA}-demo-<time>.")]
 
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
     """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
     from graphveil.reports.base import files
-    from graphveil.reports.demo import DATA
     from graphveil.reports.runs.folder import default_folder
     from graphveil.writing import room_for
 

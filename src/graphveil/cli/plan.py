@@ -7,7 +7,7 @@ import typer
 from graphveil.cli import choices, configured, groups, options
 from graphveil.cli.advise import Degree, Pilot, Want
 from graphveil.cli.console import emit, working
-from graphveil.cli.wanted import goal_asked, search, with_found
+from graphveil.cli.wanted import goal_asked, search, searched, with_found
 
 
 @groups.spread()
@@ -45,5 +45,4 @@ def plan(
         if as_json:
             defaults.say()
     answer = made.to_dict() | ({} if found is None else {"reached": found.reached.to_dict()})
-    said = defaults.said if found is None else f"Wanted: {found.sentence}."
-    emit(answer, as_json=as_json, screen=lambda: screens.planned(made), first=said)
+    emit(answer, as_json=as_json, screen=lambda: searched(found, pilot, screens.planned(made)), first=defaults.said)

@@ -15,7 +15,8 @@ from graphveil.cli.running import run_method
 from graphveil.cli.unnamed import refuse_unnamed
 from graphveil.errors import InputError
 
-Out = Annotated[Path | None, typer.Option("--out", help="Run folder to create. Default: runs/<data>-<method>-<time>.")]
+_FOLDER = "Run folder to create. Default: one in runs/, named after data, method and time."
+Out = Annotated[Path | None, typer.Option("--out", help=_FOLDER)]
 
 Track = Annotated[
     str | None,

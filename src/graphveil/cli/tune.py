@@ -51,7 +51,7 @@ Law = Annotated[
     typer.Option(
         "--law",
         metavar="logarithmic|geometric",
-        help="With gap, progap, dp-mlp: distribution of the number of trials; logarithmic costs less and varies more.",
+        help=f"With {_PAID}: distribution of the number of trials; logarithmic costs less and varies more.",
     ),
 ]
 Sampler = Annotated[

@@ -10,6 +10,8 @@ from graphveil.errors import InputError
 from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from graphveil.graphs.parts import GraphParts
     from graphveil.methods.advise.goal import Goal
     from graphveil.methods.advise.wanted import Wanted
@@ -69,6 +71,29 @@ def search(
 
 
 def with_found(chosen: Mapping[str, Any], found: Wanted) -> dict[str, Any]:
-    """The settings with the epsilon that reaches the goal for certain, where there is one."""
+    """The settings with the epsilon that reaches the goal in every rehearsal, where there is one."""
     sure = found.reached.sure
     return dict(chosen) if sure is None else {**chosen, found.budget: sure}
+
+
+def searched(found: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
+    """A plan as a screen, below what the goal takes and which epsilon the plan is for.
+
+    Args:
+        found: the answer to the goal; None: there was none, and the plan stands alone.
+        pilot: what it was rehearsed on, if not on made graphs.
+        plan: its screen.
+    """
+    if found is None:
+        return plan
+    from rich.console import Group
+    from rich.text import Text
+
+    from graphveil.cli.advise_screen import PILOT
+
+    sure = found.reached.sure
+    which = "the default epsilon" if sure is None else f"epsilon {sure:g}"
+    narrower = f" For a narrower answer: {PILOT}." if pilot is None else ""
+    return Group(
+        Text(f"Wanted: {found.sentence}. The plan below is for {which}.{narrower}", style="bold"), Text(), plan
+    )

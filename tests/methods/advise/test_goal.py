@@ -42,6 +42,9 @@ def test_a_goal_that_is_out_of_reach_is_said_with_the_best_that_was_found() -> N
 def test_a_goal_that_only_luck_reaches_is_no_recommendation() -> None:
     found = smallest(Goal("lift", 0.4), rising)
     assert found.hopeful == 8.0 and found.sure is None and "do not count on it" in found.sentence
+    assert "from epsilon 8 on" in found.sentence and "gave +35.0 to +45.0 points" in found.sentence
+    share = smallest(Goal("accuracy", 0.4), rising).sentence
+    assert "gave 35.0 to 45.0 %" in share
 
 
 def test_the_upper_end_is_what_to_take() -> None:

@@ -74,13 +74,20 @@ class Reached:
             band = f"{self.hopeful:g} to {self.sure:g}" if self.hopeful != self.sure else f"{self.sure:g}"
             return f"{self.goal.sentence}: epsilon {band}; take {self.sure:g}, which reaches it in every rehearsal"
         best = max(self.tried, key=lambda epsilon: (self.tried[epsilon].high, -epsilon))
-        found = f"at {best:g} the {self.goal.what} was {self.tried[best].points} points"
         if self.hopeful is not None:
             return (
-                f"{self.goal.sentence}: in the most favourable rehearsal from epsilon {self.hopeful:g} on, in the "
-                f"least favourable at none up to {GRID[-1]:g} ({found}): do not count on it"
+                f"{self.goal.sentence}: do not count on it. The most favourable rehearsal reaches it from epsilon "
+                f"{self.hopeful:g} on, the least favourable at none up to {GRID[-1]:g}; {self._found(best)}"
             )
-        return f"{self.goal.sentence}: no epsilon up to {GRID[-1]:g} reaches it in any rehearsal; the best: {found}"
+        return f"{self.goal.sentence}: no epsilon up to {GRID[-1]:g} reaches it in any rehearsal; {self._found(best)}"
+
+    def _found(self, epsilon: float) -> str:
+        band = self.tried[epsilon]
+        # An accuracy is no difference: a sign before it would make it look like one.
+        told = (
+            f"{band.points} points" if self.goal.what == "lift" else f"{100 * band.low:.1f} to {100 * band.high:.1f} %"
+        )
+        return f"at {epsilon:g} all rehearsals together gave {told}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON types."""
