@@ -24,6 +24,7 @@ from tests.cli.conftest import Terminal
 from tests.graphs.made import folder as own_folder
 from tests.reports import made
 
+ROOT = Path(__file__).parents[2]
 OPTIONS = {"seed": 3, "repeats": 2, "split": "random", "controls": False, "device": "cpu", "source": "digits"}
 CASES: tuple[dict[str, Any], ...] = ({}, {"epsilon_x": None}, {"epsilon_x": math.inf}, {"epsilon": 2.0})
 
@@ -83,6 +84,70 @@ def test_what_a_run_of_a_method_writes_is_valid_and_builds_it_again(name: str, t
 
 
 SMALL = 'method = "lpgnn"\ndata = "social-100"\n'
+
+
+#: Around the ends of all ranges, and the first settings that some others need beside them.
+PROBES = (-1, 0, 1e-9, 0.005, 0.01, 0.1, 0.125, 0.5, 0.99, 1, 1.5, 8, 9, 20, 21, 64, 65, 100, 101, 200, 201, math.inf)
+LARGE = (1000, 1001, 4096, 4097, 10**4, 10**4 + 1, 10**6, 10**6 + 1, 10**9, 10**9 + 1)
+BESIDE: dict[str, dict[str, Any]] = {
+    "delta": {"mechanism": "gaussian"},
+    "relationships": {"unit": "k-edges"},
+    "chains": {"edges": "mcmc"},
+    "tree_share": {"edges": "mcmc"},
+    "count_share": {"edges": "lap-graph"},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_schema_refuses_no_number_that_a_method_takes(name: str) -> None:
+    options = METHODS[name].options
+    checker = jsonschema.Draft202012Validator(run_schema(METHODS[name]))
+    for key, option in options.items():
+        if option.type not in (int, float):
+            continue
+        beside = {one: value for one, value in BESIDE.get(key, {}).items() if one in options}
+        for probe in (*PROBES, *LARGE):
+            if option.type is float or float(probe).is_integer():
+                settings = {**beside, key: option.type(probe)}
+                assert not taken(name, settings) or checker.is_valid({"settings": settings}), settings
+
+
+def test_a_named_value_of_the_schema_is_one_that_the_method_takes() -> None:
+    """Each name alone, or refused because of what it needs beside it, never as unknown."""
+    for name, info in METHODS.items():
+        for key, told in run_schema(info)["properties"]["settings"]["properties"].items():
+            for value in told.get("enum", ()):
+                try:
+                    build_method(name, {key: value}, classes=3)
+                except InputError as error:
+                    assert "not known" not in str(error), (name, key, value)
+
+
+def test_every_example_of_a_file_is_valid() -> None:
+    examples = list(ROOT.glob("docs/examples/*.toml"))
+    assert examples and all(valid(file.read_text(), run_schema()) for file in examples)
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [
+        ("lpgnn", 'model = "sgae"'),
+        ("lpgnn", "dropout = 1.0"),
+        ("lpgnn", "steps_x = 65"),
+        ("lpgnn", "epsilon_x = 0"),
+        ("lpgnn", "epsilon_y = 201.0"),
+        ("lpgnn", "hidden = 0"),
+        ("lpgnn", 'mechanism = "multibit"'),
+        ("links", 'mode = "upper"'),
+        ("gap", "delta = 1.0"),
+        ("gap", "hop_ratio = 0.1"),
+        ("class-sums", 'noise = "laplace"'),
+        ("class-sums", 'unit = "edges"'),
+    ],
+)
+def test_a_value_out_of_its_range_is_refused_by_schema_and_constructor(method: str, setting: str) -> None:
+    assert not valid(f'method = "{method}"\n[settings]\n{setting}', run_schema())
+    assert not taken(method, tomllib.loads(setting))
 
 
 @pytest.mark.parametrize(
@@ -214,10 +279,17 @@ def properties(name: str) -> dict[str, Any]:
 
 def test_the_schema_says_kinds_defaults_and_meanings() -> None:
     said = properties("lpgnn")
-    assert said["epochs"] == {"description": "epochs", "default": 500, "type": "integer"}
-    assert said["model"]["type"] == "string"
-    assert said["epsilon_x"]["anyOf"] == [{"type": "number"}, {"enum": ["inf", "none"]}]
-    assert said["epsilon_y"]["anyOf"] == [{"type": "number"}, {"enum": ["inf"]}]
+    assert said["epochs"] == {
+        "description": "epochs",
+        "default": 500,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1_000_000,
+    }
+    assert said["model"]["enum"] == ["sage", "gcn", "gat", "mlp"]
+    assert said["epsilon_x"]["anyOf"][0] == {"type": "number", "exclusiveMinimum": 0, "maximum": 200.0}
+    assert said["epsilon_x"]["anyOf"][-1] == {"enum": ["inf", "none"]}
+    assert said["epsilon_y"]["anyOf"][-1] == {"enum": ["inf"]}
     assert "default" not in said["epsilon"]
     assert properties("solitude")["epsilon_y"]["default"] == "inf"
     for name, method in METHODS.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from graphveil._serial import json_safe
 from graphveil.cli.configured import DATA, METHOD, OF_SEARCH, OPTIONS, SETTINGS, SOURCE, choices
 from graphveil.methods.base.method import AnyMethod, Option
+from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
 from graphveil.methods.registry import METHODS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,10 +69,26 @@ def _setting(key: str, option: Option) -> Schema:
     told: Schema = {"description": option.help}
     if option.default is not None:
         told["default"] = json_safe(option.default)
-    # JSON has no infinity: editors hand on TOML's as a number or as its name.
-    words = [*(["inf"] if option.type is float else []), *(["none"] if key == "epsilon_x" else [])]
     kind = _KINDS[option.type]
-    return told | ({"anyOf": [{"type": kind}, {"enum": words}]} if words else {"type": kind})
+    if option.type is str:
+        names = option.within or NAMES.get(key)
+        return told | {"type": kind} | ({"enum": list(names)} if names else {})
+    bounds = NUMBERS.get(key, Bounds())
+    number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
+    if not bounds.infinite:
+        return told | number
+    # JSON has no infinity: editors hand on TOML's as a number beyond all others or as its name.
+    words = ["inf", *(["none"] if key == "epsilon_x" else [])]
+    return told | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
+
+
+def _ends(bounds: Bounds) -> tuple[tuple[str, float | None], ...]:
+    return (
+        ("minimum", bounds.least),
+        ("maximum", bounds.most),
+        ("exclusiveMinimum", bounds.above),
+        ("exclusiveMaximum", bounds.below),
+    )
 
 
 def _options() -> Schema:

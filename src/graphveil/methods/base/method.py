@@ -28,12 +28,19 @@ ONE_REPORT = "one report"
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a method: its default, its type and one line of help; `file`: it may name a file."""
+    """A setting of a method.
+
+    Attributes:
+        default, type, help: the last one line.
+        file: it may name a file.
+        within: the names that it takes, where they are not those that `base.ranges` has for a setting of its name.
+    """
 
     default: Any
     type: type
     help: str
     file: bool = False
+    within: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

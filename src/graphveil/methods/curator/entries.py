@@ -48,7 +48,14 @@ _BUDGET = {
 }
 _SEVERAL = {"relationships": Option(None, int, "k, of one person, that may be added or removed (unit k-edges)")}
 _FUSION = {**field_options(SumsSettings, NETWORK_HELP), **START}
-_LAW = {"noise": Option("geometric", str, "law of the sums' noise: geometric, which needs no delta, or normal")}
+_LAW = {
+    "noise": Option(
+        "geometric",
+        str,
+        "law of the sums' noise: geometric, which needs no delta, or normal",
+        within=("geometric", "normal"),
+    )
+}
 _UNIT = {
     "unit": Option(None, str, ", ".join(UNITS) + "; default: edge, in a directed graph directed-edge"),
     "degree_bound": Option(None, int, "how many others one node sends to (unit node); default 100"),

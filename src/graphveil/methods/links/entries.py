@@ -8,7 +8,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
-from graphveil.methods.links.names import CALIBRATION, DENOISERS, READINGS
+from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
 from graphveil.models.names import BELIEF_ROUNDS
 
 _FAMILY = "graphveil.methods.links.family:LINKS"
@@ -23,12 +23,14 @@ _PEOPLE = {
 _CLEAR = {**_PEOPLE, "epsilon_x": Option(INFINITE, float, PEOPLE["epsilon_x"].help)}
 _LISTS = {
     "epsilon_a": Option(8.0, float, "epsilon of one bit of a neighbour list; inf: links are public"),
-    "mode": Option(None, str, "who reports a relationship: lower (its lower id), both (twice the price), directed"),
+    "mode": Option(
+        None, str, "who reports a relationship: lower (its lower id), both (twice the price), directed", within=MODES
+    ),
 }
-_BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help)}
-_READING = {"reading": Option("beliefs", str, "what is made of the lists: " + ", ".join(READINGS))}
+_BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help, within=MODES)}
+_READING = {"reading": Option("beliefs", str, "what is made of the lists: " + ", ".join(READINGS), within=READINGS)}
 _ROUNDS = {"rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")}
-_DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS))}
+_DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS), within=tuple(DENOISERS))}
 _DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr), 0.01 to 0.99")}
 _CALIBRATION = {
     "lambda1": Option(1e-4, float, "price of the distance from the reported lists (calibration)"),

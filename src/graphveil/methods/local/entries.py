@@ -16,7 +16,12 @@ _LABELS_ONLY = {
 #: What the paper compares itself with.
 _OF_RIVALS = {
     "loss": Option("drop", str, "drop, or cross-entropy on labels as they came (with steps_y=0)"),
-    "stand_in": Option("normal", str, "what is read with epsilon_x=none: normal, uniform, ones or degree (one-hot)"),
+    "stand_in": Option(
+        "normal",
+        str,
+        "what is read with epsilon_x=none: normal, uniform, ones or degree (one-hot)",
+        within=("normal", "uniform", "ones", "degree"),
+    ),
 }
 
 LOCAL_METHODS: tuple[AnyMethod, ...] = (

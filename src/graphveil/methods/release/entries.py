@@ -21,8 +21,10 @@ OPTIONS: Mapping[str, Option] = {
     "epsilon_x": Option(1.0, float, "epsilon of one node's features; inf: published as they are"),
     "epsilon_a": Option(1.0, float, "epsilon of one private undirected edge; inf: published as they are"),
     "epsilon_y": Option(INFINITE, float, "epsilon of one node's label; inf: published as they are"),
-    "features": Option("multi-bit", str, "feature mechanism: " + ", ".join(RELEASE_FEATURES)),
-    "edges": Option("public-tree", str, "how private edges are made anew: " + ", ".join(EDGE_METHODS)),
+    "features": Option("multi-bit", str, "feature mechanism: " + ", ".join(RELEASE_FEATURES), within=RELEASE_FEATURES),
+    "edges": Option(
+        "public-tree", str, "how private edges are made anew: " + ", ".join(EDGE_METHODS), within=EDGE_METHODS
+    ),
     "delta": Option(1e-10, float, "delta of features=gaussian"),
     "bins": Option(10, int, "bins of a feature (features=feature-rr)"),
     "scores": Option(
@@ -35,7 +37,12 @@ OPTIONS: Mapping[str, Option] = {
 }
 #: Of training on what was published; nothing published depends on it.
 WEIGHTS: Mapping[str, Option] = {
-    "weights": Option("none", str, "none, or posterior: each made edge counts by the probability that it is a true one")
+    "weights": Option(
+        "none",
+        str,
+        "none, or posterior: each made edge counts by the probability that it is a true one",
+        within=("none", "posterior"),
+    )
 }
 _OF_FEATURES = ("epsilon_x", "features", "delta", "bins", "scores")
 _OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share")
