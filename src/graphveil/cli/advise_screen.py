@@ -78,6 +78,7 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
 
 def _narrower(advice: Advice) -> tuple[str, ...]:
     """What the user may declare public so that the band of made graphs becomes narrower."""
+    # One world is a pilot, or public edges that lie as private ones do: nothing is left to declare.
     if not _several_worlds(advice):
         return ()
     degree = f"--degree N, contacts a person has on average, if that is public; {ASSUMED_DEGREE:g} were assumed"

@@ -73,6 +73,7 @@ def _setting(key: str, option: Option) -> Schema:
     if option.type is str:
         names = option.within or NAMES.get(key)
         return told | {"type": kind} | ({"enum": list(names)} if names else {})
+    # A name without a range has none here: an editor that refused what the program takes would soon be switched off.
     bounds = NUMBERS.get(key, Bounds())
     number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
     if not bounds.infinite:

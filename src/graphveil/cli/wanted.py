@@ -92,6 +92,7 @@ def searched(found: Wanted | None, pilot: str | None, plan: RenderableType) -> R
     from graphveil.cli.advise_screen import PILOT
 
     sure = found.reached.sure
+    # A goal that nothing reaches leaves the default, which could be taken for the answer.
     which = "the default epsilon" if sure is None else f"epsilon {sure:g}"
     narrower = f" For a narrower answer: {PILOT}." if pilot is None else ""
     return Group(

@@ -46,6 +46,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         **dict.fromkeys(("epochs", "passes"), Bounds(least=1, most=10**6)),
         **dict.fromkeys(("patience", "queries"), Bounds(least=0, most=10**6)),
         **dict.fromkeys(("hops", "steps_x", "steps_y"), Bounds(least=0, most=64)),
+        # One is taken: no edge is read then, or neighbours alone.
         **dict.fromkeys(("restart", "share"), Bounds(above=0, most=1)),
         "batch": Bounds(least=1, most=10**9),
         "bits": Bounds(least=1, most=FINEST),
