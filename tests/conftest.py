@@ -29,6 +29,9 @@ def group(nodeid: str) -> str:
     file, _, _ = nodeid.partition("::")
     if file in NETWORK:
         return "network"
+    # One cluster for all of them.
+    if file.startswith("tests/engine/"):
+        return "engine"
     return nodeid if nodeid.startswith(ALONE) else file
 
 

@@ -14,9 +14,6 @@ import pytest
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, Mapped, RayEngine, create
 from graphveil.errors import InputError
 
-# One cluster for all of them, and for the tests of the same bits.
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 def scaled(block: Block, factor: int, rows: np.ndarray) -> np.ndarray:
     return rows[block.rows] * factor

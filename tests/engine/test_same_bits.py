@@ -17,7 +17,6 @@ from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propag
 from graphveil.engine import Block, Blocks, Engine, RayEngine
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
-pytestmark = pytest.mark.xdist_group("ray")
 NODES = 66_000
 COLUMNS = 64
 
