@@ -52,7 +52,9 @@ def test_rows_run_what_they_say() -> None:
     assert Federated.of(entry("table2", "everything in one place")).plan.mode == "individual"
     uneven = Federated.of(entry("table3", "9:1 vfgnn concat"))
     assert (uneven.shares, uneven.plan.combine, uneven.plan.mode) == ((9.0, 1.0), "concat", "paper")
+    on_shares = Federated.of(entry("table2", "on shares: secureml mean"))
     fixed = Federated.of(entry("table2", "secureml mean"))
+    assert (on_shares.kind, on_shares.plan) == ("shares", fixed.plan)
     assert (fixed.plan.mode, fixed.plan.combine, len(fixed.shares)) == ("secureml", "mean", 2)
     assert Federated.of(entry("table4", "3 vfgnn mean")).shares == (1.0, 1.0, 1.0)
     assert entry("table2", "vfgnn mean, five folds").split == "5-fold"

@@ -23,10 +23,9 @@ from graphveil.federation.modes.linear_server import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
 from graphveil.graphs import Split
 from graphveil.models.initial import glorot
-from graphveil.reproduction import secureml
 
 #: Modes whose embeddings stay shared: no holder publishes a row, so none is cut to a length.
-UNPUBLISHED = ("shared-linear", "secureml")
+UNPUBLISHED = ("shared-linear",)
 Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 
 
@@ -79,10 +78,8 @@ def run(
         else Combination(plan.combine, len(parts), plan.width, plan.layers, plan.dropout, generator=generator)
     )
     # Any: three bodies of the same two methods, each with leaves of its own.
-    kind: Any = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own, "secureml": _Secured}[plan.mode]
+    kind: Any = {"shared-linear": _Linear, "paper": _Opened, "individual": _Own}[plan.mode]
     body = kind(plan, parts, generator, list(words) or _words(plan, parts, seed))
-    if plan.mode == "secureml":
-        network = secureml.FixedCombination(network)
     adam = torch.optim.Adam(
         [*head.parameters(), *network.parameters(), *body.parameters()],
         lr=plan.learning_rate,
@@ -189,27 +186,6 @@ class _Opened:
         self.descent.zero_grad()
         torch.autograd.backward(embeddings, slopes)
         self.descent.step()
-
-
-class _Secured:
-    """The same layers in fixed point: holders have shares of everything, so what each computes is never opened."""
-
-    def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
-        self._opened = _Opened(plan, parts, generator, words)
-        self._features = [secureml.encode_matrix(x) for x in self._opened.inputs]
-        self._means = [secureml.encode_matrix(structure) for _, structure in self._opened.branches]
-
-    def parameters(self) -> list[nn.Parameter]:
-        return self._opened.parameters()
-
-    def forward(self) -> list[Tensor]:
-        pairs = zip(self._features, self._opened.weights, strict=True)
-        h0 = torch.stack([secureml.by_constant(x, w) for x, w in pairs]).sum(dim=0)
-        branches = zip(self._opened.branches, self._means, strict=True)
-        return [secureml.propagate(propagation, h0, means) for (propagation, _), means in branches]
-
-    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
-        self._opened.backward(embeddings, slopes, rows)
 
 
 class _Linear:

@@ -47,6 +47,7 @@ class Entry:
         claimed: the epsilon as the paper counts it.
         split: who trains, validates and tests, as in `experiment.run`.
         private_share: of the edges, drawn as private by the split's number; 0: as the data declare.
+        cpu: CPU seconds of one run, roughly; 0: as of all others on its data.
     """
 
     row: str
@@ -57,6 +58,7 @@ class Entry:
     claimed: str = ""
     split: str = "random"
     private_share: float = 0.0
+    cpu: float = 0.0
 
     @property
     def name(self) -> str:
@@ -124,7 +126,7 @@ class Exhibit:
 
     def seconds(self, splits: int = SPLITS) -> float:
         """Return about how many CPU seconds all entries take."""
-        return splits * sum(self.cpu[entry.data] for entry in self.entries)
+        return splits * sum(entry.cpu or self.cpu[entry.data] for entry in self.entries)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a list says of it."""

@@ -1,4 +1,4 @@
-"""One figure of VFGNN's tables: a federation's training in the clear, or that of a holder alone, and its true price."""
+"""One figure of VFGNN's tables: a federation trained in the clear or on shares, or a holder alone, and its price."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from graphveil.federation.vertical import vertical_partition
-from graphveil.graphs import Graph
+from graphveil.graphs import Graph, Split
 from graphveil.graphs.features import to_rows
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import interval
-from graphveil.privacy import gaussian_epsilon
+from graphveil.privacy import SecureRandomness, gaussian_epsilon
 from graphveil.privacy.unit import EMBEDDING_ROW
-from graphveil.reproduction.clear import Part, Plan, run
+from graphveil.reproduction.clear import Outcome, Part, Plan, run
 from graphveil.reproduction.exhibit import Entry
-from graphveil.reproduction.measured import Price, Run
+from graphveil.reproduction.measured import Cost, Price, Run
+from graphveil.reproduction.on_shares import run_on_shares
+from graphveil.reproduction.secureml import run_in_clear
 
 METHOD = "vfgnn"
 DELTA = 1e-4
@@ -31,7 +33,8 @@ class Federated:
     Attributes:
         plan: of the training.
         shares: of columns and edges, a number a holder.
-        kind: "together"; "alone": `holder` has its own part and the labels; "mixed": one holder of everything.
+        kind: "together"; "shares": so, by SecureML on shares and not in the clear; "alone": `holder` has its own part
+            and the labels; "mixed": one holder of everything.
         holder: from 0.
     """
 
@@ -47,7 +50,7 @@ class Federated:
         shares = tuple(float(part) for part in str(settings.pop("shares", "1:1")).split(":"))
         kind, holder = str(settings.pop("kind", "together")), int(settings.pop("holder", 0))
         # Alone there is nobody to multiply with: the same network on one's own columns.
-        alone = {} if kind == "together" else {"mode": "individual"}
+        alone = {} if kind in ("together", "shares") else {"mode": "individual"}
         return cls(Plan(**{**settings, **alone}), shares, kind, holder)
 
     @property
@@ -65,8 +68,19 @@ class Federated:
         dealt = vertical_partition(graph, self.shares, seed=seed)
         return [dealt[self.holder]] if self.kind == "alone" else dealt
 
+    def trained(self, graph: Graph, split: Split, seed: int) -> tuple[Outcome, Cost | None]:
+        """Train, in the clear or by the parties' own programs, whose cost is told."""
+        parts = self.parts(graph, seed)
+        if self.kind == "shares":
+            # Fresh masks: the accuracy does not depend on them, beyond rounding.
+            shared = run_on_shares(self.plan, parts, graph.y, split, seed, randomness=SecureRandomness())
+            return shared.found.best, Cost(self.plan.epochs, shared.seconds, shared.bytes)
+        if self.plan.mode == "secureml":
+            return run_in_clear(self.plan, parts, graph.y, split, seed).best, None
+        return run(self.plan, parts, graph.y, split, seed), None
 
-def train_in_clear(entry: Entry, graph: Graph, number: int) -> Run:
+
+def train_federated(entry: Entry, graph: Graph, number: int) -> Run:
     """Return what an entry finds on the partition, split and seed of a number.
 
     Args:
@@ -74,7 +88,7 @@ def train_in_clear(entry: Entry, graph: Graph, number: int) -> Run:
     """
     federated, began = Federated.of(entry), time.perf_counter()
     split = split_of(graph, entry.split, number)
-    outcome = run(federated.plan, federated.parts(graph, number), graph.y, split, number)
+    outcome, cost = federated.trained(graph, split, number)
     right = np.zeros(int(split.test.sum()))
     right[: round(outcome.test * len(right))] = 1.0
-    return Run(interval([right]), federated.price, time.perf_counter() - began)
+    return Run(interval([right]), federated.price, time.perf_counter() - began, cost)

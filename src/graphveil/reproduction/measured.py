@@ -27,16 +27,32 @@ class Price:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a run on shares takes of all parties together: training epochs, CPU seconds, bytes of their messages."""
+
+    epochs: int
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Run:
-    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds."""
+    """One finished split: accuracy as a fraction, with the interval of its test nodes, price and seconds.
+
+    Attributes:
+        cost: of the parties, where they ran.
+    """
 
     accuracy: Interval
     price: Price
     seconds: float
+    cost: Cost | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types."""
-        return {"accuracy": self.accuracy.to_dict(), "price": asdict(self.price), "seconds": self.seconds}
+        parties = {} if self.cost is None else {"cost": asdict(self.cost)}
+        accuracy, price = self.accuracy.to_dict(), asdict(self.price)
+        return {"accuracy": accuracy, "price": price, "seconds": self.seconds, **parties}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Run:
@@ -48,4 +64,6 @@ class Run:
         told = content["price"]
         of_one = None if told["relationship"] is None else float(told["relationship"])
         price = Price(str(told["unit"]), float(told["epsilon"]), float(told["delta"]), of_one)
-        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]))
+        told = content.get("cost")
+        cost = None if told is None else Cost(int(told["epochs"]), float(told["seconds"]), int(told["bytes"]))
+        return cls(interval_from_dict(content["accuracy"]), price, float(content["seconds"]), cost)

@@ -169,7 +169,7 @@ def run_missing(
 def trainer(
     *, noise: Callable[[int], Randomness], device: str = "cpu", progress: ProgressCallback | None = None
 ) -> Train:
-    """Return what trains an entry: a federation in the clear, all else by the experiment that `compare` runs too.
+    """Return what trains an entry: a federation by a runner of its own, all else by the experiment of `compare`.
 
     Args:
         noise: the source of the privacy noise for a split's number.
@@ -180,7 +180,7 @@ def trainer(
 
     def train(entry: Entry, graph: Graph, number: int) -> Run:
         if entry.method == federated.METHOD:
-            return federated.train_in_clear(entry, graph, number)
+            return federated.train_federated(entry, graph, number)
 
         def tell(event: Any) -> None:
             if progress is not None:

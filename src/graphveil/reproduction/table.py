@@ -48,8 +48,18 @@ def remarks(exhibit: Exhibit, outcome: Outcome) -> list[tuple[str, str]]:
     # What the catalogue lacks stands under every table, so that no part passes for the whole.
     if exhibit.why:
         said.append(("Missing", exhibit.why))
+    said += [("Cost", f"{row.entry.data}, {row.entry.row}: {cost}") for row in outcome.rows for cost in _costs(row)]
     said += [("t-test", test.sentence) for test in _tests(exhibit, outcome)]
     return said + [("Not run", f"{data}: {why}") for data, why in outcome.absent.items()]
+
+
+def _costs(row: Row) -> Iterator[str]:
+    """Say what an epoch takes of the parties, where they ran; the mean of the splits."""
+    found = [run.cost for run in row.runs if run.cost is not None]
+    if found:
+        epochs = sum(cost.epochs for cost in found)
+        seconds, size = sum(cost.seconds for cost in found) / epochs, sum(cost.bytes for cost in found) / epochs
+        yield f"{seconds:.3g} CPU s and {size / 1e6:.0f} MB an epoch, of all parties together, set-up spread over all"
 
 
 def _tests(exhibit: Exhibit, outcome: Outcome) -> list[Tested]:
