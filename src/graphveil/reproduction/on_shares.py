@@ -132,6 +132,7 @@ class _Holder:
 
     def answered(self, share: Tensor) -> Program[Tensor]:
         first, *others = self._roster.holders
+        # Shares of z come from a cut, which masked them anew: the label holder learns their sum and no more.
         if self._labels is None:
             yield Send(first, "opened-share", share)
             return torch.zeros_like(share)
@@ -154,6 +155,7 @@ class _Dealer:
     def masked(self, share: Tensor) -> Program[Masked]:
         yield from ()
         label = self._names.next()
+        # What is opened stays empty here: with x - u the dealer, who has u, would know x.
         parts = [keys.factor.expand(label, tuple(share.shape)) for keys in self._keys.values()]
         return Masked(share, share, torch.stack(parts).sum(dim=0))
 

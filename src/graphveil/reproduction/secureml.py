@@ -127,6 +127,7 @@ class _Layer:
 
     def backward(self, party: Arithmetic, slope: Tensor) -> Program[Tensor]:
         """Step down, and return a share of the slope of the input."""
+        # Factors of the way forward are as they were: the masks that hid them then serve here too.
         g = yield from party.masked(slope)
         bent = yield from party.product(self._slope, g, torch.mul)
         bits = FRACTION_BITS + self._activation.bits
@@ -238,6 +239,7 @@ class Start:
         """
         if (plan.combine, plan.layers) != ("mean", 1):
             raise InputError(f"{plan.combine}, {plan.layers} hidden layers", allowed="mean, one hidden layer")
+        # Everybody may know where training starts: of what is computed from private data, z alone is opened.
         generator = torch.Generator().manual_seed(seed)
         head = OutputLayer(plan.width, classes, generator=generator)
         combination = Combination("mean", len(columns), plan.width, 1, plan.dropout, generator=generator)
@@ -326,6 +328,7 @@ class _Clear:
         yield from ()
         if int(share.abs().max()) >= scale.reach:
             raise InputError("training leaves the room of the fixed point", remedy="lower shared_rate")
+        # To the nearest unit: on shares a cut goes up or down by chance, and is right in the mean.
         return (share + (1 << (scale.bits - 1))) >> scale.bits
 
     def answered(self, share: Tensor) -> Program[Tensor]:
