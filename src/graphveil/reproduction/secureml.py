@@ -118,10 +118,10 @@ class _Layer:
         top = party.public(encode(torch.full(square.shape, shape.top)))
         # Masked as d - x^2 and not as x^2: the way back multiplies by the slope, and is one opening cheaper.
         self._slope = yield from party.masked(top - square)
-        cube = yield from party.cut((yield from party.product(self._slope, x, torch.mul)), VALUES)
+        bent = yield from party.cut((yield from party.product(self._slope, x, torch.mul)), VALUES)
         # (d - x^2) x in place of x^3: one product serves both ways.
         linear = shape.linear - shape.top * shape.cubic
-        both = _times(linear, x.share) + _times(shape.cubic, cube)
+        both = _times(linear, x.share) + _times(shape.cubic, bent)
         start = party.public(encode(torch.full(square.shape, shape.constant)))
         return (yield from party.cut(both, VALUES)) + start
 
