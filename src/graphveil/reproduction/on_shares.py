@@ -123,6 +123,7 @@ class _Holder:
         products = self._lefts.products(name, right.shape[1], transposed=transposed)
         rights = dict.fromkeys(products, right)
         shares = list((yield from multiply_constant(self._constants, products, rights, self._names.next())).values())
+        # Its owner multiplies its own share at home: whoever has both factors needs no mask.
         if (name, transposed) in self._own:
             shares.append(matmul(self._own[name, transposed], right))
         return torch.stack(shares).sum(dim=0)
@@ -228,6 +229,7 @@ def run_on_shares(
     names = tuple(f"holder{number}" for number in range(1, len(parts) + 1))
     columns = [features.shape[1] for features, _ in parts]
     lefts = Lefts.of(names, len(labels), columns)
+    # A start for each party: the label holder trains the last layer of its own in place.
     starts = {name: Start.of(plan, columns, int(labels.max()) + 1, seed) for name in (SERVER, *names)}
     head = LabelHolder(plan, starts[names[0]].head, labels, split, seed)
     began = time.process_time()
@@ -246,6 +248,7 @@ def _dealt(lefts: Lefts, names: Sequence[str], start: Start, plan: Plan, randomn
     for name in names:
         drawn = [MaskKey.fresh(randomness) for _ in range(4)]
         keys[name] = _Keys.of(drawn)
+        # Sent to its holder alone: with another's keys a holder could take the masks off what it is sent.
         yield Send(name, "mask-keys", packed(drawn))
     yield from train(_Dealer(constants, keys, lefts), start, plan)
 

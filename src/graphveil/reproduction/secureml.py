@@ -244,6 +244,7 @@ class Start:
         head = OutputLayer(plan.width, classes, generator=generator)
         combination = Combination("mean", len(columns), plan.width, 1, plan.dropout, generator=generator)
         propagations = [Propagation("sage", plan.width, plan.hops, generator=generator) for _ in columns]
+        # Drawn for all columns at once: the variance is that of one matrix, however many holders have parts of it.
         whole, ends = glorot((sum(columns), plan.width), generator).detach(), itertools.accumulate(columns)
         first = [whole[end - wide : end] for wide, end in zip(columns, ends, strict=True)]
         return cls(first, propagations, combination, head)
@@ -267,8 +268,10 @@ class LabelHolder:
     def slopes(self, z: Tensor) -> Tensor:
         """Learn from z [n, d], keep the epoch that validates best, and return the slopes of the loss [n, d]."""
         self._epoch, self.z = self._epoch + 1, z
+        # Judged before the step, so that z and the last layer are of one and the same epoch.
         self._keep(z)
         leaf = z[self._rows].requires_grad_()
+        # Dropped out here, where z is known: on shares it would be a product more.
         kept = torch.rand(leaf.shape, generator=self._generator) >= self._rate
         logits = self._head(leaf * kept / (1 - self._rate))
         self._adam.zero_grad()
@@ -365,6 +368,7 @@ def matrices_of(place: int, part: Part) -> dict[str, RingMatrix]:
     rows = holder_structure("sage", edges, features.shape[0]).forward
     shape = (features.shape[0],) * 2
     parts = (encode(rows.values).numpy(), rows.indices.numpy(), rows.starts.numpy())
+    # Zeros encode as zeros, so the pattern stays: the owner's own products are sparse, and only masks are not.
     means = scipy.sparse.csr_array(parts, shape=shape)
     return {features_of(place): ring_matrix(features, FRACTION_BITS), means_of(place): means}
 
