@@ -107,3 +107,14 @@ def test_the_clear_run_predicts_what_the_secure_run_predicts(mode: str) -> None:
     twins = train_twins(clear.Plan(mode, **QUICK), GRAPH, split, (1, 1), 1)  # type: ignore[arg-type]
     assert abs(twins.plain.test - twins.secure) <= 2 / int(split.test.sum())
     assert twins.bytes > 4 * GRAPH.num_nodes * QUICK["width"] * QUICK["epochs"] and twins.seconds > 0
+
+
+def test_a_row_on_shares_tells_what_its_parties_took() -> None:
+    one = entry("table2", "on shares: secureml mean")
+    quick = {**QUICK, "epochs": 2, "width": 4, "hops": 1, "shared_rate": 0.5}
+    short = replace(one, data="social-150", split="5-fold", settings={**one.settings, **quick})
+    found = runner.trainer(noise=SeededRandomness)(short, GRAPH, 0)
+    assert found.cost is not None and found.cost.epochs == 2 and found.cost.seconds > 0
+    # The means over neighbours alone, masked, from each of two holders to the other.
+    assert found.cost.bytes > 2 * 8 * GRAPH.num_nodes**2
+    assert found.price.epsilon == math.inf and 0 <= found.accuracy.mean <= 1

@@ -10,13 +10,14 @@ import pytest
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base.files import json_safe
-from graphveil.reproduction.measured import Price, Run
+from graphveil.reproduction.measured import Cost, Price, Run
 
 RUNS = (
     Run(Interval(0.5, 0.4, 0.6, (0.5,)), Price("one person", 2.0, 1e-5), 1.5),
     Run(Interval(0.25, 0.0, 1.0, (0.25,)), Price("one bit", 7.0, 0.0, 14.0), 0.0),
     Run(Interval(1.0, 0.9, 1.0, (1.0,)), Price("one row", math.inf, 0.0), 3.0),
     Run(Interval(0.5, 0.4, 0.6, (0.5,)), Price("one edge", math.inf, 0.0, math.inf), 3.0),
+    Run(Interval(0.5, 0.4, 0.6, (0.5,)), Price("one row", math.inf, 0.0), 3.0, Cost(150, 2.5, 10**9)),
 )
 
 

@@ -18,7 +18,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import secureml
 from graphveil.reproduction.clear import Part, Plan
-from graphveil.reproduction.on_shares import run_on_shares
+from graphveil.reproduction.on_shares import Lefts, run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
 
 UNIT = 2.0**-FRACTION_BITS
@@ -49,10 +49,53 @@ def test_training_on_shares_is_that_in_the_clear(holders: int) -> None:
     assert float((untrained.z - clear.z).abs().max()) > 10 * ERROR
     assert shared.found.best == clear.best
     longer = run_on_shares(replace(PLAN, epochs=5), *arguments, randomness=SeededRandomness(1))
-    once = shared.bytes - PLAN.epochs * (longer.bytes - shared.bytes)
+    once = shared.transcript.bytes - PLAN.epochs * (longer.transcript.bytes - shared.transcript.bytes)
     # Features and means of each holder go to every other one as whole masked matrices, once.
     dense = 8 * (holders - 1) * GRAPH.num_nodes * (GRAPH.schema.dimension + holders * GRAPH.num_nodes)
     assert dense < once < dense + 2000 * holders
+
+
+def test_the_dealer_is_sent_nothing_and_the_label_holder_alone_opens_z() -> None:
+    shared = run_on_shares(PLAN, parts(3), GRAPH.y, SPLIT, 0, randomness=SeededRandomness(0))
+    entries = shared.transcript.entries
+    assert {entry.receiver for entry in entries} == {"holder1", "holder2", "holder3"}
+    opened = [entry for entry in entries if entry.kind == "opened-share"]
+    assert {entry.receiver for entry in opened} == {"holder1"}
+    assert len(opened) == 2 * PLAN.epochs and {entry.shape for entry in opened} == {(GRAPH.num_nodes, PLAN.width)}
+    # All else is keys, and words that somebody's mask hides from the reader.
+    others = {entry.kind for entry in entries if entry.kind != "opened-share"}
+    keys = {"mask-keys", "holder-key"}
+    assert others == keys | {"masked-left", "masked-right", "correction", "masked-sum", "safe-bits"}
+    assert {entry.sender for entry in entries if entry.kind in ("mask-keys", "correction")} >= {"server"}
+
+
+def test_polynomials_are_taylors_near_zero() -> None:
+    """c + a x - b x^3, and the slope (d - x^2) 2^-bits that belongs to it, at most a term of degree 5 away."""
+    x = torch.linspace(-0.3, 0.3, 31, dtype=torch.float64)
+    functions = ((secureml.TANH, torch.tanh, 2 / 15), (secureml.SIGMOID, torch.sigmoid, 1 / 480))
+    for shape, function, fifth in functions:
+        taken = shape.constant + shape.linear * x - shape.cubic * x**3
+        assert torch.allclose(taken, function(x), rtol=0, atol=fifth * 0.3**5)
+        slope = shape.linear - 3 * shape.cubic * x**2
+        assert torch.allclose(slope, (shape.top - x**2) * 2.0**-shape.bits, rtol=0, atol=1e-12)
+        # Weakened copy: a polynomial of degree 1 is told apart.
+        assert not torch.allclose(shape.constant + shape.linear * x, function(x), rtol=0, atol=fifth * 0.3**5)
+
+
+def test_the_label_holder_keeps_the_epoch_that_validates_best() -> None:
+    start = Start.of(PLAN, [10, 10], 3, 0)
+    own = LabelHolder(PLAN, start.head, GRAPH.y, SPLIT, 0)
+    draws = torch.Generator().manual_seed(1)
+    reached = []
+    for _ in range(5):
+        z = torch.rand((GRAPH.num_nodes, PLAN.width), generator=draws)
+        slopes = own.slopes(z)
+        reached.append(own.best.val)
+        # Only nodes that train pull, and each by no more than its part of the mean.
+        assert not bool(slopes[~SPLIT.train].any()) and bool(slopes[SPLIT.train].any())
+        assert float(slopes.abs().max()) < 4 / int(SPLIT.train.sum())
+    assert reached == sorted(reached) and max(reached) > 0
+    assert 1 <= own.best.best <= 5 and torch.equal(own.z, z)
 
 
 def floating(holders: Sequence[Part], plan: Plan) -> Tensor:
@@ -99,3 +142,73 @@ def test_what_shares_cannot_do_is_refused() -> None:
         with pytest.raises(InputError, match=words):
             in_clear(replace(PLAN, **wrong))  # type: ignore[arg-type]
     assert secureml.rate_bits(replace(PLAN, shared_rate=0.5)) == -1
+
+
+def test_other_masks_give_the_same_training() -> None:
+    """Only rounding depends on masks, and a run with the same ones repeats itself to the bit."""
+    arguments = (PLAN, parts(2), GRAPH.y, SPLIT, 0)
+    first, again, other = (run_on_shares(*arguments, randomness=SeededRandomness(seed)).found.z for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert 0 < float((first - other).abs().max()) <= ERROR
+
+
+def test_the_seed_decides_where_training_starts() -> None:
+    one, same, other = (Start.of(PLAN, [12, 8], 3, seed) for seed in (0, 0, 1))
+    assert [tuple(weight.shape) for weight in one.first] == [(12, 8), (8, 8)]
+    for mine, theirs in zip(one.first, same.first, strict=True):
+        assert torch.equal(mine, theirs)
+    assert not torch.equal(one.first[0], other.first[0])
+    assert torch.equal(one.head.weight, same.head.weight)
+    assert not torch.equal(one.propagations[0].weights[0], one.propagations[1].weights[0])
+
+
+def test_a_holders_matrices_are_its_features_and_the_means_of_its_neighbours() -> None:
+    features, edges = parts(2)[1]
+    found = secureml.matrices_of(1, (features, edges))
+    assert set(found) == {"features 1", "means 1"}
+    means, words = found["means 1"], found["features 1"]
+    assert not isinstance(means, Tensor) and not isinstance(words, Tensor)
+    assert means.shape == (GRAPH.num_nodes, GRAPH.num_nodes) and words.shape == features.shape
+    # Each row with a neighbour is a mean: its entries add up to 1, but for half a unit each.
+    sums, many = means.sum(axis=1) * UNIT, (means != 0).sum(axis=1)
+    for total, entries in zip(sums, many, strict=True):
+        assert total == 0 if entries == 0 else abs(total - 1) <= entries * UNIT
+    assert abs(words.toarray() * UNIT - features.toarray()).max() <= UNIT
+
+
+def test_every_matrix_is_multiplied_with_the_shares_of_all_others() -> None:
+    names = ("holder1", "holder2", "holder3")
+    lefts = Lefts.of(names, 7, (2, 3, 4))
+    assert len(lefts.named) == 2 * len(names)
+    for place, owner in enumerate(names):
+        left = lefts.named[secureml.features_of(place)]
+        assert (left.owner, left.rows, left.columns) == (owner, 7, 2 + place)
+        products = lefts.products(left.name, 5, transposed=True)
+        assert [product.other for product in products] == [name for name in names if name != owner]
+        assert {(product.inner, product.outer, product.width) for product in products} == {(7, 2 + place, 5)}
+        assert lefts.named[secureml.means_of(place)].columns == 7
+
+
+def test_a_factor_is_turned_together_with_its_mask() -> None:
+    share, mask = torch.arange(6).reshape(2, 3), torch.tensor([[5, 1, 4], [2, 9, 3]])
+    turned = secureml.Masked(share, share - mask, mask).transposed
+    assert turned.share.shape == (3, 2) and turned.share.is_contiguous()
+    assert torch.equal(turned.opened + turned.mask, turned.share)
+    assert torch.equal(turned.transposed.share, share)
+
+
+@pytest.mark.parametrize("rate", [0.25, 1.0, 8.0])
+def test_a_step_is_the_slope_times_the_rate(rate: float) -> None:
+    """A gradient stands at the scale of values times slopes; its cut leaves a step at the scale of values."""
+    bits = secureml.rate_bits(replace(PLAN, shared_rate=rate))
+    scale = secureml.step_of(bits)
+    gradient = round(0.125 * 2 ** (FRACTION_BITS + secureml.SLOPE_BITS))
+    assert abs((gradient >> scale.bits) * UNIT - rate * 0.125) <= UNIT
+    assert gradient < scale.reach
+
+
+def test_bounds_of_what_is_cut_leave_room_in_the_ring() -> None:
+    """An entry is lost with chance reach / 2^63: one in 2^19 of values, and one in 2^15 of slopes."""
+    assert secureml.VALUES.reach == 2**44 and secureml.SLOPES.reach == 2**48
+    for scale in (secureml.VALUES, secureml.SLOPES):
+        assert scale.bits == FRACTION_BITS and scale.reach < 2**62

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reproduction.exhibit import Entry, Exhibit, Published
+from graphveil.reproduction.measured import Cost
 from graphveil.reproduction.runner import Outcome, Price, Row, Run
 from graphveil.reproduction.table import HEADS, answer, by_data, cells, markdown, remarks
 
@@ -66,3 +67,11 @@ def test_the_answer_holds_every_figure() -> None:
 def test_a_stored_run_is_read_as_it_was_written() -> None:
     for row in ROWS:
         assert [Run.from_dict(run.to_dict()) for run in row.runs] == list(row.runs)
+
+
+def test_what_parties_took_is_said_by_the_epoch() -> None:
+    """The mean over all splits, and nothing for rows whose parties did not run."""
+    costs = (Cost(10, 20.0, 10**9), Cost(10, 40.0, 3 * 10**9))
+    runs = tuple(Run(Interval(0.5, 0.4, 0.6, (0.5,)), PERSON, 1.0, cost) for cost in costs)
+    said = [text for kind, text in remarks(EXHIBIT, Outcome((*ROWS, Row(ROWS[0].entry, runs)), {})) if kind == "Cost"]
+    assert said == ["cora, a: 3 CPU s and 200 MB an epoch, of all parties together, set-up spread over all"]

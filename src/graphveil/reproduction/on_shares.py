@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto.masks import KEY_BYTES, MaskKey, packed, unpacked
 from graphveil.federation.crypto.products import (
@@ -211,10 +212,10 @@ class Lefts:
 
 @dataclass(frozen=True)
 class Shared:
-    """A run on shares: what the label holder found, the bytes of all messages, and CPU seconds of all parties."""
+    """A run on shares: what the label holder found, all messages, and the CPU seconds of all parties together."""
 
     found: LabelHolder
-    bytes: int
+    transcript: Transcript
     seconds: float
 
 
@@ -238,7 +239,7 @@ def run_on_shares(
         own, mine = matrices_of(place, parts[place]), head if place == 0 else None
         programs[name] = _held(Roster(name, names), lefts, own, mine, starts[name], plan, randomness)
     _, transcript = simulate(programs)
-    return Shared(head, transcript.bytes, time.process_time() - began)
+    return Shared(head, transcript, time.process_time() - began)
 
 
 def _dealt(lefts: Lefts, names: Sequence[str], start: Start, plan: Plan, randomness: Randomness) -> Program[None]:
