@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -128,7 +128,13 @@ def _search(
     # The whole budget as one Gaussian release. Squares of mu add up exactly (Dong, Roth, Su, Corollary 3.3), so shares
     # of mu^2 are shares of everything that a stack of Gaussians costs.
     mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
-    base = tuple(_alone(part, math.sqrt(share) * mu, delta) for part, share in zip(parts, shares, strict=True))
+
+    # Parts that differ in nothing but their names weigh alike, and are searched once.
+    @cache
+    def alone(part: Part, share: float) -> tuple[float, ...]:
+        return _alone(part, math.sqrt(share) * mu, delta)
+
+    base = tuple(alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
 
     # One factor on all parts: the split's proportions are a choice of use, and only the size is a matter of privacy.
     def scaled(factor: float) -> Sigmas:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from graphveil.errors import InputError
-from graphveil.privacy.accountant import AccountantName, accountant_maker, epsilon_of
+from graphveil.privacy.accountant import AccountantName, epsilon_of
 from graphveil.privacy.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
 from graphveil.privacy.printed import rounded_up
 
@@ -42,23 +43,19 @@ def calibrate(
     """
     if not 0.0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
-    import dp_accounting
+    from scipy.optimize import brentq  # loads late: most plans search nothing
 
     # The accountant that judges is the one that searches: a second one could call the answer too dear, or waste noise.
+    # It is asked once for each noise, since a root finder comes back to the ends of its bracket.
+    @cache
+    def gap(noise: float) -> float:
+        return epsilon_of(event_of(noise), delta, accountant) - epsilon
+
     def affordable(noise: float) -> bool:
-        return epsilon_of(event_of(noise), delta, accountant) <= epsilon
+        return gap(noise) <= 0.0
 
     low, high = _bracket(affordable, epsilon, delta)
-    noise = float(
-        dp_accounting.calibrate_dp_mechanism(
-            accountant_maker(accountant),
-            event_of,
-            epsilon,
-            delta,
-            dp_accounting.ExplicitBracketInterval(low, high),
-            tol=tolerance,
-        )
-    )
+    noise = float(brentq(gap, low, high, xtol=tolerance))
     # The root finder may land a tolerance below the edge: walk back up to the safe side.
     while not affordable(noise):
         noise += tolerance
