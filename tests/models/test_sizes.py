@@ -24,3 +24,5 @@ def test_sizes_are_those_of_the_networks(recipe: Recipe, weights: str, hidden: i
     settings = CuratorSettings(hidden=hidden, hops=hops, weights=weights)
     built = recipe.networks(settings, SCHEMA, batch_norm=False)
     assert recipe.sizes(settings, SCHEMA) == [parameters_of(network) for network in built]
+    # Attention trains on edges, in steps of its own: a plan counts no epochs for it.
+    assert len(recipe.layers(hops)) == len(built) - (recipe.kind == "gap" and weights == ATTENTION)

@@ -121,6 +121,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     written, fits = "ClassSums", "fit_published"
     reads_edges = counts_classes = True
     hops, w_max = 1, 1.0
+    layers: tuple[int, ...] = ()  # the time of its experts is counted apart
     says_who: tuple[str, ...] = ()
     several = False
     settings_type = SumsSettings

@@ -89,6 +89,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     written, fits = "dp-mlp", ""
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
+    layers: tuple[int, ...] = (2,)
     says_who: tuple[str, ...] = ()
     several = False
     epsilon_relationship: float | None = None

@@ -44,6 +44,10 @@ class ProgapRecipe(Recipe):
         """Return the numbers of each stage."""
         return [stage_size(widths, settings.hidden, len(schema.classes)) for widths in _read(settings, schema)]
 
+    def layers(self, hops: int) -> list[int]:
+        """Return the layers of each stage: one over features, two over each sum."""
+        return [1 + 2 * stage for stage in range(hops + 1)]
+
     def start(self, networks: Sequence[nn.Module], which: int) -> None:
         """A stage goes on from the layers of the one before it."""
         if which:

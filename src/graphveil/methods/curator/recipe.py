@@ -361,6 +361,11 @@ class StagedCore(FittedCore[FittedCurator]):
         return self.settings.hops
 
     @property
+    def layers(self) -> list[int]:
+        """The layers over hidden columns of each network."""
+        return self.recipe.layers(self.settings.hops)
+
+    @property
     def w_max(self) -> float:
         """The declared largest weight of a message."""
         return largest_weight(self.settings.weights)

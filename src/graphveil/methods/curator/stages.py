@@ -86,6 +86,13 @@ class Recipe(Protocol):
         """
         return []
 
+    def layers(self, hops: int) -> list[int]:
+        """Return the layers over hidden columns of each network, which the time of training follows.
+
+        Those of an encoder and of a classifier over K + 1 hops, unless a recipe says otherwise.
+        """
+        return [2, hops + 1]
+
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
         return settings.hidden
