@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.methods.advise.rehearsal import Band
+from graphveil.privacy.printed import rounded_up
 
 #: The epsilons that are tried, each about twice the one before.
 GRID: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -87,7 +88,7 @@ class Reached:
         told = (
             f"{band.points} points" if self.goal.what == "lift" else f"{100 * band.low:.1f} to {100 * band.high:.1f} %"
         )
-        return f"at {epsilon:g} all rehearsals together gave {told}"
+        return f"at {rounded_up(epsilon)} all rehearsals together gave {told}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON types."""
