@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from graphveil.cli.wanted import searched
+from graphveil.methods.advise.goal import Goal, Reached
+from graphveil.methods.advise.rehearsal import Band
+from graphveil.methods.advise.wanted import Wanted
 from tests.cli.conftest import Terminal
 
 
@@ -38,3 +46,17 @@ def test_a_plan_without_a_goal_says_nothing_of_one(type_in: Terminal) -> None:
 def test_idle_and_wrong_options_are_refused(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
     answer = type_in("plan", "label-propagation", "social-100", *words)
     assert answer.code == 2 and answer.out == "" and said in answer.err
+
+
+@pytest.mark.parametrize(("pilot", "named"), [(None, True), ("social-100", False)])
+def test_a_missed_goal_says_which_epsilon_the_plan_is_for_and_what_narrows_the_answer(
+    pilot: str | None, named: bool
+) -> None:
+    missed = Reached(Goal("lift", 0.9), None, None, {8.0: Band(0.1, 0.2)})
+    console = Console(file=io.StringIO(), width=80)
+    console.print(searched(Wanted("epsilon", missed, "made graphs", 2.0), pilot, Text("the plan itself")))
+    assert isinstance(console.file, io.StringIO)
+    text = " ".join(console.file.getvalue().split())
+    assert "at 8 all rehearsals together gave +10.0 to +20.0 points" in text
+    assert "The plan below is for the default epsilon." in text and text.endswith("the plan itself")
+    assert ("--pilot DATA" in text) == named
