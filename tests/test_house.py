@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
-GROUND = {"errors", "progress", "reading", "writing"}
+GROUND = {"compiled", "errors", "progress", "reading", "writing"}
 CORE = {
     "privacy": set(),
     "graphs": {"privacy"},

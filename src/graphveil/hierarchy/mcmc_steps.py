@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.compiled import compiled
 from graphveil.hierarchy.arrays import IntArray
-from graphveil.hierarchy.compiled import compiled
 from graphveil.hierarchy.order_intervals import (
     COUNT,
     COUNTED,

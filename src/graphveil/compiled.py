@@ -1,7 +1,7 @@
 """The one place that names the compiler of the loops that numpy cannot say.
 
 Modules of compiled loops import this one, and are imported by the functions that run them and nowhere else, so that
-importing the room stays light.
+importing a room stays light.
 """
 
 from __future__ import annotations
