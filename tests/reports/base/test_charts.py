@@ -54,7 +54,9 @@ def test_no_epochs_no_picture() -> None:
 def test_a_chart_is_a_picture_and_strict_json() -> None:
     lines = (Line("a $x$ \x1b", BLUE, (0.01, 0.1)), Line("limit", ORANGE, (0.1, None), filled=True, dashed=True))
     chart = Chart("c", "Curve", "say <hi>", "x", "y", (0.001, 1.0), lines, log=True)
-    assert ElementTree.fromstring(chart.svg()).get("aria-label") == "say <hi>"
+    drawn = ElementTree.fromstring(chart.svg())
+    assert drawn.get("aria-label") == "say <hi>"
+    assert {"0.01", "1"} <= {text.strip() for text in drawn.itertext()} and "mathdefault" not in chart.svg()
     numbers = json.loads(json.dumps(chart.numbers(), allow_nan=False))
     assert [line["values"] for line in numbers["lines"]] == [[0.01, 0.1], [0.1, None]]
     assert numbers["lines"][0]["name"] == "a $x$"

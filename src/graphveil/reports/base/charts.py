@@ -65,6 +65,9 @@ class Chart:
             self._draw(axes, line)
         if self.log:
             axes.set(xscale="log", yscale="log")
+            # Numbers as they are: matplotlib writes powers as mathematics, which `clean` shows to the letter.
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
         axes.set(xlabel=self.x, ylabel=self.y)
         axes.legend(frameon=False, labelcolor=INK, fontsize=8)
         clean(axes, grid="y")
