@@ -77,7 +77,7 @@ def test_table_and_figure(type_in: Terminal) -> None:
     assert shown.code == 0
     assert max(len(line) for line in shown.out.splitlines()) <= 80
     assert {entry.name for entry in Path("cmp").iterdir()} == {
-        *("comparison.json", "cells", "table.md", "table.csv", "table.json", "figure.png", "figure.svg")
+        *("comparison.json", "cells", "table.md", "table.csv", "table.json", "table.html", "figure.png", "figure.svg")
     }
     with Path("cmp/table.csv").open() as file:
         rows = list(csv.DictReader(file))

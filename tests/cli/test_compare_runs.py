@@ -109,7 +109,7 @@ def test_screen_and_files_say_who_is_trusted_and_mark_what_is_void(there: Termin
         "Accuracies on different data say nothing about each other",
     ):
         assert words in flat, words
-    names = {"table.md", "table.csv", "table.json", "figure.png", "figure.svg"}
+    names = {"table.md", "table.csv", "table.json", "table.html", "figure.png", "figure.svg"}
     assert {entry.name for entry in Path("side").iterdir()} == names
     assert "(VOID)" in Path("side/table.md").read_text()
     assert {row["folder"] for row in csv.DictReader(io.StringIO(Path("side/table.csv").read_text()))} == set(FOLDERS)
@@ -192,7 +192,7 @@ def test_a_folder_from_before_there_was_a_choice_is_taken_up(
         content["result"]["options"].pop("split")
         del content["sha256"]
         cell.write_text(json.dumps(content))
-    for name in ("table.json", "figure.png"):
+    for name in ("table.json", "table.html", "figure.png"):
         (Path("cmp") / name).unlink()
     monkeypatch.setattr(experiment, "run", pytest.fail)
     assert type_in(*COMPARE, "--json").json == first

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.reports.compare.page import page_html as comparison_html
 from graphveil.reports.runs.against import against_html
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.page import page_html, shared_html
 from tests.reports import made
 from tests.reports.browser import Browser, started
+from tests.reports.compare.test_page import side_by_side
 
 pytestmark = pytest.mark.slow
 LONG = "a-control-with-a-very-long-name-without-any-blank-in-it-at-all-" * 2
@@ -81,6 +83,21 @@ def test_two_runs_side_by_side_fit_and_can_be_read(browser: Browser, against: Pa
         assert browser.faults() == [], tab
     assert browser.complaints() == []
     assert browser.ask("return document.querySelectorAll('#training .chart canvas').length") == 2
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_a_comparison_fits_and_can_be_read(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
+    file = tmp_path / "table.html"
+    file.write_text(comparison_html(side_by_side()))
+    browser.complaints()
+    browser.show(file, width=width, scheme=scheme)
+    assert browser.tabs() == ["Figures", "Promises", "Comparable"]
+    assert browser.ask("return document.querySelectorAll('#figures .chart canvas').length") == 1
+    for tab in browser.tabs():
+        browser.open_tab(tab)
+        assert browser.overflow() <= 0, tab
+        assert browser.faults() == [], tab
+    assert browser.complaints() == []
 
 
 def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:

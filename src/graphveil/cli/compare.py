@@ -38,6 +38,7 @@ def compare(
     from graphveil.cli import comparison_screen
     from graphveil.methods.runs.experiment import split_of
     from graphveil.reports.compare import cells, table
+    from graphveil.reports.compare.folder import write
     from graphveil.reports.compare.rows import tabulate
     from graphveil.reports.compare.sheet import sheet
     from graphveil.writing import room_for
@@ -64,6 +65,6 @@ def compare(
             records = cells.run_missing(comparison, folder, run)
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))
-        table.write(page, folder)
+        write(page, folder)
     answer = table.answer(page, folder, data=data)
     emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=defaults.said)

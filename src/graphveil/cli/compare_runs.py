@@ -23,6 +23,7 @@ def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> 
     from graphveil.reports.base.files import new_folder, refuse_used_folder
     from graphveil.reports.compare import table
     from graphveil.reports.compare.finished import finished
+    from graphveil.reports.compare.folder import write
 
     with working():
         if out is not None:
@@ -30,6 +31,6 @@ def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> 
         page = finished(runs)
         if out is not None:
             with new_folder(out) as folder:
-                table.write(page, folder)
+                write(page, folder)
     answer = table.answer(page, out)
     emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, out))

@@ -40,9 +40,8 @@ def compared(page: Sheet, folder: Path | None) -> RenderableType:
     facts = [("Mind", text) for text in page.cautions]
     facts += [("Comparable" if place == 0 else "", text) for place, text in enumerate(page.comparable)]
     facts += [("Measured", trust.MEASURED), *(("Note", note) for note in page.notes)]
-    facts += (
-        [] if folder is None else [("Folder", f"{folder} (table.md, table.csv, table.json, figure.png, figure.svg)")]
-    )
+    if folder is not None:
+        facts.append(("Folder", f"{folder} (table.md, table.csv, table.json, table.html, figure.png, figure.svg)"))
     return Together(*parts, pairs(facts))
 
 

@@ -33,7 +33,7 @@ def test_runs_share_charts_and_a_run_keeps_its_colour() -> None:
     short, long = made.history(repeats=1, epochs=3), made.history(repeats=2, epochs=5)
     loss, estimate = overlaid_charts([("a", short, True), ("b" * 40, long, False)])
     assert loss.places == estimate.places == tuple(range(5))
-    b = "bbbbbbbbbbbb...bbbbbbbbb"
+    b = "bbbbbbbbbb...bbbbbbbbbb"
     assert [(line.name, line.colour, line.dashed) for line in loss.lines if not line.faint] == [
         ("a: training", BLUE, False),
         ("a: validation", BLUE, True),

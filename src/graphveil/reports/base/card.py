@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from graphveil.privacy import Guarantee, Ledger, sentences
 from graphveil.privacy.printed import rounded_up
@@ -65,12 +65,18 @@ class Table:
     kind: ClassVar[str] = "table"
 
 
+class Part(Protocol):
+    """What stands in a section; `parts.html.j2` shows each kind."""
+
+    kind: ClassVar[str]
+
+
 @dataclass(frozen=True)
 class Section:
     """A heading and what stands below it."""
 
     title: str
-    parts: tuple[Paragraph | Points | Command | Table, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ class Chart:
             return
         x, y = zip(*kept, strict=True)
         thin: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.35}
-        style = thin if line.faint else {"linewidth": 1.6, "label": drawable(line.name).replace("$", r"\$")}
+        style = thin if line.faint else {"linewidth": 1.6, "label": _short(drawable(line.name), 44).replace("$", r"\$")}
         axes.plot(x, y, color=line.colour, linestyle=":" if line.dashed else "-", **style)
         if line.filled:
             axes.fill_between(x, y, 1.0, color=line.colour, alpha=0.2, linewidth=0)
@@ -89,6 +89,14 @@ class Chart:
         """What the page's script draws, as JSON types."""
         lines = [{**vars(line), "name": printable(line.name)} for line in self.lines]
         return {"x": self.x, "y": self.y, "log": self.log, "places": self.places, "lines": lines}
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Charts beside each other, as a part of a section."""
+
+    charts: tuple[Chart, ...]
+    kind: ClassVar[str] = "charts"
 
 
 def training_charts(history: History, *, noisy: bool) -> tuple[Chart, ...]:
@@ -117,7 +125,7 @@ def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, .
     loss: list[Line] = []
     estimate: list[Line] = []
     for colour, (whole, history, noisy) in zip(COLOURS, runs, strict=False):
-        run = _short(whole)
+        run = _short(whole, 24)
         loss += _lines("loss", f"{run}: training", colour, history, epochs)
         checked = _lines("val_loss", f"{run}: validation", colour, history, epochs)
         loss += [replace(line, dashed=True) for line in checked]
@@ -132,9 +140,10 @@ def _epochs(histories: Sequence[History]) -> tuple[int, ...]:
     return tuple(sorted({row["epoch"] for rows in repeats for row in rows}))
 
 
-def _short(name: str) -> str:
+def _short(name: str, letters: int) -> str:
     """A name that leaves room for the chart beside its legend; both ends, since names of runs differ in either."""
-    return name if len(name) <= 24 else f"{name[:12]}...{name[-9:]}"
+    half = (letters - 3) // 2
+    return name if len(name) <= letters else f"{name[:half]}...{name[-half:]}"
 
 
 def _trained(history: History) -> list[Sequence[Row]]:

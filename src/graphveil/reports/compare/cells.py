@@ -1,7 +1,7 @@
 """A comparison: methods x epsilons x seeds, one file for each finished cell, so that it can be resumed.
 
 A folder holds ``comparison.json`` (what is compared), ``cells/*.json`` (one finished run each), and, when all
-cells are there, ``table.md``, ``table.csv``, ``table.json``, ``figure.png`` and ``figure.svg``.
+cells are there, ``table.md``, ``table.csv``, ``table.json``, ``table.html``, ``figure.png`` and ``figure.svg``.
 """
 
 from __future__ import annotations

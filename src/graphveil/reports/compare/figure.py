@@ -54,10 +54,10 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
     """The lines of a group over its own epsilons; side by side where nothing is protected."""
     rows = [row for row in group.rows if row.accuracy is not None]
     if group.promise.parts:
-        across = _across(rows)
+        across = varied(rows)
         ticks = sorted({row.parts[across].epsilon for row in rows})
         names = [rounded_up(tick) for tick in ticks]
-        label, lines = _label(group, rows, across), _lines(group, rows, across)
+        label, lines = axis_label(group, rows, across), lines_of(group, rows, across)
         for shift, (line, one) in enumerate(lines.items()):
             # Lines are moved apart a little, or their intervals would cover each other.
             step = 0.05 * (shift - (len(lines) - 1) / 2)
@@ -77,13 +77,13 @@ def _panel(axes: Axes, group: Group, colours: Mapping[str, str]) -> None:
     clean(axes, grid="y")
 
 
-def _across(rows: Sequence[Row]) -> int:
-    """The part whose epsilon varies most."""
+def varied(rows: Sequence[Row]) -> int:
+    """The place of the part whose epsilon varies most."""
     counts = [len({row.parts[place].epsilon for row in rows}) for place in range(len(rows[0].parts))]
     return counts.index(max(counts))
 
 
-def _label(group: Group, rows: Sequence[Row], across: int) -> str:
+def axis_label(group: Group, rows: Sequence[Row], across: int) -> str:
     """What the epsilon axis is of, and at which epsilon the other parts stay."""
     others = {}
     for place, part in enumerate(group.promise.parts):
@@ -94,7 +94,7 @@ def _label(group: Group, rows: Sequence[Row], across: int) -> str:
     return _wrapped(f"epsilon of {group.promise.parts[across].unit.text}{fixed}", _WRAP)
 
 
-def _lines(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:
+def lines_of(group: Group, rows: Sequence[Row], across: int) -> dict[str, list[Row]]:
     """Rows that belong to one line: of one method, all other epsilons equal."""
     lines: dict[str, list[Row]] = {}
     for row in rows:

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.printed import rounded_up
-from graphveil.reports.base import figures, trust
-from graphveil.reports.base.files import to_json, write_bytes, write_text
+from graphveil.reports.base import trust
 from graphveil.reports.base.text import markdown, percent, points, spreadsheet
 from graphveil.reports.base.words import interval, lift_interval, measured
 from graphveil.reports.compare import promised
-from graphveil.reports.compare.figure import figure
 from graphveil.reports.compare.rows import Attacked, Row
 from graphveil.reports.compare.sheet import Group, Sheet, called
 
@@ -211,25 +209,6 @@ def content(page: Sheet) -> dict[str, Any]:
         "measured": trust.MEASURED,
         "notes": list(page.notes),
     }
-
-
-def write(page: Sheet, folder: Path) -> None:
-    """Write ``table.md``, ``table.csv``, ``table.json``, and the figure where anything was scored.
-
-    Args:
-        page: the comparison.
-        folder: must exist.
-
-    Raises:
-        WriteError: the disk refuses.
-    """
-    write_text(folder / MARKDOWN, markdown_text(page))
-    write_text(folder / "table.csv", csv_text(page))
-    write_text(folder / "table.json", to_json(content(page), indent=2) + "\n")
-    drawn = figure(page)
-    if drawn is not None:
-        write_bytes(folder / "figure.png", figures.png(drawn))
-        write_text(folder / "figure.svg", figures.svg(drawn))
 
 
 def answer(page: Sheet, folder: Path | None, **facts: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from graphveil.privacy.printed import rounded_up
 from graphveil.reports.attacks.files import Found, kept
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table
-from graphveil.reports.base.charts import Chart, overlaid_charts
+from graphveil.reports.base.charts import Charts, overlaid_charts
 from graphveil.reports.base.parts import write_with_mode
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.scripts import page_scripts
@@ -47,12 +47,19 @@ def against_html(one: _Side, other: _Side) -> str:
     sides = (one, other)
     tabs = (
         ("Overview", (_scores(sides), _settings(sides))),
+        ("Training", (_training(sides),)),
         ("Privacy", (_guarantees(sides), *(_promise(*side[:2]) for side in sides))),
         ("Attacks", (_attacks(sides),)),
     )
-    title = f"{one[0]} against {other[0]}"
-    curves = _curves(sides)
-    return rendered("against.html.j2", title=title, tabs=tabs, curves=curves, scripts=page_scripts())
+    return rendered(
+        "beside.html.j2",
+        kind="two runs side by side",
+        title=f"{one[0]} against {other[0]}",
+        note="For whoever made both runs: it holds what was measured on true data.",
+        void=None,
+        tabs=tabs,
+        scripts=page_scripts(),
+    )
 
 
 def _scores(sides: tuple[_Side, _Side]) -> Section:
@@ -93,10 +100,17 @@ def _settings(sides: tuple[_Side, _Side]) -> Section:
     return Section("Settings that differ", (Table(("setting", *(name for name, _, _ in sides)), tuple(rows)),))
 
 
-def _curves(sides: tuple[_Side, _Side]) -> tuple[Chart, ...]:
-    return overlaid_charts(
+def _training(sides: tuple[_Side, _Side]) -> Section:
+    curves = overlaid_charts(
         [(name, record.history, words.noisy_labels(record.privacy.guarantee)) for name, record, _ in sides]
     )
+    if not curves:
+        return Section("How they learned", (Paragraph("Neither was trained over epochs."),))
+    told = (
+        "A colour for each run. Loss: solid on training nodes, dashed on validation nodes. Bold: the first repeat; "
+        "thin: others."
+    )
+    return Section("How they learned", (Charts(curves), Paragraph(told)))
 
 
 def _guarantees(sides: tuple[_Side, _Side]) -> Section:

@@ -1,0 +1,60 @@
+"""The page of a comparison: curves over a group's own epsilon, and every figure of the tables."""
+
+from __future__ import annotations
+
+import math
+
+from graphveil.reports.compare.page import accuracy_chart, page_html
+from graphveil.reports.compare.rows import Row, row_of
+from graphveil.reports.compare.sheet import Sheet
+from graphveil.reports.compare.table import cells
+from tests.reports import made
+from tests.reports.pages import HOSTILE, read
+
+
+def row(method: str, epsilon: float, accuracy: float, *, void: str | None = None) -> Row:
+    promised = made.guarantee(1.0, epsilon, void)
+    record = made.record(method=method, guarantee=promised, accuracy=made.interval(accuracy, spread=0.0))
+    return row_of(method, {}, [record])
+
+
+def side_by_side(method: str = "lpgnn", void: str | None = None) -> Sheet:
+    """One method at two epsilons, another at one of them, and one that protects another unit."""
+    other = made.record(**made.beside_rivals())
+    rows = (row(method, 4.0, 0.7, void=void), row(method, 1.0, 0.6), row("label-pool", 4.0, 0.5))
+    return Sheet("cora", (*rows, row_of("solitude", {}, [other])))
+
+
+def test_a_group_has_a_curve_for_each_method_over_the_epsilon_that_varies() -> None:
+    page = side_by_side()
+    varies, alone = page.groups
+    chart = accuracy_chart(page, varies)
+    assert chart is not None
+    assert chart.places == (1.0, 4.0) and "label" in chart.x
+    curves = {line.name: line.values for line in chart.lines if not line.dashed}
+    assert curves == {"lpgnn": (60.0, 70.0), "label-pool": (None, 50.0)}
+    assert all(line.name.endswith(": control") for line in chart.lines if line.dashed)
+    assert accuracy_chart(page, alone) is None
+
+
+def test_no_axis_reaches_infinity() -> None:
+    rows = tuple(row("lpgnn", epsilon, 0.6) for epsilon in (1.0, math.inf))
+    page = Sheet("cora", rows)
+    assert [accuracy_chart(page, group) for group in page.groups] == [None] * len(page.groups)
+
+
+def test_the_page_has_every_cell_of_the_tables_and_says_what_is_void() -> None:
+    page = side_by_side(void="known noise")
+    html = page_html(page)
+    said = read(html).text
+    for group in page.groups:
+        for one in group.rows:
+            assert all(cell in said for cell in cells(page, group, one))
+    assert "VOID, runs so marked protect nobody: known noise." in said
+    assert len(html.encode()) < 400_000
+
+
+def test_hostile_names_stay_text() -> None:
+    html = page_html(side_by_side(HOSTILE))
+    assert "\x1b" not in html
+    assert "<script>alert" not in html
