@@ -121,6 +121,7 @@ def overlaid_charts(runs: Sequence[tuple[str, History, bool]]) -> tuple[Chart, .
     Args:
         runs: of each its name, its history, and whether its validation labels were randomized.
     """
+    # One axis for all: a run that stopped early ends where it stopped, and is not stretched.
     epochs = _epochs([history for _, history, _ in runs])
     loss: list[Line] = []
     estimate: list[Line] = []

@@ -61,8 +61,10 @@ def accuracy_chart(page: Sheet, group: Group) -> Chart | None:
     rows = [row for row in group.rows if row.accuracy is not None]
     if not rows or not group.promise.parts:
         return None
+    # One axis alone: epsilons of two units in one chart would look comparable.
     part = varied(rows)
     places = tuple(sorted({row.parts[part].epsilon for row in rows} - {math.inf}))
+    # One point draws no line, and no axis reaches infinity: the table tells both.
     if len(places) < 2:
         return None
     lines: list[Line] = []
