@@ -173,6 +173,18 @@ def test_texts_of_the_program_are_no_markup() -> None:
     assert commands["cell"]("a|b\nc") == "a\\|b c"
 
 
+def test_a_command_tells_what_it_does_before_its_words_and_nothing_of_those_below_it() -> None:
+    told = part("commands")["told"]
+    groups = typer.main.get_command(build()).commands  # type: ignore[attr-defined]
+    lines = list(told(groups["data"].commands["describe"]))
+    assert lines[0].startswith("Counts, degrees, density")
+    table = lines.index("| word or option | what it means |")
+    assert table > 0
+    assert any(line.startswith("| `DATA") for line in lines[table:])
+    assert any(line.startswith("| `--json`") for line in lines[table:])
+    assert list(told(groups["data"])) == ["Inspect data sets.", ""]
+
+
 @pytest.mark.slow
 def test_notebooks_are_run_where_the_site_is_asked_to(tmp_path: Path) -> None:
     site, written = tmp_path / "site", tmp_path / "html"

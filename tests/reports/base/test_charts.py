@@ -71,3 +71,20 @@ def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: 
     assert chart.lines[0].values == (0.0, 50.0, 100.0)
     assert chart.lines[0].name == ("validation, estimated from noisy labels" if noisy else "validation")
     assert ("noisy" in chart.alt) == noisy
+
+
+def test_long_names_leave_room_for_the_curve_and_stay_whole_in_the_numbers() -> None:
+    name = "begin-" + "x" * 90 + "-end"
+    chart = Chart("c", "Curve", "alt", "x", "y", (0.0, 1.0), (Line(name, BLUE, (0.0, 1.0)),))
+    drawn = "".join(ElementTree.fromstring(chart.svg()).itertext())
+    assert name not in drawn
+    assert "begin-" in drawn and "-end" in drawn
+    assert chart.numbers()["lines"][0]["name"] == name
+
+
+def test_a_run_without_epochs_leaves_the_chart_to_the_other() -> None:
+    (loss, estimate) = overlaid_charts([("bare", [], False), ("other", made.history(repeats=1), False)])
+    assert [line.name for line in loss.lines] == ["other: training", "other: validation"]
+    assert [line.name for line in estimate.lines] == ["other"]
+    # The second run keeps the second colour: it is that of its other charts.
+    assert {line.colour for line in (*loss.lines, *estimate.lines)} == {ORANGE}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
+from graphveil.reports.compare.folder import write
 from graphveil.reports.compare.page import accuracy_chart, page_html
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet
-from graphveil.reports.compare.table import cells
+from graphveil.reports.compare.table import cells, columns
 from tests.reports import made
 from tests.reports.pages import HOSTILE, read
 
@@ -58,3 +61,26 @@ def test_hostile_names_stay_text() -> None:
     html = page_html(side_by_side(HOSTILE))
     assert "\x1b" not in html
     assert "<script>alert" not in html
+
+
+def test_the_folder_holds_the_page_beside_the_tables_and_a_figure_where_something_was_scored(tmp_path: Path) -> None:
+    page = side_by_side()
+    write(page, tmp_path)
+    tables = {"table.md", "table.csv", "table.json", "table.html"}
+    assert {file.name for file in tmp_path.iterdir()} == {*tables, "figure.png", "figure.svg"}
+    assert (tmp_path / "table.html").read_text() == page_html(page)
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    write(Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows)), bare)
+    assert {file.name for file in bare.iterdir()} == tables
+
+
+def test_prices_of_other_units_never_stand_in_one_table() -> None:
+    page = side_by_side()
+    headings = [[cell for cell in columns(page, group) if cell.startswith("epsilon")] for group in page.groups]
+    assert headings[0] != headings[1]
+    html = page_html(page)
+    assert html.count('<table class="sortable">') == len(page.groups)
+    for table, wanted in zip(html.split('<table class="sortable">')[1:], headings, strict=True):
+        head = table.partition("</thead>")[0]
+        assert [cell.partition("<")[0] for cell in head.split('<th scope="col">')[1:]][1 : len(wanted) + 1] == wanted

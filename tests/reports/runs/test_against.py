@@ -91,3 +91,15 @@ def test_hostile_names_stay_text() -> None:
     page = page_of({"data": HOSTILE}, {"settings": {HOSTILE: HOSTILE}})
     assert "\x1b" not in page
     assert "<script>alert" not in page
+
+
+def test_curves_share_their_charts_and_runs_without_any_say_so() -> None:
+    page = page_of({}, {})
+    training = page.split('data-tab="Training"')[1].split("</section>")[0]
+    assert training.count('<figure class="chart"') == 2
+    for name in ("mine: training", "theirs: training", "mine: validation", "theirs: validation"):
+        assert name in training
+    bare = replace(made.record(), history=())
+    silent = against_html(("mine", bare, {}), ("theirs", bare, {}))
+    assert "Neither was trained over epochs." in silent
+    assert '<figure class="chart"' not in silent
