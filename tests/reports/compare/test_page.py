@@ -6,8 +6,10 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+from graphveil.reports.base import trust
 from graphveil.reports.compare.folder import write
 from graphveil.reports.compare.page import accuracy_chart, page_html
+from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.reports.compare.table import cells, columns
@@ -84,3 +86,35 @@ def test_prices_of_other_units_never_stand_in_one_table() -> None:
     for table, wanted in zip(html.split('<table class="sortable">')[1:], headings, strict=True):
         head = table.partition("</thead>")[0]
         assert [cell.partition("<")[0] for cell in head.split('<th scope="col">')[1:]][1 : len(wanted) + 1] == wanted
+
+
+def test_every_group_tells_its_promise_and_each_fact_that_it_assumes() -> None:
+    page = side_by_side()
+    html = page_html(page)
+    promises = read(html).text
+    for group in page.groups:
+        assert group.promise.protected in promises
+        for head, text in three_lines(group, "listed below"):
+            assert f"{head}: {text}" in promises
+        for fact in facts(group):
+            assert fact in promises
+
+
+def test_what_may_be_compared_has_a_tab_of_its_own() -> None:
+    page = replace(side_by_side(), notes=("A note of the comparison.",))
+    html = page_html(page)
+    told = read(html).text
+    assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
+    assert "A note of the comparison." in told
+    assert trust.LEGEND in told
+    for remark in page.comparable:
+        assert remark in told
+
+
+def test_a_page_without_scores_has_tables_and_no_chart() -> None:
+    page = side_by_side()
+    bare = Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows))
+    assert [accuracy_chart(bare, group) for group in bare.groups] == [None] * len(bare.groups)
+    html = page_html(bare)
+    assert '<figure class="chart"' not in html
+    assert html.count('<table class="sortable">') == len(bare.groups)
