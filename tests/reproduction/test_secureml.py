@@ -17,7 +17,9 @@ from graphveil.federation.vertical import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import secureml
+from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.clear import Part, Plan
+from graphveil.reproduction.federated import Federated
 from graphveil.reproduction.on_shares import Lefts, run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
 
@@ -212,3 +214,74 @@ def test_bounds_of_what_is_cut_leave_room_in_the_ring() -> None:
     assert secureml.VALUES.reach == 2**44 and secureml.SLOPES.reach == 2**48
     for scale in (secureml.VALUES, secureml.SLOPES):
         assert scale.bits == FRACTION_BITS and scale.reach < 2**62
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_an_epoch_sends_what_its_layers_need_and_no_more(hops: int) -> None:
+    """Counted by hand for two holders: a matrix is masked once an epoch, whatever it is multiplied with."""
+    n, d, columns, layers = GRAPH.num_nodes, PLAN.width, GRAPH.schema.dimension, 2 * hops
+
+    def words(epochs: int) -> dict[str, int]:
+        plan = replace(PLAN, hops=hops, epochs=epochs)
+        shared = run_on_shares(plan, parts(2), GRAPH.y, SPLIT, 0, randomness=SeededRandomness(0))
+        found: dict[str, int] = {}
+        for entry in shared.transcript.entries:
+            found[entry.kind] = found.get(entry.kind, 0) + entry.bytes // 8
+        return found
+
+    once, twice = words(1), words(2)
+    epoch = {kind: twice[kind] - once[kind] for kind in twice}
+    # Own rows beside the neighbours' mean are 2 d wide; then the weight, x, its slope, and two slopes on the way back.
+    branch_masked = (2 + 4) * n * d + 2 * d * d
+    hidden_masked = (1 + 4) * n * d + d * d
+    # The mean, four cuts on the way forward; the slope, weight, bias, input and mean on the way back.
+    branch_cut = (1 + 4 + 1 + 2 + 1) * n * d + 2 * d * d + d
+    hidden_cut = (4 + 1 + 1) * n * d + d * d + d
+    first_cut, mean_cut = n * d + columns * d, 2 * n * d
+    expected = {
+        # Each of both holders tells the other.
+        "masked-left": 2 * (layers * branch_masked + hidden_masked),
+        # Means forward and back; features meet weights forward, and slopes back.
+        "masked-right": layers * 2 * n * d + columns * d + 2 * n * d,
+        "masked-sum": layers * branch_cut + hidden_cut + first_cut + mean_cut,
+        "opened-share": n * d,
+    }
+    assert {kind: epoch[kind] for kind in expected} == expected
+    # Keys are dealt and agreed on once, and serve the whole run.
+    assert epoch["mask-keys"] == epoch["holder-key"] == 0
+
+
+def test_the_catalogue_asks_for_what_shares_can_do() -> None:
+    """The rate is a power of two, and rows in the clear and on shares differ in nothing else."""
+    rows = [entry for entry in EXHIBITS["vfgnn-table2"].entries if "secureml" in entry.row]
+    assert [(entry.row, entry.data) for entry in rows] == [
+        ("secureml mean", "cora"),
+        ("on shares: secureml mean", "cora"),
+        ("secureml mean", "pubmed"),
+        ("secureml mean", "citeseer"),
+    ]
+    plans = [Federated.of(entry).plan for entry in rows]
+    assert len(set(plans)) == 1 and secureml.rate_bits(plans[0]) == 0
+    assert (plans[0].combine, plans[0].layers) == ("mean", 1)
+
+
+def test_three_holders_descend_along_the_same_slopes() -> None:
+    """Means over three holders are no power of two: their cut is a product with a rounded third."""
+    clear, reference = in_clear(holders=3).z, floating(parts(3), PLAN)
+    assert float((clear - reference).abs().max()) <= ERROR
+    # Weakened copy: two of the three are told apart.
+    assert float((clear - floating(parts(2), PLAN)).abs().max()) > 2 * ERROR
+
+
+def test_without_dropout_the_label_holder_draws_nothing_that_counts() -> None:
+    plan = replace(PLAN, dropout=0.0)
+    arguments = (plan, parts(2), GRAPH.y, SPLIT)
+    starts = Start.of(plan, [10, 10], 3, 0)
+    slopes = []
+    for seed in (0, 1):
+        start = Start.of(plan, [10, 10], 3, 0)
+        own = LabelHolder(plan, start.head, GRAPH.y, SPLIT, seed)
+        slopes.append(own.slopes(torch.full((GRAPH.num_nodes, plan.width), 0.5)))
+    assert torch.equal(slopes[0], slopes[1])
+    assert torch.equal(starts.head.weight, Start.of(plan, [10, 10], 3, 0).head.weight)
+    assert run_in_clear(*arguments, 0).best == run_in_clear(*arguments, 0).best
