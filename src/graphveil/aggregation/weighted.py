@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from graphveil.aggregation.propagation import Normalisation
+from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.graphs.quiet import quiet
 from graphveil.late import torch
@@ -74,20 +76,21 @@ class Support:
         codes = target[keep] * num_nodes + source[keep]
         if self_loops:
             codes = np.concatenate([codes, np.arange(num_nodes) * (num_nodes + 1)])
-        codes = np.unique(codes)
+        codes = distinct(codes)
         if codes.size >= 2**31:
             raise InputError(f"a support of {codes.size} entries", allowed="below 2^31")
         target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
-        # Stable, and entries are sorted by target already: within a row of the transpose the order is ascending too.
-        turned = np.argsort(source, kind="stable")
-        symmetric = bool(np.array_equal(source[turned], target) and np.array_equal(target[turned], source))
         starts, indices, rows = _starts(target, num_nodes), _int32(source), _int32(target)
+        # Entries as values: the transpose holds where each of its own was. It is made by counting, without a sort.
+        entries = np.arange(codes.size, dtype=np.int32)
+        back = csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
+        symmetric = bool(np.array_equal(back.indptr, starts) and np.array_equal(back.indices, indices))
         with quiet():
             zeros = torch.zeros(codes.size)
             pattern = torch.sparse_csr_tensor(starts, indices, zeros, (num_nodes,) * 2, check_invariants=False)
-        back_starts = starts if symmetric else _starts(source[turned], num_nodes)
-        back_target = indices if symmetric else _int32(target[turned])
-        return Support(starts, indices, rows, back_starts, back_target, _int32(turned), symmetric, pattern)
+        back_starts = starts if symmetric else _int32(back.indptr)
+        back_target = indices if symmetric else _int32(back.indices)
+        return Support(starts, indices, rows, back_starts, back_target, _int32(back.data), symmetric, pattern)
 
     @property
     def num_nodes(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import DataError
 from graphveil.graphs.edges import edge_keys, is_normalised
 from graphveil.graphs.features import check_range
@@ -138,7 +139,7 @@ def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *
         return
     keys = edge_keys(edge_index[0], edge_index[1], nodes, directed=False)
     # One direction public makes the edge public: the other would be protected at a price, and known all the same.
-    if np.intersect1d(keys[public], keys[~public]).size:
+    if contains(distinct(keys[public]), keys[~public]).any():
         raise DataError("an edge is public in one direction only", where="graph.public_edges", allowed="both alike")
 
 

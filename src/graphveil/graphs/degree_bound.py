@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.graphs.bound_rules import Rule
 from graphveil.privacy import Assumption, ProtectedUnit, assume
@@ -74,7 +75,7 @@ def keep_lists(edge_index: Tensor, num_nodes: int, degree: int, *, salt: int = 0
     source, target = _distinct(edge_index, num_nodes)
     # By the hash of the two names alone: a rank that looked at other edges would pass one node's change on to others'
     # lists.
-    order = np.lexsort((target, _hash(source, target, salt), source))
+    order = _by_list(source, _hash(source, target, salt), num_nodes)
     source, target = source[order], target[order]
     first = np.searchsorted(source, source)
     kept = np.arange(source.size) - first < degree
@@ -116,8 +117,17 @@ def _distinct(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarra
         raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
     keep = source != target
     # Each edge once: a duplicate would enter a sum twice, beyond the row's declared length.
-    codes = np.unique(source[keep] * num_nodes + target[keep])
+    codes = distinct(source[keep] * num_nodes + target[keep])
     return codes // max(num_nodes, 1), codes % max(num_nodes, 1)
+
+
+def _by_list(source: np.ndarray, hashes: np.ndarray, num_nodes: int) -> np.ndarray:
+    """The order of ascending lists by their owners, then by as many leading bits of the hashes as fit beside those."""
+    bits = num_nodes.bit_length()
+    packed = (source.astype(np.uint64) << np.uint64(64 - bits)) | (hashes >> np.uint64(bits))
+    # Stable: equal hashes stay in the order of names. The lists stand in order already, so that runs are short.
+    order: np.ndarray = np.argsort(packed, kind="stable")
+    return order
 
 
 def _hash(source: np.ndarray, target: np.ndarray, salt: int) -> np.ndarray:

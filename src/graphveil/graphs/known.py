@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.edges import edge_keys
 from graphveil.graphs.tables import Table
@@ -68,13 +69,12 @@ def public_columns(
     public = read_truth(table, column)
     source, target = ends
     keys = edge_keys(source, target, nodes, directed=directed)
-    known, hidden = np.unique(keys[public]), np.unique(keys[~public])
     # Refused and not resolved: either answer could publish an edge that somebody meant to hide.
-    both = np.intersect1d(known, hidden)
-    clash = polars.Series(np.isin(keys, both) & public, dtype=polars.Boolean)
-    table.refuse(clash, "{column} is {value}, but another row lists the same edge as private", column, "both alike")
-    columns: np.ndarray = np.isin(edge_keys(edge_index[0], edge_index[1], nodes, directed=directed), known)
-    return columns
+    clash = np.zeros(len(keys), np.bool_)
+    clash[public] = contains(distinct(keys[~public]), keys[public])
+    message = "{column} is {value}, but another row lists the same edge as private"
+    table.refuse(polars.Series(clash, dtype=polars.Boolean), message, column, "both alike")
+    return contains(distinct(keys[public]), edge_keys(edge_index[0], edge_index[1], nodes, directed=directed))
 
 
 def public_of(
@@ -98,11 +98,10 @@ def public_of(
     if public.dtype != np.bool_ or public.shape != ends.shape[1:]:
         raise DataError("is not true or false for each edge", where="public_edges", allowed="bool [E]")
     keys = edge_keys(ends[0], ends[1], nodes, directed=directed)
-    known = np.unique(keys[public])
-    if np.intersect1d(known, keys[~public]).size:
+    known = distinct(keys[public])
+    if contains(known, keys[~public]).any():
         raise DataError("an edge is listed as public and as private", where="public_edges", allowed="both alike")
-    columns: np.ndarray = np.isin(edge_keys(edge_index[0], edge_index[1], nodes, directed=directed), known)
-    return columns
+    return contains(known, edge_keys(edge_index[0], edge_index[1], nodes, directed=directed))
 
 
 def draw_private(graph: Graph, share: float, seed: int) -> Graph:
@@ -132,9 +131,9 @@ def draw_private(graph: Graph, share: float, seed: int) -> Graph:
     up = np.flatnonzero(low < high)
     private = np.sort(np.random.default_rng([seed, 0xED6E]).permutation(up)[: round(share * len(up))])
     nodes = int(graph.num_nodes)
-    hidden = edge_keys(low[private], high[private], nodes, directed=False)
+    hidden = np.sort(edge_keys(low[private], high[private], nodes, directed=False))
     # Shallow, and the schema anew: the caller's graph must not come to say something else.
     drawn = copy.copy(graph)
-    drawn.public_edges = torch.from_numpy(~np.isin(edge_keys(low, high, nodes, directed=False), hidden))
+    drawn.public_edges = torch.from_numpy(~contains(hidden, edge_keys(low, high, nodes, directed=False)))
     drawn.schema = graph.schema.noted(f"drew {share:g} of the edges as private, with seed {seed}: an experiment")
     return drawn

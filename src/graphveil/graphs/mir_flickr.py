@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import DataError, MissingDataError
 from graphveil.graphs.archives import read_npy
 from graphveil.graphs.checks import check_parts
@@ -122,8 +123,8 @@ def _edges(path: Path, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, .
         )
     edge_index, changes = merge_edges(source, target, nodes, directed=False)
     # Private wins over public: of two rows that disagree, the one that protects is taken.
-    hidden = np.unique((low * nodes + high)[private == 1])
+    hidden = distinct((low * nodes + high)[private == 1])
     ends = np.sort(edge_index, axis=0)
-    public = ~np.isin(ends[0] * nodes + ends[1], hidden)
+    public = ~contains(hidden, ends[0] * nodes + ends[1])
     count = int((~public).sum()) // 2
     return edge_index, public, (*changes, f"{count:,} edges are private, taken by friends")

@@ -31,6 +31,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import BoolArray, IntArray
 from graphveil.hierarchy.chain import BLOCK, Chain, Layer, open_chain
@@ -199,7 +200,7 @@ def _check_edges(nodes: int, inside: BoolArray, public: IntArray, private: IntAr
         )
     # An edge that stood twice would move a count by two, and the sensitivity is that of one.
     both = np.concatenate([public, private], axis=1)
-    if len(np.unique(both.min(0) * nodes + both.max(0))) != both.shape[1]:
+    if len(distinct(both.min(0) * nodes + both.max(0))) != both.shape[1]:
         raise InputError("an edge is listed twice", where="fit_markov", allowed="each edge once, public or private")
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphveil.ascending import contains
 from graphveil.errors import InputError
-from graphveil.hierarchy.arrays import BoolArray, FloatArray, IntArray
+from graphveil.hierarchy.arrays import FloatArray, IntArray
 from graphveil.hierarchy.noisy_blocks import Blocks
 
 
@@ -69,8 +70,8 @@ def _pairs(blocks: Blocks, numbers: IntArray) -> IntArray:
     other = np.where(whole, (rest + within // width + 1) % width, rest)
     row = blocks.sorted_pairs.row
     ends = np.stack([row[start + one], row[np.where(whole, start, middle) + other]])
-    ends.sort(axis=0)
-    return ends[:, np.lexsort((ends[1], ends[0]))]
+    nodes = blocks.sorted_pairs.tree.leaves
+    return np.stack(np.divmod(np.sort(ends.min(axis=0) * nodes + ends.max(axis=0)), nodes))
 
 
 def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
@@ -115,7 +116,7 @@ def _subsets(sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> Int
     owner = np.searchsorted(firsts, drawn, side="right") - 1
     left_out, kept = drawn[inverted[owner]], drawn[~inverted[owner]]
     full = _expand_intervals(firsts[inverted], sizes[inverted])
-    return np.sort(np.concatenate([kept, full[~_contains(left_out, full)]]))
+    return np.sort(np.concatenate([kept, full[~contains(left_out, full)]]))
 
 
 def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
@@ -124,7 +125,7 @@ def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.rando
     while lacking.any():
         owner = np.repeat(np.arange(len(sizes)), lacking)
         drawn = np.concatenate([drawn, firsts[owner] + rng.integers(0, sizes[owner])])
-        drawn.sort(kind="stable")
+        drawn.sort()
         # A repetition is dropped and drawn again from the whole interval: what is kept stays a uniform subset.
         drawn = drawn[np.diff(drawn, prepend=-1) > 0]
         ends = np.searchsorted(drawn, firsts + sizes)
@@ -135,11 +136,3 @@ def _distinct(firsts: IntArray, sizes: IntArray, wanted: IntArray, rng: np.rando
 def _expand_intervals(firsts: IntArray, sizes: IntArray) -> IntArray:
     """All numbers of some intervals, ascending."""
     return np.arange(int(sizes.sum())) + np.repeat(firsts - _firsts(sizes), sizes)
-
-
-def _contains(row: IntArray, numbers: IntArray) -> BoolArray:
-    """Whether each number stands in an ascending row."""
-    place = np.searchsorted(row, numbers)
-    result = place < len(row)
-    result[result] = row[place[result]] == numbers[result]
-    return result

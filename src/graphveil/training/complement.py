@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.aggregation import Support
+from graphveil.ascending import contains
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -41,7 +42,7 @@ def complement_of(support: Support, count: int, symmetric: bool, generator: torc
     if symmetric:
         added = np.concatenate([added, added[::-1]], axis=1)
     both = Support.of(torch.cat([support.edge_index.cpu(), torch.from_numpy(added)], dim=1), n)
-    return both.to(support.source.device), torch.from_numpy(np.isin(_codes(both), _codes(support)))
+    return both.to(support.source.device), torch.from_numpy(contains(_codes(support), _codes(both)))
 
 
 def _codes(support: Support) -> np.ndarray:
@@ -58,13 +59,14 @@ def _drawn(taken: np.ndarray, n: int, count: int, symmetric: bool, generator: to
         codes = np.concatenate([found, (target * n + source)[keep]])
         # The order of the draws is kept, so that the first `count` are a uniform sample.
         codes = codes[np.sort(np.unique(codes, return_index=True)[1])]
-        found = codes[~np.isin(codes, taken)]
+        found = codes[~contains(taken, codes)]
     return found[:count]
 
 
 def _listed(taken: np.ndarray, n: int, count: int, symmetric: bool, generator: torch.Generator) -> np.ndarray:
     codes = np.arange(n * n)
     target, source = codes // n, codes % n
-    outside = np.setdiff1d(codes[target > source if symmetric else target != source], taken)
+    codes = codes[target > source if symmetric else target != source]
+    outside = codes[~contains(taken, codes)]
     chosen: np.ndarray = outside[torch.randperm(outside.size, generator=generator).numpy()[:count]]
     return chosen

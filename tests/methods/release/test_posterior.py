@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from graphveil.ascending import contains
 from graphveil.errors import InputError
 from graphveil.graphs import Split, draw_private, social_graph
 from graphveil.mechanisms import EdgeRand
-from graphveil.mechanisms.edges.neighbour_lists import contains
 from graphveil.methods import HeteroRR
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.posterior import weighted_topology

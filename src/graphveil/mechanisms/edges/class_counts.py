@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
@@ -100,7 +101,7 @@ class ClassCounts:
     def count(self, pairs: Pairs) -> npt.NDArray[np.int64]:
         """The true counts, int64 [n, classes]: for whoever adds the noise, and never to be published."""
         # Each pair once: an edge listed twice would move its counts by more than the noise is calibrated for.
-        low, high = self.domain.unrank(np.unique(self.domain.rank(pairs).numpy())).numpy()
+        low, high = self.domain.unrank(distinct(self.domain.rank(pairs).numpy())).numpy()
         groups = self.groups.cpu().numpy()
         cells = np.concatenate([low * self.classes + groups[high], high * self.classes + groups[low]])
         size = self.domain.nodes * self.classes

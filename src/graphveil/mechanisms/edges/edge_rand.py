@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
 from graphveil.mechanisms.edges.bit_flips import BitFlips
 from graphveil.mechanisms.edges.edge_sampling import false_places, survives
-from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
+from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.privacy import Guarantee, Randomness
@@ -107,7 +108,7 @@ class EdgeRand(BitFlips):
         # A place that holds an edge had its own draw above: it is taken out here, never decided twice.
         for *_, false in false_places(self.domain.size, self.threshold, randomness):
             parts.append(false[~contains(true, false)])
-        return self.domain.unrank(np.sort(np.concatenate(parts), kind="stable"))
+        return self.domain.unrank(np.sort(np.concatenate(parts)))
 
     def estimate(self, released: Pairs) -> PairEstimate:
         """The unbiased estimate of every protected pair, (bit - p) / (1 - 2p); so is its `total`, of the edges."""
@@ -128,4 +129,4 @@ class EdgeRand(BitFlips):
 
     def _ranks(self, pairs: Pairs) -> Ids:
         # Each pair once, so that one edge flips one bit and no other.
-        return np.unique(self.domain.rank(pairs).numpy())
+        return distinct(self.domain.rank(pairs).numpy())

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import contains
 from graphveil.late import torch
 from graphveil.mechanisms.base.values import BLOCK, blocks
-from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, contains, owners
+from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, owners
 from graphveil.mechanisms.edges.reports import EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric_by_success
@@ -46,7 +47,7 @@ def sample_lists(
         false = false[~contains(_between(true, first, stop), false)]
         sent = np.concatenate([false, _between(kept, first, stop)])
         # In the order of the places, so that lists come out sorted and tell nothing of what is true.
-        sent.sort(kind="stable")
+        sent.sort()
         users = owners(sent, starts)
         # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
         if thinning is not None:

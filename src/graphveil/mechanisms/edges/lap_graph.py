@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
-from graphveil.mechanisms.edges.neighbour_lists import Ids, contains
+from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.mechanisms.edges.pairs import PairEstimate
@@ -140,7 +141,7 @@ class LapGraph:
     def _ranks(self, pairs: Pairs) -> Ids:
         # Each pair once: an edge listed twice would raise the number by more than the 1 that its noise is calibrated
         # for.
-        return np.unique(self.domain.rank(pairs).numpy())
+        return distinct(self.domain.rank(pairs).numpy())
 
     @property
     def _count_noise(self) -> TwoSided:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
@@ -103,19 +104,19 @@ class NeighbourLists:
         """
         users, named = self._read(edge_index)
         if self.mode == "directed":
-            return _distinct(self.places(users, named))
+            return distinct(self.places(users, named))
         up = users < named
         lower, mirrored = NeighbourLists(self.nodes, "lower"), ~up
-        pairs = _distinct(lower.places(users[up], named[up]))
+        pairs = distinct(lower.places(users[up], named[up]))
         # Refused and not mended: adding the missing direction would decide for a user that a relationship exists.
-        if not np.array_equal(pairs, _distinct(lower.places(named[mirrored], users[mirrored]))):
+        if not np.array_equal(pairs, distinct(lower.places(named[mirrored], users[mirrored]))):
             raise InputError(
                 "a relationship is listed in one direction only",
                 where="edge_index",
                 allowed="both directions of every relationship",
                 remedy='add the other direction, or use mode="directed"',
             )
-        return pairs if self.mode == "lower" else _distinct(self.places(users, named))
+        return pairs if self.mode == "lower" else distinct(self.places(users, named))
 
     def check(self, reports: EdgeReports) -> tuple[Ids, Ids]:
         """Who reports and who is named, sorted; raises InputError for reports that no device can send."""
@@ -179,27 +180,3 @@ def owners(places: Ids, starts: Ids) -> Ids:
     first, last = (int(np.searchsorted(starts, place, side="right")) - 1 for place in (places[0], places[-1]))
     ends = np.searchsorted(places, starts[first : last + 2])
     return np.repeat(np.arange(first, last + 1), np.diff(ends))
-
-
-def contains(places: Ids, wanted: Ids) -> npt.NDArray[np.bool_]:
-    """Whether each of `wanted` is among the ascending `places`.
-
-    Args:
-        places: int64, ascending.
-        wanted: int64 [m], in any order.
-
-    Returns:
-        bool [m].
-    """
-    if not places.size:
-        return np.zeros(len(wanted), np.bool_)
-    nearest = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    matches: npt.NDArray[np.bool_] = places[nearest] == wanted
-    return matches
-
-
-def _distinct(places: Ids) -> Ids:
-    """The distinct places, ascending."""
-    places = np.sort(places, kind="stable")
-    again = places[1:] == places[:-1]
-    return places[np.concatenate([[True], ~again])] if again.any() else places

@@ -148,8 +148,8 @@ def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: 
         if wanted:
             ones, values, cells = ones[~above], values[~above], Cells(noise, threshold)
             # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
-            seen = np.sort(np.concatenate([seen, zeros]), kind="stable")
-    return np.sort(np.concatenate(selected), kind="stable")
+            seen = np.sort(np.concatenate([seen, zeros]))
+    return np.sort(np.concatenate(selected))
 
 
 def threshold_for(target: float, size: int, noise: TwoSided) -> Threshold:

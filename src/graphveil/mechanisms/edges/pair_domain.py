@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, contains
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,7 +84,7 @@ class PairDomain:
         if self.public is None:
             return np.zeros(0, np.int64)
         pairs = _read(self.public, self.nodes, "the public edges")
-        return np.unique(self._positions(pairs[:, self._inside(pairs)]))
+        return distinct(self._positions(pairs[:, self._inside(pairs)]))
 
     def position(self, pairs: Pairs) -> Tensor:
         """The positions of pairs [2, S] with u < v among the private nodes, int64 [S]; public pairs have one too.
@@ -227,7 +228,7 @@ def _check_members(members: Tensor, nodes: int) -> None:
         raise InputError("the private nodes are not a list of ids", where="members", allowed="an int64 tensor [k]")
     if len(members) and not (int(members.min()) >= 0 and int(members.max()) < nodes):
         raise InputError("a private node does not exist", where="members", allowed=f"ids 0 to {nodes - 1}")
-    if len(torch.unique(members)) != len(members):
+    if len(distinct(members.cpu().numpy())) != len(members):
         raise InputError("a private node is listed twice", where="members", allowed="each id once")
 
 

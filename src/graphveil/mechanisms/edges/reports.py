@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.ascending import contains
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base.reports import NamedTensors, require_names, require_tensor
@@ -43,7 +44,7 @@ class EdgeReports(NamedTensors):
             )
         # Ids may fall only where a new list begins: named twice, a pair would count twice.
         down = np.flatnonzero(columns[1:] <= columns[:-1]) + 1
-        if not np.isin(down, starts).all():
+        if not contains(starts, down).all():
             raise InputError("a list names its ids out of order or twice", where="reports", allowed="ascending")
 
     def __len__(self) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split
 from graphveil.graphs.splits import known_labels
@@ -125,7 +126,8 @@ def made_private(part: PublicPart, domain: PairDomain, share: float | None, rng:
     drawn = [first[g] + rng.integers(0, size[g]) for g in np.divmod(np.repeat(np.arange(cells.size), cells), len(size))]
     low, high = np.sort(ids[order[np.stack(drawn)]], axis=0)
     public = np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()
-    keys = np.setdiff1d((low * domain.nodes + high)[low < high], public[0] * domain.nodes + public[1])
+    keys = distinct((low * domain.nodes + high)[low < high])
+    keys = keys[~contains(np.sort(public[0] * domain.nodes + public[1]), keys)]
     return torch.from_numpy(np.stack(np.divmod(keys, domain.nodes)).astype(np.int64))
 
 

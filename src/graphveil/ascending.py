@@ -1,0 +1,57 @@
+"""Whole numbers in ascending order, which stand for sets of edges: what every room may sort and search them by.
+
+Both functions sort: a hash table of 10^7 numbers, or a search for them in no order, waits for memory at each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Whole = TypeVar("Whole", bound=np.integer[Any])
+
+
+def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
+    """The distinct numbers, ascending.
+
+    Args:
+        numbers: whole numbers [m], in any order.
+
+    Returns:
+        A new array of the same type [at most m].
+
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    # No stable sort, as equal numbers cannot be told apart: the default one is several times quicker.
+    ordered = np.sort(numbers)
+    again = ordered[1:] == ordered[:-1]
+    return ordered[np.concatenate([[True], ~again])] if again.any() else ordered
+
+
+def contains(ascending: npt.NDArray[Whole], wanted: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:
+    """Whether each of `wanted` is among the `ascending` numbers.
+
+    Args:
+        ascending: whole numbers, ascending.
+        wanted: whole numbers [m], in any order.
+
+    Returns:
+        bool [m].
+
+    >>> contains(np.array([1, 3]), np.array([3, 2, 1]))
+    array([ True, False,  True])
+    """
+    if not ascending.size:
+        return np.zeros(len(wanted), np.bool_)
+    found: npt.NDArray[np.bool_]
+    if (wanted[1:] < wanted[:-1]).any():
+        order = np.argsort(wanted)
+        found = np.empty(len(wanted), np.bool_)
+        found[order] = contains(ascending, wanted[order])
+        return found
+    nearest = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    found = ascending[nearest] == wanted
+    return found

@@ -1,0 +1,23 @@
+"""Sets of whole numbers against Python's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphveil.ascending import contains, distinct
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("size", [0, 1, 2, 500])
+def test_sets_are_those_of_python(kind: type, size: int) -> None:
+    rng = np.random.default_rng(size)
+    numbers, wanted = rng.integers(0, 300, (2, size)).astype(kind)
+    before = numbers.copy()
+    found = distinct(numbers)
+    assert found.dtype == kind and found.tolist() == sorted(set(numbers.tolist()))
+    for asked in (wanted, np.sort(wanted)):
+        assert contains(found, asked).tolist() == [number in set(numbers.tolist()) for number in asked.tolist()]
+    # Who calls goes on with the numbers in their own order.
+    assert np.array_equal(numbers, before)
+    assert not contains(found[:0], wanted).any()
