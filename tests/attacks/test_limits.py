@@ -144,6 +144,7 @@ def test_reproducible_noise_is_attacked_as_if_it_were_not() -> None:
     void = replace(both, guarantee=replace(both.guarantee, void="seed 3", parts=both.guarantee.parts))
     assert limit_of(void, "label").epsilon == pytest.approx(2.0)
     assert "void: seed 3" in limit_of(void, "label").note and "void" not in limit_of(both, "label").note
+    assert "void: seed 3" in limit_of(void, "edge").note and "void" not in limit_of(both, "edge").note
 
 
 def test_what_states_no_guarantee_has_no_limit() -> None:

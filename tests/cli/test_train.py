@@ -128,6 +128,30 @@ def test_reproducible_noise_repeats_and_voids_loudly_everywhere(type_in: Termina
     assert "protects nobody" in Path("a/report.html").read_text()
 
 
+def test_every_output_about_a_void_run_says_void(type_in: Terminal) -> None:
+    assert type_in(*QUICK, "--no-controls", "--reproducible-noise", 5, "--out", "a").code == 0
+    void = "noise was reproducible (seed 5)"
+    predicted = type_in("predict", "a", "digits", "--json").json
+    assert predicted["guarantee"]["void"] == void
+    assert predicted["note"].startswith(f"VOID, no epsilon holds: {void}")
+    assert type_in("report", "a", "--json").json["void"] == type_in("report", "a/public", "--json").json["void"] == void
+    assert void in type_in("report", "a").out
+    assert void in type_in("attack", "a", "--attack", "membership", "--no-plain").out
+    for name in ("public/about.json", "public/ledger.json"):
+        assert json.loads(Path("a", name).read_text())["void"] == void
+    for name in ("README.md", "public/README.md"):
+        text = Path("a", name).read_text()
+        assert text.startswith("# VOID") and void in text and "May be handed on" not in text
+
+
+def test_a_void_run_stays_void_in_its_ledger_when_more_is_spent(type_in: Terminal) -> None:
+    type_in("train", "lpgnn", "social-200", "--epochs", 2, "--no-controls", "--reproducible-noise", 5, "--out", "a")
+    assert type_in("predict", "a", "social-150", "--people", "other", "--json").json["guarantee"]["void"]
+    ledger = json.loads(Path("a/ledger.json").read_text())
+    assert len(ledger["spends"]) == 3 and "seed 5" in ledger["void"]
+    assert "May be handed on" not in Path("a/public/README.md").read_text()
+
+
 @pytest.mark.parametrize("method", ["label-propagation", "mlp"])
 def test_every_kind_of_method_trains(type_in: Terminal, method: str) -> None:
     words = ("train", method, "digits", *(("--epochs", 3) if method == "mlp" else ("--no-controls",)))

@@ -96,10 +96,7 @@ def limit_of(method: object, secret: str) -> Limit:
     if guarantee is None:
         return nothing("the method states no guarantee")
     # A run with reproducible noise is attacked all the same: its noise has the right law for whoever lacks the seed.
-    if guarantee.void is not None and not math.isinf(guarantee.epsilon):
-        caveat = f" (void: {guarantee.void}; the limit is what it would be)"
-    else:
-        caveat = ""
+    caveat = caveat_of(guarantee)
     # Preferred over the guarantee's parts, which may price a single list entry.
     relationship = getattr(method, "epsilon_relationship", None)
     if secret == "edge" and relationship is not None:
@@ -124,7 +121,14 @@ def limit_of(method: object, secret: str) -> Limit:
             return Limit(part.epsilon, part.delta, f"epsilon of {part.unit.text}{caveat}")
     if math.isinf(guarantee.epsilon):
         return nothing("the method protects nothing")
-    return nothing(f"outside what the method protects, which is {guarantee.unit.text}")
+    return nothing(f"outside what the method protects, which is {guarantee.unit.text}{caveat}")
+
+
+def caveat_of(guarantee: Guarantee) -> str:
+    """Return what must stand behind whatever is said of a void guarantee; nothing behind one that holds."""
+    if guarantee.void is None or math.isinf(guarantee.epsilon):
+        return ""
+    return f" (void: {guarantee.void}; the limit is what it would be)"
 
 
 def limit_of_answers(method: object) -> Limit:

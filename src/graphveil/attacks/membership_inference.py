@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from graphveil.attacks.limits import Limit, limit_of, nothing
+from graphveil.attacks.limits import Limit, caveat_of, limit_of, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, known_answers
 from graphveil.errors import InputError
@@ -113,7 +113,7 @@ def _limit(method: object) -> Limit:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
-    return nothing(f"who trains is public to this method; it protects {guarantee.unit.text}")
+    return nothing(f"who trains is public to this method; it protects {guarantee.unit.text}{caveat_of(guarantee)}")
 
 
 def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.ndarray:

@@ -71,5 +71,5 @@ def predict(
             written.release()
             predictions.write(made, out)
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
-    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note)
+    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

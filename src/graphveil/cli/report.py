@@ -46,4 +46,5 @@ def report(
             answer["against"] = str(write_against(run, against))
     if open_page:
         typer.launch(answer.get("against") or answer["report"] or str(run / "card.html"))
-    emit(answer, as_json=as_json, screen=lambda: tables.described(answer))
+    shown = {key: value for key, value in answer.items() if key != "void" or value}
+    emit(answer, as_json=as_json, screen=lambda: tables.described(shown))

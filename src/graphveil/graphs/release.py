@@ -128,7 +128,7 @@ def write_release(
         write_graph(graph, inside, format="parquet", release=True)
         if release.counts is not None:
             write_counts(release.counts, inside)
-        write_text(inside / LEDGER, _json(release.ledger.to_dict()))
+        write_text(inside / LEDGER, _json(replace(release.ledger, void=release.guarantee.void).to_dict()))
         content = release.to_dict()
         # Cards are left out, since `report` writes them anew without changing what was published.
         content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}

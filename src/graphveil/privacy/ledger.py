@@ -100,6 +100,7 @@ class Ledger:
     """Budgets and what was spent of them, in order; spending gives a new ledger.
 
     With an `account`, a spend is kept there for good before `spend` returns, so before any data is read.
+    `void` says why the noise that was paid for protects nobody; None: it does.
 
     Example:
         >>> from graphveil.privacy import Ledger, Spend
@@ -112,6 +113,7 @@ class Ledger:
     budget: tuple[Budget, ...]
     spends: tuple[Spend, ...] = ()
     account: Account | None = field(default=None, compare=False, repr=False)
+    void: str | None = None
 
     def __post_init__(self) -> None:
         # Two budgets of one unit would each pay in full, and their sum is what nobody declared.
@@ -172,8 +174,9 @@ class Ledger:
         return max(left, 0.0), max((_charge(entry.delta, _ATTO) - delta) / _ATTO, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Budgets and spends as JSON values; infinity becomes the string "inf"."""
+        """Budgets and spends as JSON values; infinity becomes the string "inf", and `void` is there where it is set."""
         return {
+            **({} if self.void is None else {"void": self.void}),
             "budget": [{"unit": b.unit, "epsilon": number_to_json(b.epsilon), "delta": b.delta} for b in self.budget],
             "spends": [_spend_to_dict(spend) for spend in self.spends],
         }
@@ -182,7 +185,7 @@ class Ledger:
     def from_dict(cls, fields: Mapping[str, Any]) -> Ledger:
         """The inverse of `to_dict`; raises InputError or BudgetError for a ledger that does not add up."""
         # Exactly these fields: one that is passed over in silence could be a spend that a newer version wrote.
-        require_fields("ledger", fields, {"budget", "spends"})
+        require_fields("ledger", fields, {"budget", "spends"} | ({"void"} & set(fields)))
         try:
             for entry in fields["budget"]:
                 require_fields("ledger budget", entry, {"unit", "epsilon", "delta"})
@@ -190,7 +193,8 @@ class Ledger:
                 Budget(entry["unit"], number_from_json("epsilon", entry["epsilon"]), entry["delta"])
                 for entry in fields["budget"]
             )
-            return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]))
+            void = None if fields.get("void") is None else str(fields["void"])
+            return cls(budget, tuple(_spend_from_dict(entry) for entry in fields["spends"]), void=void)
         # A file that somebody else wrote may hold any JSON: the refusal is one of ours, whatever the kind of the value.
         except (TypeError, AttributeError) as error:
             raise InputError(f"a value of another kind ({error})", where="ledger") from error

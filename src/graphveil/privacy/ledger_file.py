@@ -71,7 +71,7 @@ class LedgerFile:
             # first.
             budget = _merged(stored.budget, paid.budget)
             # Building this ledger raises BudgetError where the spends of all processes together are too many.
-            kept = Ledger(budget, stored.spends + paid.spends[len(held.spends) :])
+            kept = replace(stored, budget=budget, spends=stored.spends + paid.spends[len(held.spends) :])
             try:
                 write_text(self.path, json.dumps(kept.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
                 # The rename itself must reach the disk before data are read: else a power cut forgets the spend.

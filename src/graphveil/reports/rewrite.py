@@ -47,8 +47,8 @@ def rewrite(folder: Path) -> Answer:
         return federation_card.rewrite_party(folder)
     if run_parts.is_public_part(folder):
         about = run_folder.rewrite_public_card(folder)
-        facts = {"method": about.method, "data": about.data}
+        facts = {"method": about.method, "data": about.data, "void": about.guarantee.void}
         return {"run": str(folder), "report": None, "card": str(folder / "card.md"), **facts}
     record = run_folder.rewrite_report(folder)
     files: Answer = {"run": str(folder), "report": str(folder / "report.html"), "card": str(folder / "card.md")}
-    return {**files, "method": record.method, "data": record.data}
+    return {**files, "method": record.method, "data": record.data, "void": record.privacy.guarantee.void}

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
+from graphveil.mechanisms import RandomizedResponse
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.reports.base import predictions
@@ -21,6 +22,7 @@ PROBABILITIES = torch.tensor([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
 WITH_IDS: Any = {"ids": ["a", "b", "c"]}
 WITHOUT_IDS: Any = {}
 CLASSES = ("no, never", 'yes "always"')
+GUARANTEE = RandomizedResponse(epsilon=1.0, classes=2).guarantee
 
 
 def test_table_uses_the_users_ids_and_class_names() -> None:
@@ -58,10 +60,10 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 def test_summary_counts_and_gives_rows_only_without_a_file() -> None:
     table = predictions.tabulate(PROBABILITIES, WITHOUT_IDS, CLASSES)
-    shown = predictions.summary(table, run="r", data="d", out=None, note="n")
+    shown = predictions.summary(table, run="r", data="d", out=None, note="n", guarantee=GUARANTEE)
     assert shown["predicted"] == {CLASSES[1]: 2, CLASSES[0]: 1}
     assert len(shown["predictions"]) == 3
-    filed = predictions.summary(table, run="r", data="d", out=Path("p.csv"), note="n")
+    filed = predictions.summary(table, run="r", data="d", out=Path("p.csv"), note="n", guarantee=GUARANTEE)
     assert (filed["out"], "predictions" in filed) == ("p.csv", False)
 
 

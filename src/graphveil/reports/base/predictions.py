@@ -14,6 +14,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.text import spreadsheet
 from graphveil.writing import whole_file
@@ -170,7 +171,9 @@ def _cost_with_lists(privacy: LocalPrivacy, links: LinkPrivacy, others: bool) ->
     return f"{_KNOWN}; new people send {' and '.join(sent)}{open_part}; the run keeps the answer"
 
 
-def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str) -> dict[str, Any]:
+def summary(
+    table: pl.DataFrame, *, run: str, data: str, out: Path | None, note: str, guarantee: Guarantee
+) -> dict[str, Any]:
     """What ``graphveil predict`` answers: nodes of each class, and the rows unless they went to a file.
 
     Args:
@@ -179,10 +182,13 @@ def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note:
         data: what was predicted on.
         out: the file that holds the rows; None: they are part of the answer.
         note: what the predictions cost.
+        guarantee: of the model, these predictions included.
 
     Returns:
         Fields with JSON values.
     """
+    if guarantee.void is not None:
+        note = f"VOID, no epsilon holds: {guarantee.void}; without that: {note}"
     counted = table["prediction"].value_counts(sort=True)
     answer: dict[str, Any] = {
         "run": run,
@@ -190,6 +196,8 @@ def summary(table: pl.DataFrame, *, run: str, data: str, out: Path | None, note:
         "nodes": len(table),
         "predicted": dict(counted.iter_rows()),
         "note": note,
+        "guarantee": guarantee.to_dict(),
+        "guarantee_sentence": guarantee.sentence(),
         "out": None if out is None else str(out),
     }
     if out is None:

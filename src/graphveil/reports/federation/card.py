@@ -92,6 +92,7 @@ def rewrite_party(folder: Path) -> dict[str, str | None]:
     check_party(folder)
     cards.write_card(card, folder)
     about = {"method": f"federation ({outcome['mode']})", "data": str(outcome["run"])}
+    about["void"] = outcome["guarantee"]["void"]
     return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
 
 

@@ -98,7 +98,7 @@ def rewrite_card(folder: Path) -> dict[str, str | None]:
 
     graph = load_plain(folder)
     cards.write_card(release_card(graph, folder, lift=read_lift(folder)), folder)
-    about = {"method": graph.release.method, "data": graph.schema.name}
+    about = {"method": graph.release.method, "data": graph.schema.name, "void": graph.release.guarantee.void}
     return {"run": str(folder), "report": None, "card": str(folder / cards.MARKDOWN), **about}
 
 

@@ -47,9 +47,9 @@ class About:
         return cls(*what, record.privacy.guarantee, record.privacy.ledger)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but guarantee and ledger, which have files of their own."""
+        """Everything but guarantee and ledger, which have files of their own, and whether the guarantee holds."""
         names = ("method", "data", "settings", "relationship", "version")
-        return {name: getattr(self, name) for name in names}
+        return {"void": self.guarantee.void, **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], *, guarantee: Guarantee, ledger: Ledger) -> About:

@@ -55,11 +55,19 @@ if TYPE_CHECKING:
     from graphveil.privacy.ledger import Account
 
 REPORT: Final = "report.html"
-_PUBLIC_README = """\
+_COVERED = """\
 # May be handed on
 
 The model of a run, what it protects (`card.md`, `guarantee.json`) and what was spent (`ledger.json`). Everything here
 is covered by that guarantee, or by what it calls open; nothing was measured on true labels.
+"""
+_VOID = """\
+# VOID: not to be handed on
+
+This run protects nobody: {void}. Treat everything here like the data it was made from. `card.md`, `guarantee.json` and
+`ledger.json` say what it would have protected and what was spent; nothing was measured on true labels.
+"""
+_ANY_PUBLIC = """\
 `graphveil predict` works with this folder alone. Whoever has a copy has a copy of the budget too: predictions that are
 paid for from one copy do not show in another, so agree on who predicts.
 `graphveil report` checks the files against each other. It notices a file that was edited, not a forger who writes all
@@ -70,6 +78,12 @@ _OWN_README = """\
 
 Controls, the ceiling, accuracies and attacks were measured on true data, and `config.toml` names paths: epsilon covers
 none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
+"""
+_OWN_VOID = """\
+# VOID: nothing here is to be handed on
+
+This run protects nobody: {void}. That goes for `public/` as well. `model.safetensors` and `ledger.json` here are links
+into it.
 """
 
 
@@ -115,10 +129,7 @@ def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: 
         # Closed before the first file: what was measured on true labels is never readable by others, not even for a
         # moment.
         folder.chmod(parts.OWN_FOLDER)
-        public = folder / parts.PUBLIC
-        public.mkdir()
-        write_text(public / parts.README, _PUBLIC_README)
-        parts.write_with_mode(folder / parts.README, _OWN_README)
+        (folder / parts.PUBLIC).mkdir()
         fixed = {parts.CONFIG: config_toml(record), parts.METRICS: _metrics(record)}
         if graph is None:
             _write(record, result.model, folder, fixed)
@@ -295,12 +306,14 @@ def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mappin
     if public == folder:  # of an older version
         write_text(folder / parts.RESULT, result[parts.RESULT])
         model.save(folder)
-        write_text(folder / parts.LEDGER, _ledger_json(record.privacy.ledger))
+        write_text(folder / parts.LEDGER, _ledger_json(record.privacy.ledger, record.privacy.guarantee))
         _write_pages(record, folder)
         return
     # The inner part is written inside the outer block, so an interrupted run is recognised from either side.
     with parts.writing_part(folder, result, mode=parts.OWN):
         _write_public(About.of(record), model, public)
+    void = record.privacy.guarantee.void
+    parts.write_with_mode(folder / parts.README, _OWN_VOID.format(void=void) if void else _OWN_README)
     parts.link_old_names(folder)
     _write_pages(record, folder)
 
@@ -350,7 +363,10 @@ def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
         texts[PICTURE] = (public / PICTURE).read_text(encoding="utf-8")
     with parts.writing_part(public, texts):
         parts.save_public_model(model, public)
-        write_text(public / parts.LEDGER, _ledger_json(about.ledger))
+        write_text(public / parts.LEDGER, _ledger_json(about.ledger, about.guarantee))
+    # Written with each spend: a prediction may void what held before.
+    void = about.guarantee.void
+    write_text(public / parts.README, (_VOID.format(void=void) if void else _COVERED) + _ANY_PUBLIC)
     _write_public_card(about, public)
 
 
@@ -363,8 +379,8 @@ def _about(public: Path) -> About:
         raise ModelFileError(f"is damaged: {error}", where=str(public / parts.ABOUT)) from error
 
 
-def _ledger_json(ledger: Ledger) -> str:
-    return to_json(ledger.to_dict(), indent=2) + "\n"
+def _ledger_json(ledger: Ledger, guarantee: Guarantee) -> str:
+    return to_json(replace(ledger, void=guarantee.void).to_dict(), indent=2) + "\n"
 
 
 def _write_pages(record: RunRecord, folder: Path) -> None:
