@@ -94,6 +94,7 @@ def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_i
         (("magic", "social-200", "-o", "x"), "no release method 'magic'; allowed: class-counts, heterorr, feature-rr"),
         (("edge-rnd", "social-200", "-o", "x"), "did you mean edge-rand?"),
         (("gcn", "social-200", "-o", "x"), "no release method 'gcn'"),
+        (("lpgnn", "social-200", "-o", "x"), "lpgnn publishes no graph, train it: graphveil train lpgnn DATA"),
         (
             ("edge-rand", "social-200", "-o", "x"),
             "--epsilon-a is required: the epsilon of one private edge, spent for good",

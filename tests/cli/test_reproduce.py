@@ -51,3 +51,9 @@ def test_what_cannot_be_run_is_refused_with_its_reason(type_in: Terminal) -> Non
     ):
         answer = type_in("reproduce", *words)
         assert (answer.code, answer.out) == (2, "") and said in answer.err and answer.err.count("\n") == 1
+
+
+def test_a_table_without_its_data_leaves_nothing_behind(type_in: Terminal, tmp_path: Path) -> None:
+    answer = type_in("reproduce", "solitude-table2", "--data-root", "nowhere")
+    assert (answer.code, answer.out) == (2, "")
+    assert not (tmp_path / "runs").exists()

@@ -35,6 +35,7 @@ def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
         "best control",
         "not private (ceiling)",
         "12.3 s (1.7 s a fit), at most 412 MB",
+        "Split random, drawn by seed 0: half train, a quarter validate, a quarter test",
     ):
         assert part in flat
     assert "runs/x (open report.html)" in flat

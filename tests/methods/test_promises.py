@@ -181,7 +181,7 @@ def test_pure_prices_have_no_delta_and_a_curators_noise_has_one(said: tuple[Prom
     promise, found = said
     noisy = promise.section == "curator"
     assert found.guarantee.delta == (1e-5 if noisy else 0.0)
-    assert ("except with probability" in found.guarantee.sentence()) is noisy
+    assert ("plus at most" in found.guarantee.sentence()) is noisy
 
 
 def test_the_figures_stand_in_their_familys_section_alone(said: tuple[Promise, Plan]) -> None:

@@ -90,10 +90,10 @@ def test_sentence_names_delta_relation_and_model() -> None:
     edge = {"unit": UNDIRECTED_EDGE, "against": ALL_BUT_CURATOR}
     text = guarantee(model="central", relation="add/remove", delta=1e-6, epsilon=4, **edge).sentence()
     assert (
-        "everything released hides one undirected edge: adding or removing it changes the probability of any result"
-        in text
+        "everything released hides one undirected edge: adding or removing it changes the probability of any set of "
+        "results by a factor" in text
     )
-    assert "e^4.00, except with probability at most 1e-06 (epsilon = 4, delta = 1e-06, central)" in text
+    assert "e^4.00, plus at most 1e-06 (epsilon = 4, delta = 1e-06, central)" in text
 
 
 def test_sentence_says_plainly_what_is_not_protected() -> None:

@@ -71,6 +71,7 @@ def advise(
 
 
 _NAMES = ", ".join(TRUSTS)
+_NOBODY = "where nobody is trusted, say local for private features and labels, links for private connections"
 
 
 def trust_of(name: str) -> str:
@@ -80,7 +81,8 @@ def trust_of(name: str) -> str:
         InputError: there is none.
     """
     if name not in TRUSTS:
-        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=near.nearest(name, TRUSTS))
+        meant = _NOBODY if name == "nobody" else near.nearest(name, TRUSTS)
+        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=meant)
     return name
 
 

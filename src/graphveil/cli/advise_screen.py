@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ def of_all(data: str, found: Sequence[Advice], *, why: bool = False) -> Renderab
         for line in (
             (one.trust, f"{_method(one)}{_lift(one)}"),
             *([("", _reason(one))] if why else []),
-            ("", _command(data, one) or _reason(one)),
+            ("", command_of(one, data) or _reason(one)),
         )
     ]
     return Group(head, Text(), pairs(lines), Text(), Text(_LIFTS))
@@ -73,7 +72,7 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
         lines += _several("Narrower by", _narrower(advice))
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
-    return [*lines, ("Run next", _command(data, advice) or "nothing")]
+    return [*lines, ("Run next", command_of(advice, data) or "nothing")]
 
 
 def _narrower(advice: Advice) -> tuple[str, ...]:
@@ -122,14 +121,6 @@ def _expected_line(advice: Advice) -> str:
         return f"{measured}; not rehearsed on yours"
     found = f"{advice.expected.points} points at epsilon {rounded_up(advice.epsilon)}"
     return f"{found}, rehearsed in {seconds(advice.seconds)} on {advice.on}"
-
-
-def _command(data: str, advice: Advice) -> str | None:
-    """What to type next; for a federation first what makes its parts."""
-    command = command_of(advice, data)
-    if command is None or advice.trust != "federation":
-        return command
-    return f"graphveil federation split {shlex.quote(data)} --out parts && {command}"
 
 
 def _rehearsed(advice: Advice) -> list[RenderableType]:

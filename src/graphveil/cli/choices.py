@@ -28,8 +28,12 @@ AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
 """The settings that ``compare`` takes several values of."""
 
 
-def find_method(name: str) -> AnyMethod:
+def find_method(name: str, data: str | None = None) -> AnyMethod:
     """The method called ``name``.
+
+    Args:
+        name: as it was typed.
+        data: what was typed behind it, where the two may have changed places.
 
     Raises:
         InputError: there is none.
@@ -37,7 +41,8 @@ def find_method(name: str) -> AnyMethod:
     from graphveil.methods import METHODS
 
     if name not in METHODS:
-        raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=nearest(name, METHODS))
+        meant = f"did you mean {data} {name}?" if data in METHODS else nearest(name, METHODS)
+        raise InputError(f"no method {name!r}", allowed=", ".join(METHODS), remedy=meant)
     return METHODS[name]
 
 

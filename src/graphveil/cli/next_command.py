@@ -26,7 +26,9 @@ def command_of(advice: Advice, data: str) -> str | None:
     words = [f"{choices.flag(key)} {_spelt(value)}" for key, value in advice.settings.items()]
     # A federation is no training of one party, and a release is a command of its own.
     if advice.trust == "federation":
-        return f"graphveil federation init --from parts --out run --mode guesses --set unit=person {' '.join(words)}"
+        made = f"graphveil federation split {where} --out parts"
+        joined = "graphveil federation init --from parts --out run --mode guesses --set unit=person"
+        return f"{made} && {joined} {' '.join(words)}"
     if advice.trust == "release":
         return f"graphveil release {advice.rule.method} {where} {' '.join(words)} --out runs/released"
     return f"graphveil train {advice.rule.method} {where} {' '.join(words)}"

@@ -27,7 +27,7 @@ def plan(
     as_json: options.Json = False,
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
-    chosen = configured.collect(context, method, choices.find_method(method))
+    chosen = configured.collect(context, method, choices.find_method(method, data))
     goal = goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
 

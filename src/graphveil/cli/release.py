@@ -118,7 +118,9 @@ def find_release(name: str) -> AnyMethod:
 
     known = tagged(RELEASE)
     if name not in known:
-        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=near.nearest(name, known))
+        trains = f"{name} publishes no graph, train it: graphveil train {name} DATA"
+        meant = trains if name in METHODS else near.nearest(name, known)
+        raise InputError(f"no release method {name!r}", allowed=", ".join(known), remedy=meant)
     info = METHODS[name]
     return replace(info, options={key: option for key, option in info.options.items() if key in OPTIONS})
 

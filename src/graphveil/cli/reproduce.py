@@ -73,13 +73,16 @@ def reproduce(
     from graphveil.reproduction import table as tables
 
     folder = out or Path("runs") / f"reproduce-{exhibit.id}"
+    kept = {"reproducible_noise": reproducible_noise}
     with working() as tell:
-        runner.open_folder(exhibit, folder, {"reproducible_noise": reproducible_noise})
+        runner.check_folder(exhibit, folder, kept)
 
         def load(name: str) -> Graph:
             graph = load_plain(name, data_root, progress=tell)
             # Once for each graph, as the fastest number depends on its edges.
             choices.settle_threads(speed.threads, graph)
+            # Only now: where no data are at hand there is nothing to resume.
+            runner.open_folder(exhibit, folder, kept)
             return graph
 
         # Each split has noise of its own, as each run of a comparison has.

@@ -35,6 +35,7 @@ def run(record: RunRecord) -> RenderableType:
     if record.privacy.guarantee.void:
         parts[:0] = [voided(record.privacy.guarantee.void, "run"), Text()]
     facts = [
+        ("Split", words.split_of(record)),
         *(("Note", note) for note in record.notes),
         ("Cost", _cost(record)),
         ("Run folder", f"{record.run} (open report.html)"),

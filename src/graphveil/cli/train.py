@@ -63,7 +63,7 @@ def train(
         refuse_unnamed(method, trust, source.data_root, as_json=as_json)
     if trust is not None:
         raise InputError("--trust chooses a method, and one is named", where=f"train {method}", remedy="leave it out")
-    info = choices.find_method(method)
+    info = choices.find_method(method, data)
     chosen = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)
 

@@ -89,7 +89,7 @@ def tune(
     as_json: options.Json = False,
 ) -> None:
     """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
-    info = choices.find_method(method)
+    info = choices.find_method(method, data)
     searched = [choices.split_pair(pair, where="--over")[0] for pair in over]
     chosen = configured.collect(context, method, info, searched)
     search = _search(method, info, over, chosen, context.params)

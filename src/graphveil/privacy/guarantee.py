@@ -36,7 +36,7 @@ class Guarantee:
         model: who adds the noise: "local" (each person), "central" (a curator) or "vertical"
             (each data holder).
         epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
-        delta: the probability with which the loss may be larger, in [0, 1).
+        delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
         against: who may look at what was released.
         assumes: the public facts it leans on, in the order in which they are told.
         void: why the guarantee does not hold for this run, or None.

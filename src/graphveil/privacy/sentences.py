@@ -48,7 +48,8 @@ def _promise(guarantee: Guarantee) -> str:
         return f"NOT PROTECTED: {unit}; {against} may learn it exactly (epsilon = inf)."
     change = "replacing it" if guarantee.relation == "replace" else "adding or removing it"
     result = "report" if guarantee.model == "local" else "result"
-    slip = f", except with probability at most {rounded_up(delta)}" if delta else ""
+    # With a delta the factor bounds no single result: sets of them, and by so much more.
+    result, slip = (f"set of {result}s", f", plus at most {rounded_up(delta)}") if delta else (result, "")
     return (
         f"Against {against}, {_RELEASE[guarantee.model]} hides {unit}: {change} changes the "
         f"probability of any {result} by a factor of at most e^{_power(epsilon)}{slip} "

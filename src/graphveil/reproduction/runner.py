@@ -103,8 +103,8 @@ def _fits(entry: Entry, word: str) -> bool:
     return word == entry.data or entry.row.startswith(word)
 
 
-def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
-    """Make the folder of an exhibit, or take up the one that is there.
+def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
+    """Refuse a folder that cannot be that of an exhibit; nothing is written.
 
     Args:
         options: what decides the numbers beside the catalogue: reproducible noise.
@@ -112,15 +112,25 @@ def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> N
     Raises:
         InputError: the folder holds another exhibit, or something else.
     """
-    plan, wanted = folder / EXHIBIT_FILE, json_safe({"exhibit": exhibit.id, "options": dict(options)})
+    plan = folder / EXHIBIT_FILE
     if not plan.exists():
         refuse_used_folder(folder)
+    # Noise that a seed repeats and noise that none does must not share a mean.
+    elif read_made_object(plan, remedy=_REMAKE) != _plan(exhibit, options):
+        raise InputError(f"{folder} holds another exhibit, or other noise", where="--out", remedy="name another folder")
+
+
+def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
+    """Make the folder of an exhibit, or take up the one that is there; arguments and errors as of `check_folder`."""
+    check_folder(exhibit, folder, options)
+    if not (folder / EXHIBIT_FILE).exists():
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        write_text(plan, to_json(wanted, indent=2) + "\n")
-    # Noise that a seed repeats and noise that none does must not share a mean.
-    elif read_made_object(plan, remedy=_REMAKE) != wanted:
-        raise InputError(f"{folder} holds another exhibit, or other noise", where="--out", remedy="name another folder")
+        write_text(folder / EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
+
+
+def _plan(exhibit: Exhibit, options: Mapping[str, Any]) -> Any:
+    return json_safe({"exhibit": exhibit.id, "options": dict(options)})
 
 
 def run_missing(

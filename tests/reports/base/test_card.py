@@ -16,7 +16,8 @@ from graphveil.privacy.observer import ALL_BUT_CURATOR, RELEASE_READERS
 from graphveil.privacy.unit import NODE_WITHOUT_EDGES, UNDIRECTED_EDGE
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
-from graphveil.reports.runs.card import run_card
+from graphveil.reports.base.words import used_settings
+from graphveil.reports.runs.card import About, public_card, run_card
 from tests.reports import made
 from tests.reports.pages import HOSTILE, read
 
@@ -77,6 +78,18 @@ def test_every_field_stands_in_both_forms(kind: str) -> None:
             assert part in text, part
         # Units, prices and observers stand under "What is protected" where something is.
         assert all((part in text) == (kind != "not private") for part in ("neighbours differ by", "delta", "Against:"))
+
+
+def test_settings_on_a_card_do_not_contradict_its_guarantee() -> None:
+    given = {"epsilon": None, "delta": 1e-10, "unit": None, "relationships": None, "epochs": 3}
+    record = made.record(settings=given)
+    for card in (run_card(record, {}), public_card(About.of(record))):
+        assert (
+            "Settings: epsilon = no total, one for each part, delta = 0 (no mechanism of this run needs one; 1e-10 "
+            f"where one does), unit = {record.privacy.guarantee.unit.text} (by default), epochs = 3"
+        ) in pages(card)[MARKDOWN]
+    noisy = replace(record.privacy.guarantee, delta=1e-5)
+    assert used_settings({"delta": 1e-5, "unit": "edge"}, noisy) == {"delta": 1e-5, "unit": "edge"}
 
 
 def test_both_forms_say_the_same_in_the_same_order() -> None:

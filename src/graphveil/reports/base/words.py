@@ -103,6 +103,34 @@ def figure(record: RunRecord) -> tuple[str, str]:
     return "accuracy", "accuracy on the test nodes"
 
 
+def split_of(record: RunRecord) -> str:
+    """How the nodes of a run were divided into those that train, validate and test."""
+    kind = str(record.options.get("split", "random"))
+    if kind == "declared":
+        return "declared: the graph's own"
+    shares = ": half train, a quarter validate, a quarter test" if kind == "random" else ""
+    return f"{kind}, drawn by seed {record.options.get('seed', 0)}{shares}"
+
+
+def used_settings(settings: Mapping[str, Any], guarantee: Guarantee) -> dict[str, Any]:
+    """Settings for readers of a card: what a default became is named, and a delta that nothing uses is said to be idle.
+
+    Args:
+        settings: of the method, as a run was given them.
+        guarantee: of the run.
+    """
+    told = dict(settings)
+    if told.get("unit", "") is None:
+        told["unit"] = f"{guarantee.unit.text} (by default)"
+    if told.get("relationships", "") is None:
+        del told["relationships"]  # of unit k-edges alone
+    if told.get("epsilon", "") is None:
+        told["epsilon"] = "no total, one for each part"
+    if told.get("delta") and not guarantee.delta and math.isfinite(guarantee.epsilon):
+        told["delta"] = f"0 (no mechanism of this run needs one; {rounded_up(told['delta'])} where one does)"
+    return told
+
+
 def spread_over(score: Interval) -> str:
     """What an interval is over: runs, or, for a single run, its test nodes."""
     return f"{len(score.runs)} runs" if len(score.runs) > 1 else "the test nodes of one run"

@@ -132,7 +132,8 @@ def _content(graph: Graph) -> tuple[Section, ...]:
 
 def _settings(release: Release) -> Section:
     made = f"Made by graphveil {release.version}, {text.moment(release.created)}"
-    return Section("Settings", (Points((text.settings(release.settings), made)),))
+    used = words.used_settings(release.settings, release.guarantee)
+    return Section("Settings", (Points((text.settings(used), made)),))
 
 
 def counts(graph: Graph) -> dict[str, int | None]:

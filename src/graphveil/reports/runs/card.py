@@ -86,7 +86,8 @@ def digest_key(setting: str) -> str:
 
 def public_card(about: About) -> Card:
     """Return the card that may be handed on: what is protected, from whom, at which price."""
-    made = f"Settings: {text.settings(about.settings)}", f"Made by graphveil {about.version}"
+    used = text.settings(words.used_settings(about.settings, about.guarantee))
+    made = f"Settings: {used}", f"Made by graphveil {about.version}"
     return Card(
         title=f"Privacy card: {about.method} on {about.data}",
         sentence=cards.claim(about.guarantee),
@@ -191,7 +192,7 @@ def attack_command(record: RunRecord) -> str:
 
 def _cost(record: RunRecord) -> Section:
     lines = (
-        f"Settings: {text.settings(record.settings)}",
+        f"Settings: {text.settings(words.used_settings(record.settings, record.privacy.guarantee))}",
         f"Run: {text.settings(record.options)}",
         f"Cost: {text.seconds(record.cost.seconds)} ({text.seconds(record.cost.seconds_method)} a fit), "
         f"at most {text.memory(record.cost.peak_memory_mb)}",

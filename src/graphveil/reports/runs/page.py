@@ -99,6 +99,7 @@ def _drawn(picture: Picture | None) -> dict[str, Any]:
 
 def _content(record: RunRecord) -> dict[str, Any]:
     runs = len(record.scores.accuracy.runs)
+    used = words.used_settings(record.settings, record.privacy.guarantee)
     return {
         "record": record,
         "protected": words.protected(record.privacy.guarantee, record.privacy.epsilon_relationship),
@@ -115,7 +116,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "standing": words.rival_sentence(record),
         "spends": _spends(record),
         "totals": _totals(record),
-        "settings": [(key, text.shown(value)) for key, value in {**record.settings, **record.options}.items()],
+        "settings": [(key, text.shown(value)) for key, value in {**used, **record.options}.items()],
         "runs": "1 run" if runs == 1 else f"{runs} runs",
         "measured": words.measured_with(record),
         "spread_over": words.intervals_over(record.scores.accuracy),
