@@ -20,7 +20,8 @@ def compiled(loop: Loop) -> Loop:
     It is kept beside the source or else in the user's cache folder; without either it is compiled in each process.
     """
     try:
-        # No fastmath: it reorders sums, and a released tree would differ from machine to machine.
-        return cast(Loop, njit(cache=True)(loop))
+        # No fastmath: it reorders sums, and a released tree would differ from machine to machine. Blocks are worked on
+        # in threads, which a loop over arrays need not hold up.
+        return cast(Loop, njit(cache=True, nogil=True)(loop))
     except RuntimeError:
-        return cast(Loop, njit(loop))
+        return cast(Loop, njit(nogil=True)(loop))

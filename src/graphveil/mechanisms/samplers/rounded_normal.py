@@ -103,20 +103,33 @@ class RoundedNormal:
             totals: what the noise is added to.
             randomness: the source of the noise.
         """
+        # The compiler takes as long to load as a million draws take without it.
+        add = self._add_compiled if totals.size >= _BLOCK else self._add
         for start in range(0, totals.size, _BLOCK):
-            part = totals[start : start + _BLOCK]
-            part += self._block(part.size, randomness)
+            add(totals[start : start + _BLOCK], randomness)
+
+    def _add(self, totals: npt.NDArray[np.float32], randomness: Randomness) -> None:
+        totals += self._block(totals.size, randomness)
+
+    def _add_compiled(self, totals: npt.NDArray[np.float32], randomness: Randomness) -> None:
+        """Add what `_add` adds, the same bits from the same words."""
+        from graphveil.mechanisms.samplers.rounded_loop import add_decided
+
+        guide, words = _table(self.sigma, self.limit).guide, _half_words(totals.size, randomness)
+        places = np.empty(totals.size, np.int32)
+        undecided = places[: add_decided(words, guide.entries, guide.low, guide.limit, totals, places)]
+        totals[undecided] += self._decide(words[undecided], randomness)
 
     def _block(self, count: int, randomness: Randomness) -> npt.NDArray[np.int32]:
-        table = _table(self.sigma, self.limit)
-        # Half a word decides nearly every draw, and stays the first part where more bits are asked for: the law is that
-        # of 512.
-        words = randomness.uint64(-(-count // 2)).view(np.uint32)[:count]
-        cells, undecided = table.guide.read(words)
-        if undecided.size:
-            more = randomness.uint64(undecided.size) >> np.uint64(32)
-            cells[undecided] = self._search((words[undecided].astype(np.uint64) << np.uint64(32)) | more, randomness)
+        words = _half_words(count, randomness)
+        cells, undecided = _table(self.sigma, self.limit).guide.read(words)
+        cells[undecided] = self._decide(words[undecided], randomness)
         return cells
+
+    def _decide(self, words: npt.NDArray[np.uint32], randomness: Randomness) -> Levels:
+        """The draws of 32-bit numbers that decide nothing by themselves."""
+        more = randomness.uint64(words.size) >> np.uint64(32)
+        return self._search((words.astype(np.uint64) << np.uint64(32)) | more, randomness)
 
     def _search(self, uniform: npt.NDArray[np.uint64], randomness: Randomness) -> Levels:
         """The draws of uniform 64-bit numbers."""
@@ -157,6 +170,12 @@ class RoundedNormal:
     def variance(self) -> float:
         """The variance in squared steps; rounding adds 1/12."""
         return self.sigma**2 + 1 / 12
+
+
+def _half_words(count: int, randomness: Randomness) -> npt.NDArray[np.uint32]:
+    # Half a word decides nearly every draw, and stays the first part where more bits are asked for: the law is that of
+    # 512.
+    return randomness.uint64(-(-count // 2)).view(np.uint32)[:count]
 
 
 def _half_densities(sigma: float, limit: int) -> FloatArray:

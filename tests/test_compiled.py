@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import pytest
 
-from graphveil.hierarchy import compiled
+from graphveil import compiled
 
 
 def doubled(number: int) -> int:
