@@ -111,6 +111,21 @@ def test_facebook_is_never_dense():
     assert float(done.stdout) < 150, done.stdout
 
 
+@pytest.mark.parametrize("name, part", [("cora", "Cora"), ("citeseer", "CiteSeer"), ("pubmed", "PubMed")])
+def test_the_same_planetoid_graph_as_through_pyg(name, part):
+    graph = published(name)
+    with quiet():
+        from torch_geometric.io import read_planetoid_data
+        from torch_geometric.utils import to_undirected
+
+        data = read_planetoid_data(str(data_root() / "pyg/Planetoid" / part / "raw"), name)
+    assert torch.equal(graph.x.to_dense(), data.x)
+    assert torch.equal(graph.y, data.y)
+    assert torch.equal(graph.edge_index, to_undirected(data.edge_index))
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        assert torch.equal(getattr(graph, mask), data[mask])
+
+
 @pytest.mark.parametrize("name, kind, part", [("cora-ml", "CitationFull", "cora_ml"), ("twitch-ru", "Twitch", "RU")])
 def test_the_same_graph_as_through_pyg(tmp_path, name, kind, part):
     graph = published(name)

@@ -1,15 +1,17 @@
 """Cora, CiteSeer and PubMed in the Planetoid files, with their published split.
 
 Source: Yang, Cohen, Salakhutdinov, "Revisiting Semi-Supervised Learning with Graph Embeddings", ICML 2016,
-https://github.com/kimiyoung/planetoid, read by PyG's own reader.
+https://github.com/kimiyoung/planetoid.  `allx` and `ally` hold the nodes before the test nodes, whose rows in `tx` and
+`ty` are in the order of `test.index`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +26,7 @@ from graphveil.graphs.schema import GraphSchema
 from graphveil.progress import ProgressCallback
 from graphveil.reading import LARGEST_DATA, read_bytes
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
+_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _BINARY = "published benchmark: word absent or present, 0 or 1; the classes are those of the publication"
 _TFIDF = (
@@ -100,27 +100,42 @@ def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: Progr
     folder = root / "pyg" / "Planetoid" / about.folder / "raw"
 
     def fetch(target: Path, tell: ProgressCallback) -> None:
-        with quiet():
-            from torch_geometric.datasets import Planetoid
-
         for file in files:
-            download(f"{Planetoid.url}/{file}", target / file, tell)
+            download(f"{_URL}/{file}", target / file, tell)
 
     ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
-    # Before the first byte is unpickled: afterwards it would be too late.
-    _check_bytes(folder, files, name, about.sha256)
-    data = _read(folder, name)
-    edge_index, notes = merge_edges(*_pair(data), data.num_nodes, directed=False)
+    data = _read(folder, files, name, about.sha256)
+    edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
     schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
-    masks: dict[Mask, np.ndarray] = {mask: data[mask].numpy() for mask in MASKS}
-    return check_parts(GraphParts(compact_dense(data.x.numpy()), edge_index, data.y.numpy(), schema, masks=masks))
+    return check_parts(GraphParts(compact_dense(data.x), edge_index, data.y, schema, masks=data.masks))
 
 
-def _check_bytes(folder: Path, files: tuple[str, ...], name: str, expected: str) -> None:
+@dataclass(frozen=True)
+class _Read:
+    """Features [n, d], edges [2, E] each way once and without loops, classes [n] and the published split."""
+
+    x: np.ndarray
+    pairs: np.ndarray
+    y: np.ndarray
+    masks: dict[Mask, np.ndarray]
+
+
+def _read(folder: Path, files: tuple[str, ...], name: str, expected: str) -> _Read:
+    contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
+    # Before the first byte is unpickled: afterwards it would be too late.
+    _check_bytes(folder, b"".join(contents), name, expected)
+    *pickled, listed = contents
+    try:
+        with quiet():  # the published pickles name modules that SciPy has since moved
+            x, tx, allx, _, ty, ally, graph = (pickle.loads(content, encoding="latin1") for content in pickled)
+        return _joined(x.shape[0], (allx, tx), (ally, ty), graph, np.array(listed.split(), dtype=np.int64))
+    except Exception as error:  # whatever a damaged pickle raises
+        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
+
+
+def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None:
     """Open the pickles only if they are the published ones: a foreign pickle could run anything."""
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(read_bytes(folder / file, largest=LARGEST_DATA))
+    digest = hashlib.sha256(content)
     if digest.hexdigest() != expected:
         raise DataError(
             f"the files of {name!r} are not the published ones (SHA-256 {digest.hexdigest()[:12]}...)",
@@ -130,16 +145,17 @@ def _check_bytes(folder: Path, files: tuple[str, ...], name: str, expected: str)
         )
 
 
-def _pair(data: Data) -> tuple[np.ndarray, np.ndarray]:
-    source, target = data.edge_index.numpy()
-    return source, target
-
-
-def _read(folder: Path, name: str) -> Data:
-    try:
-        with quiet():  # the published pickles name modules that SciPy has since moved
-            from torch_geometric.io import read_planetoid_data
-
-            return read_planetoid_data(str(folder), name)
-    except Exception as error:  # whatever a damaged pickle raises
-        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
+def _joined(train: int, features: tuple[Any, Any], classes: tuple[Any, Any], graph: Any, test: np.ndarray) -> _Read:
+    """Return the graph of pickled (other nodes, test nodes), of which the first `train` train and 500 more validate."""
+    before = features[0].shape[0]
+    # CiteSeer's test nodes have gaps: nodes without an edge, whose features and class nobody published.
+    nodes = max(before, int(test.max()) + 1)
+    x = np.zeros((nodes, features[0].shape[1]), dtype=np.float32)
+    y = np.zeros(nodes, dtype=np.int64)
+    x[:before], x[test] = features[0].toarray(), features[1].toarray()
+    y[:before], y[test] = classes[0].argmax(axis=1), classes[1].argmax(axis=1)
+    place = np.arange(nodes)
+    chosen = (place < train, (place >= train) & (place < train + 500), np.isin(place, test))
+    # A pair may be listed twice, and a node beside itself.
+    pairs = np.array(sorted({(node, end) for node, ends in graph.items() for end in ends if node != end})).T
+    return _Read(x, pairs, y, dict(zip(MASKS, chosen, strict=True)))
