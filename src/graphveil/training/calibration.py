@@ -35,6 +35,7 @@ from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.models import Backbone, learned_structure
 from graphveil.progress import Progress, ProgressCallback
+from graphveil.training.adam import Adam
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import Calibration, EdgeWeights
 from graphveil.training.loop import Objective, Schedule, Trained, judge, require_number
@@ -132,9 +133,8 @@ class _Alternation:
         self.inputs, self.objective = inputs, objective
         self.structure = learned_structure(name, support)
         self.weights = EdgeWeights(support, collected, calibration)
-        self.parameters = list(model.parameters())
-        self.optimiser = torch.optim.Adam(
-            self.parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
+        self.optimiser = Adam(
+            model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay
         )
         # Kept over from step to step: the product with the features is by far the dearest part of an epoch.
         self.product = inputs.linear(self.model.weight1)
@@ -146,8 +146,7 @@ class _Alternation:
         fixed = self.present.detach()
         logits = _logits(self.model, self.product, fixed)
         loss = self.objective.loss(logits)
-        for parameter in self.parameters:
-            parameter.grad = None
+        self.optimiser.clear()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.product = self.inputs.linear(self.model.weight1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.progress import Progress, ProgressCallback
+from graphveil.training.adam import Adam
 from graphveil.training.selection import Epoch
 
 if TYPE_CHECKING:
@@ -73,9 +74,7 @@ def train_full_batch(
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     net = cast(Perceptron, model)
     targets = torch.nn.functional.one_hot(train.classes, net.head.out_features).t().to(torch.float32).contiguous()
-    optimiser = torch.optim.Adam(
-        model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
-    )
+    optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     history: list[Epoch] = []
     best, lowest, found = (-1.0, 0.0), math.inf, 0
     kept: dict[str, Tensor] = {}
@@ -83,7 +82,7 @@ def train_full_batch(
         model.train()
         hidden = net.features(train.inputs)
         loss, right = head_loss(hidden, net.head.weight, net.head.bias, targets)
-        optimiser.zero_grad(set_to_none=True)
+        optimiser.clear()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         val_loss, val_accuracy = _judge(model, net, validate)

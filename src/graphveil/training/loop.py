@@ -14,6 +14,7 @@ from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.models import Backbone
 from graphveil.progress import Progress, ProgressCallback
+from graphveil.training.adam import Adam
 from graphveil.training.selection import Epoch, selection_rule
 
 if TYPE_CHECKING:
@@ -96,9 +97,7 @@ def train(
     """
     backbone = cast(Backbone, model)
     rule = selection_rule(schedule.selection, ideal=objective.ideal)
-    optimiser = torch.optim.Adam(
-        model.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
-    )
+    optimiser = Adam(model.parameters(), learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay)
     history: list[Epoch] = []
     kept: dict[str, Tensor] = {}
     kept_logits = torch.empty(0)
@@ -110,7 +109,7 @@ def train(
             model.train()
             logits = backbone.rest(first, structure)
             loss = objective.loss(logits)
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.clear()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             model.eval()

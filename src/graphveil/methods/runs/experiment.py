@@ -86,7 +86,7 @@ def run(
     choice = advised(name, settings, len(graph.schema.classes))
     family: AnyFamily = choice.method.load_family()
     start = time.perf_counter()
-    if "epochs" in settled:
+    if entry.trust == "central" and "epochs" in settled:
         _load_training()
     rows: dict[str, list[np.ndarray]] = {}
     beside: dict[str, list[np.ndarray]] = {}
@@ -131,7 +131,10 @@ def run(
 
 
 def _load_training() -> None:
-    """Have torch load what comes with the first optimiser: a second or more that is no part of the first fit."""
+    """Have torch load what comes with the first optimiser: a second or more that is no part of the first fit.
+
+    Private descent alone takes torch's own; what trains on released values does without (`training.adam`).
+    """
     import torch
 
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
