@@ -132,7 +132,10 @@ def test_core_rooms_know_no_terminal_socket_or_page(room: str) -> None:
 
 
 def test_nothing_is_unpickled() -> None:
-    for file in SOURCE.rglob("*.py"):
+    # The published Planetoid files are pickles: opened only if the very bytes have the published SHA-256.
+    pinned = SOURCE / "graphs" / "planetoid.py"
+    assert '_check_bytes(folder, b"".join(contents)' in pinned.read_text()
+    for file in set(SOURCE.rglob("*.py")) - {pinned}:
         names = {name.split(".")[0] for name in imports(file)}
         assert not names & {"pickle", "cloudpickle", "dill", "joblib"}, file
         assert "torch.load" not in file.read_text(), file
