@@ -33,7 +33,13 @@ class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
+        given = {tensor.untyped_storage().data_ptr() for tensor in args if _is_dense(tensor)}
         for tensor in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+            # A view, or what is changed in place, is nothing new.
+            if _is_dense(tensor) and tensor.untyped_storage().data_ptr() not in given:
                 self.watch.numbers = max(self.watch.numbers, tensor.numel())
         return result
+
+
+def _is_dense(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided

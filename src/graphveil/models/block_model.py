@@ -3,7 +3,7 @@
     prior       Pr[link | classes a, b] = B_ab,         node v brings evidence log f_v(a) (features, labels)
     channel     L_e = Pr[reports of pair e | link] / Pr[reports | no link];  pairs nobody named share one ratio L_0
     pair        F_ab(e) = (1 - B_ab) + B_ab L_e,        R(e) = F(e) / F(0)
-    message     m_{u->v}(a) = log sum_b c_{u\\v}(b) R_ab(e),      c_{u\\v} = softmax(belief_u - m_{v->u})
+    message     m_{u->v}(a) = log sum_b c_{u\\v}(b) R_ab(e)       `models.pair_messages`
     belief      b_v(a) = log f_v(a) + sum_b (N_b - c_v(b)) log F_ab(0) + sum_{u named with v} m_{u->v}(a)
     density     J_ab = sum over pairs of Pr[link, classes a, b | reports],   B_ab = J_ab / pairs of classes a, b
 
@@ -14,27 +14,24 @@ that estimate's total, which the rounds would otherwise drift from where single 
 
 Source: Decelle, Krzakala, Moore, Zdeborova, "Asymptotic analysis of the stochastic block model for modular networks and
 its algorithmic applications", Phys. Rev. E 84, 2011, equations 26 to 28 and 30; the known channel in front is ours.
-Shapes: evidence and beliefs [n, c], messages [2 S, c], B [c, c].
+Shapes: evidence and beliefs [n, c], messages [2, S, c], B [c, c], R [kinds of ratios, c, c].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.models.names import BELIEF_ROUNDS
+from graphveil.models.pair_messages import DAMPING, PairMessages, shares_of
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: Share of the last message that is kept, so that loops do not make the rounds swing.
-DAMPING = 0.3
 #: Densities are kept inside this range: a logarithm must not see 0, and no graph of people is half complete.
 DENSITY = (1e-9, 0.5)
 #: A round may change the total number of links by this factor at most before it is set right.
@@ -114,43 +111,37 @@ def block_beliefs(
     if evidence.shape[0] != pairs.nodes or not bool(torch.isfinite(evidence).all()):
         raise InputError(f"evidence {tuple(evidence.shape)}", allowed=f"finite numbers [{pairs.nodes}, classes]")
     state = _start(pairs, evidence)
-    beliefs, share = evidence, torch.softmax(evidence, dim=1)
-    messages = evidence.new_zeros(2 * len(pairs.source), evidence.shape[1])
+    beliefs, share = evidence, shares_of(evidence)
+    messages = state.told.silence(evidence)
     unnamed = torch.zeros_like(evidence)
     density = _first_density(pairs, share)
     for number in range(1, rounds + 1):
         if number > 1:
             density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
         # Two large sums of opposite sign, which must rest on the same beliefs: one a step behind, everybody swings.
-        messages = messages.lerp(_messages(state, beliefs, messages, density), 1 - DAMPING)
+        received = state.told.renew(messages, beliefs, _ratios(state, density))
         unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
-        beliefs = evidence + unnamed + state.into.times(messages)
-        share = torch.softmax(beliefs, dim=1)
+        beliefs = evidence + unnamed + received
+        share = shares_of(beliefs)
         if progress is not None:
             progress(Progress(number, rounds))
-    return BlockBeliefs(beliefs, density, _links(pairs, state, beliefs, messages, density))
+    return BlockBeliefs(beliefs, density, _links(state, beliefs, messages, density))
 
 
 @dataclass(frozen=True)
 class _State:
-    """Both directions of the named pairs: message e goes from sender[e] to receiver[e]; S + e is its opposite."""
+    """The named pairs, whose cells are the kinds of ratios; L_e of each kind [kinds], and L_0."""
 
-    receiver: Tensor
-    sender: Tensor
-    into: Rows
+    told: PairMessages
     ratio: Tensor
     rest: float
 
 
 def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
-    receiver = torch.cat([pairs.source, pairs.target])
-    sender = torch.cat([pairs.target, pairs.source])
-    order = torch.argsort(receiver, stable=True).int()
-    counts = torch.bincount(receiver, minlength=pairs.nodes)
-    starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-    into = Rows(starts, order, evidence.new_ones(len(order)))
-    ratio = pairs.log_ratio.clamp_max(LARGEST_LOG).exp().to(evidence)
-    return _State(receiver, sender, into, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
+    values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
+    told = PairMessages.between(pairs.source, pairs.target, kind)
+    ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
+    return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 
 
 def _tables(state: _State, density: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,16 +150,9 @@ def _tables(state: _State, density: Tensor) -> tuple[Tensor, Tensor]:
     return (1 - density) / other, density / other
 
 
-def _messages(state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
-    """Return sum over the sender's classes; `density` is B of (source, target), transposed for the opposite way."""
-    pairs = len(state.ratio)
-    cavity = torch.softmax(beliefs[state.sender] - messages.roll(pairs, dims=0), dim=1)
+def _ratios(state: _State, density: Tensor) -> Tensor:
     first, second = _tables(state, density)
-    weight = state.ratio[:, None]
-    to_source = cavity[:pairs] @ first.T + (cavity[:pairs] @ second.T) * weight
-    to_target = cavity[pairs:] @ first + (cavity[pairs:] @ second) * weight
-    new = torch.cat([to_source, to_target]).clamp_min(1e-30).log()
-    return new - new.mean(dim=1, keepdim=True)
+    return first + second * state.ratio[:, None, None]
 
 
 def _unnamed(pairs: NamedPairs, state: _State, density: Tensor, share: Tensor) -> Tensor:
@@ -193,18 +177,12 @@ def _density(
     pairs: NamedPairs, state: _State, beliefs: Tensor, messages: Tensor, density: Tensor, share: Tensor
 ) -> Tensor:
     """Return J / pairs: expected links between classes, named pairs one by one and all others in closed form."""
-    first, second = _tables(state, density)
-    classes = density.shape[0]
-    seen, linked = density.new_zeros(classes, classes), density.new_zeros(classes, classes)
-    for here in _chunks(pairs):
-        source, target = _cavities(pairs, beliefs, messages, here)
-        ratio = state.ratio[here]
-        # Pr[a, b | reports of e] = source_a target_b R_ab / Z_e
-        total = ((source @ first) * target).sum(dim=1) + ratio * ((source @ second) * target).sum(dim=1)
-        scaled = source / total[:, None]
-        plain, weighted = scaled.T @ target, (scaled * ratio[:, None]).T @ target
-        seen += first * plain + second * weighted
-        linked += second * weighted
+    _, second = _tables(state, density)
+    ratios = _ratios(state, density)
+    # Pr[a, b | reports of e] = source_a target_b R_ab / Z_e
+    joint = state.told.joint(messages, beliefs, ratios)
+    seen = (ratios * joint).sum(dim=0)
+    linked = (second * state.ratio[:, None, None] * joint).sum(dim=0)
     if not pairs.directed:
         seen, linked = seen + seen.T, linked + linked.T
     # The two are computed in different ways, and their difference may fall below 0 by rounding.
@@ -229,26 +207,12 @@ def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
     return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)
 
 
-def _links(pairs: NamedPairs, state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
+def _links(state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
     """Return Pr[link | all reports] of the named pairs; what a pair itself told its ends does not count twice."""
     first, second = _tables(state, density)
-    found = beliefs.new_empty(len(state.ratio))
-    for here in _chunks(pairs):
-        source, target = _cavities(pairs, beliefs, messages, here)
-        linked = state.ratio[here] * ((source @ second) * target).sum(dim=1)
+    found = beliefs.new_empty(messages.shape[1])
+    for here in state.told.pieces():
+        source, target = state.told.weights(messages, beliefs, here)
+        linked = state.ratio[state.told.cell[here].long()] * ((source @ second) * target).sum(dim=1)
         found[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
     return found
-
-
-def _chunks(pairs: NamedPairs) -> Iterator[slice]:
-    """Yield the named pairs piece by piece."""
-    s = len(pairs.source)
-    return (slice(start, min(start + CHUNK, s)) for start in range(0, s, CHUNK))
-
-
-def _cavities(pairs: NamedPairs, beliefs: Tensor, messages: Tensor, here: slice) -> tuple[Tensor, Tensor]:
-    """Return what the sources and the targets of some pairs are without those pairs' own messages, two [s, c]."""
-    s = len(pairs.source)
-    source = torch.softmax(beliefs[pairs.source[here]] - messages[here], dim=1)
-    target = torch.softmax(beliefs[pairs.target[here]] - messages[s + here.start : s + here.stop], dim=1)
-    return source, target

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.late import torch
-from graphveil.models.block_model import CHUNK, DAMPING, LARGEST_LOG, NamedPairs
+from graphveil.models.block_model import LARGEST_LOG, NamedPairs
 from graphveil.models.list_sums import list_sums, named_by_sums
 from graphveil.models.pair_likeness import Likeness
+from graphveil.models.pair_messages import DAMPING, LEAST, PIECE, PairMessages, shares_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -167,24 +168,27 @@ def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _Model:
-    """Messages in both directions and what they are read by.
-
-    Message e < S of pair e goes to its source, S + e to its target.
+    """The named pairs and what they are read by.
 
     Attributes:
-        receiver, sender, cell: [2 S]; table: log R [2 cells, c, c], receivers' classes first.
+        source, target, cell: int64 [S]; table: log R [cells, c, c], the source's classes first.
         out, into: everyone's groups; absent: log F(0) [G, G, c, c] by groups and classes of source and target.
         directed: whether everyone is a source and a target of every other.
     """
 
-    receiver: Tensor
-    sender: Tensor
+    source: Tensor
+    target: Tensor
     cell: Tensor
     table: Tensor
     out: _Levels
     into: _Levels
     absent: Tensor
     directed: bool
+
+    @property
+    def ways(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """Receivers and senders [S], and the table with the receiver's classes first."""
+        return (self.source, self.target, self.table), (self.target, self.source, self.table.transpose(1, 2))
 
 
 def _model(
@@ -198,71 +202,50 @@ def _model(
     table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
     cell = kind if bins is None else kind * len(factors) + bins
     cell = (cell * len(out.level) + out.group[pairs.source]) * len(into.level) + into.group[pairs.target]
-    table = table.flatten(0, 3).float()
     plain = prior.clamp_max(SURE)
-    return _Model(
-        torch.cat([pairs.source, pairs.target]),
-        torch.cat([pairs.target, pairs.source]),
-        torch.cat([cell, cell + len(table)]),
-        torch.cat([table, table.transpose(1, 2)]),
-        out,
-        into,
-        (1 - plain + plain * rest).log(),
-        pairs.directed,
-    )
+    absent = (1 - plain + plain * rest).log()
+    return _Model(pairs.source, pairs.target, cell, table.flatten(0, 3).float(), out, into, absent, pairs.directed)
 
 
 def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
     """Return the fields after so many rounds."""
-    sure, half = known >= 0, len(model.cell) // 2
+    sure, ratios = known >= 0, model.table.exp().to(evidence)
     settled = _settled(model, known, evidence)
-    open_ends = (~sure[model.sender]).nonzero()[:, 0]
-    inner = open_ends[~sure[model.receiver[open_ends]]]
-    place = torch.full_like(model.cell, -1)
-    place[inner] = torch.arange(len(inner), device=inner.device)
-    back = place[(inner + half) % (2 * half)] if half else inner
-    share = torch.softmax(evidence, dim=1)
+    inner = ~(sure[model.source] | sure[model.target])
+    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
+    share = shares_of(evidence)
     share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
-    messages, unnamed = evidence.new_zeros(len(inner), evidence.shape[1]), _unnamed(model, share)
-    beliefs = evidence + unnamed + settled
+    messages, unnamed = told.silence(evidence), _unnamed(model, share)
+    received, beliefs = settled, evidence + unnamed + settled
     for _ in range(rounds):
-        cavity = torch.softmax(beliefs[model.sender[inner]] - messages[back], dim=1)
-        messages = messages.lerp(_heard(model, inner, cavity), 1 - DAMPING)
-        beliefs = evidence + unnamed + settled.index_add(0, model.receiver[inner], messages)
-        share = torch.where(sure[:, None], share, torch.softmax(beliefs, dim=1))
+        received = told.renew(messages, beliefs, ratios) + settled
+        beliefs = evidence + unnamed + received
+        share = torch.where(sure[:, None], share, shares_of(beliefs))
         unnamed = unnamed.lerp(_unnamed(model, share), 1 - DAMPING)
         tell()
-    field = (unnamed + settled).index_add(0, model.receiver[inner], messages)
-    return _to_known(model, open_ends[sure[model.receiver[open_ends]]], beliefs, known, field)
+    return _to_known(model, beliefs, known, unnamed + received)
 
 
 def _settled(model: _Model, known: Tensor, like: Tensor) -> Tensor:
     """Return what people of public class say to all others [n, c]."""
     found = torch.zeros_like(like)
-    sent = (known[model.sender] >= 0).nonzero()[:, 0]
-    for here in torch.split(sent, CHUNK):
-        found.index_add_(0, model.receiver[here], model.table[model.cell[here], :, known[model.sender[here]]].to(like))
+    for receiver, sender, table in model.ways:
+        said = table.transpose(1, 2).flatten(0, 1).to(like)
+        for here in torch.split((known[sender] >= 0).nonzero()[:, 0], PIECE):
+            rows = model.cell[here] * like.shape[1] + known[sender[here]]
+            found.index_add_(0, receiver[here], said[rows])
     return found
 
 
-def _heard(model: _Model, messages: Tensor, cavity: Tensor) -> Tensor:
-    """Return log sum_b c(b) R_ab of some messages, the senders' beliefs without the receiver's own given [m, c]."""
-    found = torch.empty_like(cavity)
-    for start in range(0, len(messages), CHUNK):
-        here = slice(start, start + CHUNK)
-        ratios = model.table[model.cell[messages[here]]].exp().to(cavity)
-        found[here] = torch.bmm(ratios, cavity[here, :, None])[:, :, 0].clamp_min(1e-30).log()
-    return found
-
-
-def _to_known(model: _Model, messages: Tensor, beliefs: Tensor, known: Tensor, field: Tensor) -> Tensor:
-    """Add what people without a public class say to those with one, who had told them that class: it is taken out."""
-    half = len(model.cell) // 2
-    for here in torch.split(messages, CHUNK):
-        opposite = model.cell[(here + half) % (2 * half)]
-        told = model.table[opposite, :, known[model.receiver[here]]].to(beliefs)
-        cavity = torch.softmax(beliefs[model.sender[here]] - told, dim=1)
-        field = field.index_add(0, model.receiver[here], _heard(model, here, cavity))
+def _to_known(model: _Model, beliefs: Tensor, known: Tensor, field: Tensor) -> Tensor:
+    """Add to `field` what people without a public class say to those with one, who had told them: that is taken out."""
+    for receiver, sender, table in model.ways:
+        said, ratios = table.flatten(0, 1).to(field), table.exp().to(field)
+        for here in torch.split(((known[receiver] >= 0) & (known[sender] < 0)).nonzero()[:, 0], PIECE):
+            told = said[model.cell[here] * field.shape[1] + known[receiver[here]]]
+            cavity = shares_of(beliefs[sender[here]] - told)
+            heard = torch.bmm(ratios[model.cell[here]], cavity[:, :, None])[:, :, 0]
+            field.index_add_(0, receiver[here], heard.clamp_min(LEAST).log())
     return field
 
 
@@ -275,11 +258,20 @@ def _unnamed(model: _Model, share: Tensor) -> Tensor:
 
 
 def _absent(absent: Tensor, own: _Levels, others: _Levels, share: Tensor) -> Tensor:
-    share64 = share.double()
-    sums = share64.new_zeros(len(others.level), share.shape[1]).index_add(0, others.group, share64)
-    total = torch.einsum("gkab,kb->ga", absent, sums)[own.group]
-    myself = torch.zeros_like(total)
-    for one, two in torch.unique(torch.stack([own.group, others.group]), dim=1).T.tolist():
-        here = (own.group == one) & (others.group == two)
-        myself[here] = share64[here] @ absent[one, two].T
-    return (total - myself).to(share)
+    sums = absent.new_zeros(len(others.level), share.shape[1])
+    found = torch.empty_like(share, memory_format=torch.contiguous_format)
+    if share.is_cpu:
+        from graphveil.models.pair_loops import add_groups, others_of
+
+        add_groups(others.group.numpy(), share.numpy(), sums.numpy())
+        total = torch.einsum("gkab,kb->ga", absent, sums)
+        arrays = total, absent.contiguous(), own.group, others.group, share, found
+        others_of(*(part.numpy() for part in arrays))
+        return found
+    sums.index_add_(0, others.group, share.double())
+    total = torch.einsum("gkab,kb->ga", absent, sums)
+    for here in torch.split(torch.arange(len(share), device=share.device), PIECE):
+        group = own.group[here]
+        myself = torch.bmm(absent[group, others.group[here]], share[here, :, None].double())[:, :, 0]
+        found[here] = (total[group] - myself).to(share)
+    return found
