@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.compiled import compiled
-from graphveil.models.pair_messages import LEAST
 
 Floats: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[Any]
@@ -62,18 +61,19 @@ def settle(start: int, kept: float, ends: Integers, messages: Floats, said: Floa
 
 
 @compiled
-def heard_of(weights: Floats, cell: Integers, start: int, ratios: Floats) -> None:
+def heard_of(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
     """Turn what both ends of each pair are into what the opposite ends hear: sum over b of R_ab c(b).
 
     Args:
+        start: the first pair.
+        least: what nothing is thought less likely than.
         weights: [2, s, c], what sources and targets are up to a factor; changed in place to what they hear.
         cell: [S], which ratios hold for a pair.
-        start: the first pair.
         ratios: R [cells, c, c], the source's classes first.
     """
     pairs, classes = weights.shape[1:]
     # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
-    one, none, least = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(LEAST)
+    one, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
     source, target = np.empty(classes, weights.dtype), np.empty(classes, weights.dtype)
     for place in range(pairs):
         table = ratios[cell[start + place]]
@@ -88,9 +88,9 @@ def heard_of(weights: Floats, cell: Integers, start: int, ratios: Floats) -> Non
             for b in range(classes):
                 sum_over += table[a, b] * target[b]
                 weights[1, place, b] += table[a, b] * share
-            weights[0, place, a] = max(sum_over / of_target, least)
+            weights[0, place, a] = max(sum_over / of_target, floor)
         for b in range(classes):
-            weights[1, place, b] = max(weights[1, place, b], least)
+            weights[1, place, b] = max(weights[1, place, b], floor)
 
 
 @compiled

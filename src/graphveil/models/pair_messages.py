@@ -129,7 +129,7 @@ class PairMessages:
         if self.compiled:
             from graphveil.models.pair_loops import heard_of
 
-            heard_of(weights.numpy(), self.cell.numpy(), here.start, ratios.numpy())
+            heard_of(here.start, LEAST, *(part.numpy() for part in (weights, self.cell, ratios)))
             return weights
         table, shares = ratios[self.cell[here].long()], weights / weights.sum(dim=2, keepdim=True)
         to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
