@@ -15,9 +15,12 @@ from graphveil.methods.runs import experiment
 
 #: Modules whose docstrings hold examples.
 MODULES = (
+    "graphveil.ascending",
     "graphveil.aggregation.counted",
     "graphveil.aggregation.perturbed",
     "graphveil.aggregation.propagation",
+    "graphveil.engine.blocks",
+    "graphveil.engine.local",
     "graphveil.columns",
     "graphveil.federation.core.setting",
     "graphveil.federation.crypto.ring",
@@ -76,6 +79,7 @@ MODULES = (
     "graphveil.methods.release.heterorr",
     "graphveil.methods.runs.experiment",
     "graphveil.privacy.accountant",
+    "graphveil.privacy.block_noise",
     "graphveil.privacy.guarantee",
     "graphveil.privacy.guessing",
     "graphveil.privacy.ledger",

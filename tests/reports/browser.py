@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+#: Seconds to wait for what a page makes of itself.
+PATIENCE = 20.0
 #: Rules of WCAG 2.1, levels A and AA.
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa")
 
@@ -52,7 +55,10 @@ class Browser:
         return names
 
     def open_tab(self, name: str) -> None:
-        """Select one tab."""
+        """Select one tab, once the page has made it: on a busy machine the first question may come before."""
+        end = time.monotonic() + PATIENCE
+        while name not in self.tabs() and time.monotonic() < end:
+            time.sleep(0.05)
         self.ask(
             "[...document.querySelectorAll('[role=tab]')].find(tab => tab.textContent === arguments[0]).click()", name
         )
