@@ -258,8 +258,12 @@ REFUSALS = {
     ),
     "encoding": (
         nodes(b"id,age,height,label\na,1,2,cat\n\xff,3,4,dog\n"),
-        "nodes.csv, line 3: is not UTF-8 text",
+        "nodes.csv, line 3: is not UTF-8 text; save the file as UTF-8",
     ),
+    "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
+    "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
+    "tabs": (nodes(NODES.replace(",", "\t")), "separate fields by commas, not tabs"),
+    "space in a heading": (nodes(NODES.replace("age", " age")), "its columns are id, ' age', height, label"),
     "open quote": (nodes('id,age,label\n"a,1,cat\n'), "nodes.csv: cannot be read ("),
     "parquet": ({"nodes__csv": None, "nodes__parquet": "no"}, "nodes.parquet: cannot be read ("),
     # edges
@@ -268,7 +272,7 @@ REFUSALS = {
     "edge column": ({"edges__csv": EDGES.replace("target", "to")}, "edges.csv: has no column 'target'"),
     "unknown source": (
         {"edges__csv": EDGES + "z,a\n"},
-        "edges.csv, line 4: source 'z' is not an id in the nodes file",
+        "edges.csv, line 4: source 'z' is not an id in the nodes file; allowed: ids written as they are there",
     ),
     "unknown target": ({"edges__csv": EDGES + "a,z\n"}, "edges.csv, line 4: target 'z' is not an id"),
     "end missing": ({"edges__csv": EDGES + "a,\n"}, "edges.csv, line 4: target is missing"),

@@ -62,8 +62,11 @@ class Table:
             DataError: there is none; names those there are.
         """
         if name not in self.frame.columns:
-            there = ", ".join(self.frame.columns[:12])
-            raise DataError(f"has no column {name!r}", where=self.title, allowed=f"its columns are {there}")
+            names = self.frame.columns
+            # In quotation marks where a space is all that makes a name another one.
+            there = ", ".join(one if one == one.strip() else repr(one) for one in names[:12])
+            allowed = f"its columns are {there}"
+            raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=_separated(names))
         return self.frame[name]
 
     def refuse(self, bad: polars.Series, what: str, column: str, allowed: str | None = None) -> None:
@@ -242,10 +245,19 @@ def _check_names(where: str, names: Sequence[str]) -> None:
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"
             raise DataError(f"column {place} has no name", where=where, remedy=remedy)
         if not name.isprintable():
-            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed="names without control characters")
+            remedy = "save the file as UTF-8, not UTF-16" if "\0" in name else _separated(names)
+            allowed = "names without control characters"
+            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=remedy)
     if len(set(names)) < len(names):
         repeated = Counter(names).most_common(1)[0][0]
         raise DataError(f"has two columns {repeated!r}", where=where)
+
+
+def _separated(names: Sequence[str]) -> str | None:
+    """Return what to do about a header that is one name, where other marks than commas stand between its parts."""
+    marks = {";": "semicolons", "\t": "tabs"}
+    used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
+    return f"separate fields by commas, not {used[0]}" if used else None
 
 
 def _first_line(error: BaseException) -> str:
@@ -259,7 +271,8 @@ def _name_line(path: Path) -> None:
             try:
                 content.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise DataError("is not UTF-8 text", where=f"{path}, line {number}") from error
+                remedy = "save the file as UTF-8"
+                raise DataError("is not UTF-8 text", where=f"{path}, line {number}", remedy=remedy) from error
     width = 0
     for line, fields in _records(path):
         width = width or len(fields)

@@ -142,7 +142,8 @@ def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
     table.refuse(text.is_null() | (text == ""), "{column} is missing", column, "an id in every row")
     # An Enum's physical code is the place of the id in the list.
     codes = text.cast(polars.Enum(ids), strict=False)
-    table.refuse(codes.is_null(), "{column} {value} is not an id in the nodes file", column)
+    alike = "ids written as they are there, with every zero and space"
+    table.refuse(codes.is_null(), "{column} {value} is not an id in the nodes file", column, alike)
     places: np.ndarray = codes.to_physical().to_numpy()
     return places
 
