@@ -263,7 +263,7 @@ REFUSALS = {
     "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
     "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
     "tabs": (nodes(NODES.replace(",", "\t")), "separate fields by commas, not tabs"),
-    "space in a heading": (nodes(NODES.replace("age", " age")), "its columns are id, ' age', height, label"),
+    "space in a heading": (nodes(NODES.replace("id", " id", 1)), "its columns are ' id', age, height, label"),
     "open quote": (nodes('id,age,label\n"a,1,cat\n'), "nodes.csv: cannot be read ("),
     "parquet": ({"nodes__csv": None, "nodes__parquet": "no"}, "nodes.parquet: cannot be read ("),
     # edges

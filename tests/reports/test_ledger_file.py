@@ -53,6 +53,21 @@ graphs.load_plain = waiting
 sys.exit(main(["predict", *sys.argv[1:]]))
 """
 
+KILLED = """
+import os, signal, sys
+from graphveil.cli import main
+from graphveil.privacy.ledger_file import LedgerFile
+
+settle = LedgerFile.settle
+
+def dying(account, held, paid):
+    settle(account, held, paid)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+LedgerFile.settle = dying
+main(["predict", *sys.argv[1:]])
+"""
+
 
 def start(script: str, *words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
@@ -120,6 +135,26 @@ def test_two_predictions_at_once_pay_once_and_one_is_refused(tmp_path: Path) -> 
     assert sorted(code for code, _, _ in said) == [0, 2], said
     assert sum("is spent already" in errors or "are spent already" in errors for _, _, errors in said) == 1
     assert len(json.loads((run / "ledger.json").read_text())["spends"]) == 2
+
+
+def test_a_prediction_killed_after_it_was_paid_for_has_spent_and_left_no_answer(tmp_path: Path) -> None:
+    from graphveil.cli import main
+
+    run, out = tmp_path / "run", tmp_path / "p.csv"
+    words = ["gap", "social-120", "--epsilon", 1, "--delta", 1e-4, "--epochs", 1, "--set", "queries=1"]
+    assert main(["train", *map(str, words), "--no-controls", "--out", str(run)]) == 0
+    killed = start(KILLED, run, "social-100", "--out", out)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert len(json.loads((run / "ledger.json").read_text())["spends"]) == 2 and not out.exists()
+    assert main(["predict", str(run), "social-100", "--out", str(out)]) == 2  # its only query is gone
+    assert not out.exists() and main(["report", str(run)]) == 0
+
+
+def test_what_voids_a_ledger_stays_with_each_spend(path: Path) -> None:
+    path.write_text(json.dumps(replace(read_ledger(path), void="seed 3").to_dict()))
+    LedgerFile(path).open(read_ledger(path)).spend(spend())
+    assert (read_ledger(path).void, len(read_ledger(path).spends)) == ("seed 3", 2)
 
 
 def test_a_spend_is_on_disk_when_spend_returns_and_stays_without_a_result(path: Path) -> None:

@@ -245,9 +245,9 @@ def _check_names(where: str, names: Sequence[str]) -> None:
             remedy = "name it or leave it out; pandas writes such a column unless told index=False"
             raise DataError(f"column {place} has no name", where=where, remedy=remedy)
         if not name.isprintable():
-            remedy = "save the file as UTF-8, not UTF-16" if "\0" in name else _separated(names)
+            saved = "save the file as UTF-8, not UTF-16" if "\0" in name else _separated(names)
             allowed = "names without control characters"
-            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=remedy)
+            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=saved)
     if len(set(names)) < len(names):
         repeated = Counter(names).most_common(1)[0][0]
         raise DataError(f"has two columns {repeated!r}", where=where)
