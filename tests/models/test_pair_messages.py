@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.models.pair_messages import DAMPING, PIECE, PairMessages, shares_of
+from graphveil.models.pair_messages import DAMPING, PIECE, PairMessages
+from graphveil.models.shares import log_shares_of, shares_of
 from tests.sizes import LargestTensor
 
 CASES = [(3, 40, 25, torch.float64), (2, 3, 300, torch.float32), (11, 500, 2 * PIECE + 5, torch.float32)]
@@ -18,11 +19,12 @@ def drawn(classes: int, nodes: int, pairs: int, kind: torch.dtype) -> tuple[Pair
     """Who tells whom, beliefs, old messages and ratios, some of which leave no doubt."""
     generator = torch.Generator().manual_seed(classes)
     source, target = torch.randint(nodes, (2, pairs), generator=generator)
-    told = PairMessages.between(source, target, torch.randint(4, (pairs,), generator=generator))
+    cells = torch.randint(4, (pairs,), generator=generator)
     beliefs, messages, ratios = (
         torch.randn(*shape, generator=generator, dtype=kind)
         for shape in ((nodes, classes), (2, pairs, classes), (4, classes, classes))
     )
+    told = PairMessages.between(source, target, cells, beliefs)
     scale = torch.tensor([0.1, 1.0, 5.0, 20.0], dtype=kind)[:, None, None]
     return told, 30 * beliefs, 5 * messages, (scale * ratios).exp()
 
@@ -93,3 +95,4 @@ def test_nobody_named_tells_nobody_anything(compiled: bool) -> None:
 def test_shares_are_the_softmax() -> None:
     beliefs = 100 * torch.randn(50, 7, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(shares_of(beliefs), torch.softmax(beliefs, dim=1), atol=1e-6)
+    assert torch.allclose(log_shares_of(beliefs), torch.log_softmax(beliefs, dim=1), atol=1e-4)

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.models.names import BELIEF_ROUNDS
-from graphveil.models.pair_messages import DAMPING, PairMessages, shares_of
+from graphveil.models.pair_messages import DAMPING, PairMessages
+from graphveil.models.shares import shares_of
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class _State:
 
 def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
     values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
-    told = PairMessages.between(pairs.source, pairs.target, kind)
+    told = PairMessages.between(pairs.source, pairs.target, kind, evidence)
     ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
     return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 

@@ -26,7 +26,8 @@ from graphveil.late import torch
 from graphveil.models.block_model import LARGEST_LOG, NamedPairs
 from graphveil.models.list_sums import list_sums, named_by_sums
 from graphveil.models.pair_likeness import Likeness
-from graphveil.models.pair_messages import DAMPING, LEAST, PIECE, PairMessages, shares_of
+from graphveil.models.pair_messages import DAMPING, LEAST, PIECE, PairMessages
+from graphveil.models.shares import shares_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -212,7 +213,7 @@ def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: C
     sure, ratios = known >= 0, model.table.exp().to(evidence)
     settled = _settled(model, known, evidence)
     inner = ~(sure[model.source] | sure[model.target])
-    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
+    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner], evidence)
     share = shares_of(evidence)
     share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
     messages, unnamed = told.silence(evidence), _unnamed(model, share)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from graphveil.late import torch
+from graphveil.models.shares import log_shares_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +43,7 @@ class Logistic:
 
     def log_probabilities(self, features: Rows) -> Tensor:
         """Return log softmax(x W + b) [n, c]."""
-        return torch.nn.functional.log_softmax(features @ self.weight + self.bias, dim=1)
+        return log_shares_of(features @ self.weight + self.bias)
 
 
 def fit_logistic(
@@ -68,7 +69,7 @@ def fit_logistic(
 
     def step() -> Tensor:
         search.zero_grad()
-        found = torch.nn.functional.log_softmax((features @ weight)[nodes] + bias, dim=1)
+        found = log_shares_of((features @ weight)[nodes] + bias)
         loss = -torch.logsumexp(found + heard, dim=1).sum() + weight.square().sum() / (2 * strength)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()

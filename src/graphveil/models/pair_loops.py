@@ -38,29 +38,6 @@ def without_answers(start: int, beliefs: Floats, ends: Integers, messages: Float
 
 
 @compiled
-def settle(start: int, kept: float, ends: Integers, messages: Floats, said: Floats, received: Floats) -> None:
-    """Keep a share of the old messages to one end of each pair, and add the new ones up by who receives them.
-
-    Args:
-        start: the first pair.
-        kept: that share.
-        ends: [S], who receives them.
-        messages: [S, c], changed in place for the pairs from there on.
-        said: [s, c], undamped.
-        received: [n, c], added to.
-    """
-    pairs, classes = said.shape
-    share = said.dtype.type(kept)
-    for place in range(pairs):
-        pair = start + place
-        person = ends[pair]
-        for k in range(classes):
-            value = said[place, k] + share * (messages[pair, k] - said[place, k])
-            messages[pair, k] = value
-            received[person, k] += value
-
-
-@compiled
 def heard_of(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
     """Turn what both ends of each pair are into what the opposite ends hear: sum over b of R_ab c(b).
 

@@ -16,6 +16,7 @@ import math
 from typing import TYPE_CHECKING
 
 from graphveil.late import torch
+from graphveil.models.shares import log_shares_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,5 +81,5 @@ def surely_better(found: Tensor, rival: Tensor) -> bool:
 
 
 def _likelihoods(opinions: Tensor, heard: Tensor, weights: Tensor) -> Tensor:
-    pooled = torch.log_softmax(torch.tensordot(weights, opinions, dims=1), dim=1)
+    pooled = log_shares_of(torch.tensordot(weights, opinions, dims=1))
     return torch.logsumexp(pooled + heard, dim=1)
