@@ -3,9 +3,9 @@
     python benchmarks/link_beliefs.py --nodes 10000 100000 1000000
 
 About three reported entries a person, one of them false; private labels, no features, 5 classes.  Each size runs in a
-process of its own, on one thread.  "plain" is a round of messages over all pairs at once, as torch says it and as it was
-done before: gather, softmax, the exponentials of a table for each pair, logarithm, sums.  CPU seconds, the best of `--repeats`; peak memory is that of the fit
-on reports, the made graph included.
+process of its own, on one thread.  "plain" is a round of messages over all pairs at once, as torch says it: gather,
+softmax, the exponentials of a table for each pair, logarithm, sums.  CPU seconds, the best of `--repeats`; peak memory
+is that of the fit on reports, the made graph included.
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     told = PairMessages.between(pairs.source, pairs.target, cell, beliefs)
     messages = told.silence(beliefs)
     ours = best(lambda: told.renew(messages, beliefs, table.exp()), repeats)
-    plain = best(
-        lambda: plain_round(pairs.source, pairs.target, cell, messages.flatten(0, 1), beliefs, ratios), repeats
-    )
+    plain = best(lambda: plain_round(pairs.source, pairs.target, cell, messages.flatten(0, 1), beliefs, table), repeats)
     each = 1e9 / (2 * len(cell))
     return {
         "nodes": nodes,
