@@ -52,6 +52,18 @@ def test_gradients_equal_dense_autograd(name: str) -> None:
     assert torch.allclose(gradients[0], gradients[1], atol=1e-5)
 
 
+@pytest.mark.parametrize("hops", [0, 1, 3])
+def test_several_products_at_once_equal_dense_autograd(hops: int) -> None:
+    dense = torch.from_numpy(MATRICES["square"].toarray())
+    x, other = (torch.ones(40, 2).cumsum(0).div(40).requires_grad_() for _ in range(2))
+    found = from_scipy(MATRICES["square"]).power(x, hops)
+    expected = torch.linalg.matrix_power(dense, hops) @ other
+    assert torch.allclose(found, expected, atol=1e-5)
+    torch.tanh(found).sum().backward()
+    torch.tanh(expected).sum().backward()
+    assert torch.allclose(x.grad, other.grad, atol=1e-5)
+
+
 def test_gradients_equal_finite_differences() -> None:
     x = torch.randn(4, 2, generator=torch.Generator().manual_seed(3))
     sparse, step = from_scipy(LITERAL), 1e-2

@@ -11,6 +11,7 @@ made by counting operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,12 +66,22 @@ class Inputs:
         out = self.matrix @ weight
         if self.p is not None:
             out = propagate(self.p, out, self.hops)
-        if self.offset is not None:
-            # The constant goes through the propagation as one column, P^K 1, and never as d of them.
-            out = out + self.ones * (self.offset @ weight)
+        if self._shifts is None:
+            return out * self.scale if self.scale != 1.0 else out
+        columns, rows = self._shifts
+        return torch.addmm(out, columns, rows @ weight, beta=self.scale, alpha=self.scale)
+
+    @cached_property
+    def _shifts(self) -> tuple[Tensor, Tensor] | None:
+        """What is added to P^K C as (columns [n, s], rows [s, d]) of a product, s at most 2."""
+        # The constant goes through the propagation as one column, P^K 1, and never as d of them.
+        parts = [] if self.offset is None else [(self.ones, self.offset)]
         if self.mean is not None:
-            out = out - self.mean @ weight
-        return out * self.scale if self.scale != 1.0 else out
+            parts.append((-torch.ones_like(self.ones), self.mean))
+        if not parts:
+            return None
+        columns, rows = zip(*parts, strict=True)
+        return torch.cat(columns, dim=1), torch.cat(rows)
 
 
 def build_inputs(

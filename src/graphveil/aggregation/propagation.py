@@ -120,9 +120,7 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
         >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
         [2.0, 2.0, 2.0]
     """
-    for _ in range(hops):
-        h = p @ h
-    return h
+    return p.power(h, hops)
 
 
 def _checked(weights: Tensor, edges: int) -> np.ndarray:

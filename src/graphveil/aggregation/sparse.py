@@ -74,11 +74,24 @@ class SparseMatrix:
         if x.dim() != 2 or x.shape[0] != self.shape[1]:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
-        if not x.requires_grad:
-            return self.forward.times(x)
+        return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
+
+    def power(self, x: Tensor, hops: int) -> Tensor:
+        """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].
+
+        Raises:
+            InputError: when the shapes do not fit.
+        """
+        if x.requires_grad and hops and x.shape[0] == self.shape[0] == self.shape[1]:
+            return self._differentiable(x, hops)
+        for _ in range(hops):
+            x = self @ x
+        return x
+
+    def _differentiable(self, x: Tensor, hops: int) -> Tensor:
         from graphveil.aggregation.sparse_slopes import Product
 
-        return cast(torch.Tensor, Product.apply(x, self))  # type: ignore[no-untyped-call]
+        return cast(torch.Tensor, Product.apply(x, self, hops))  # type: ignore[no-untyped-call]
 
     def to(self, device: torch.device | str) -> SparseMatrix:
         """Return the same matrix on another device."""

@@ -1,6 +1,8 @@
 """The product of a constant sparse matrix with its slope; apart, because only a network that trains needs torch for it.
 
-y = A x,        dL/dx = A^T dL/dy
+y = A^K x,        dL/dx = (A^T)^K dL/dy
+
+K products are one step for torch: the values between them are in nobody's gradient, and none is kept.
 """
 
 from __future__ import annotations
@@ -11,25 +13,33 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from graphveil.aggregation.sparse import SparseMatrix
+    from graphveil.aggregation.sparse import Rows, SparseMatrix
 
 
 class _Kept(Protocol):
     """What torch hands from a forward pass to its backward pass."""
 
     matrix: SparseMatrix
+    hops: int
 
 
 class Product(torch.autograd.Function):
-    """A x for a `SparseMatrix` A [m, n] and x [n, c], differentiable in x."""
+    """A^K x for a `SparseMatrix` A and x [n, c], differentiable in x; A is [m, n], and square where K is above 1."""
 
     @staticmethod
-    def forward(ctx: _Kept, x: Tensor, matrix: SparseMatrix) -> Tensor:
-        """Return A x [m, c]."""
-        ctx.matrix = matrix
-        return matrix.forward.times(x.contiguous())
+    def forward(ctx: _Kept, x: Tensor, matrix: SparseMatrix, hops: int) -> Tensor:
+        """Return A^hops x [m, c], for hops of at least 1."""
+        ctx.matrix, ctx.hops = matrix, hops
+        return _powers(matrix.forward, x, hops)
 
     @staticmethod
-    def backward(ctx: _Kept, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return A^T dL/dy [n, c]."""
-        return ctx.matrix.backward.times(gradient.contiguous()), None
+    def backward(ctx: _Kept, gradient: Tensor) -> tuple[Tensor, None, None]:
+        """Return (A^T)^hops dL/dy [n, c]."""
+        return _powers(ctx.matrix.backward, gradient, ctx.hops), None, None
+
+
+def _powers(rows: Rows, x: Tensor, hops: int) -> Tensor:
+    x = x.contiguous()
+    for _ in range(hops):
+        x = rows.times(x)
+    return x

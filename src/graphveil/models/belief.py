@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
 from graphveil.late import torch
+from graphveil.models.class_softmax import class_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,10 +70,11 @@ def propagate_beliefs(
     messages = torch.zeros(len(edges.sender), len(prior), device=evidence.device)
     for _ in range(ROUNDS):
         belief = own + edges.into.times(messages)
-        cavity = torch.softmax(belief[edges.sender] - messages[edges.reverse], dim=1)
-        messages = (cavity @ coupling).clamp_min(1e-9).log() * weight
+        heard = belief.index_select(0, edges.sender).sub_(messages.index_select(0, edges.reverse))
+        cavity = class_softmax(heard)
+        messages = (cavity @ coupling).clamp_min_(1e-9).log_().mul_(weight)
         # A constant over the classes means nothing; taken off, it cannot grow with every round.
-        messages = messages - messages.mean(dim=1, keepdim=True)
+        messages -= messages.mean(dim=1, keepdim=True)
     return own + edges.into.times(messages) - prior.log()
 
 

@@ -88,8 +88,10 @@ def gradient(
         [n, b * c].
     """
     (n, blocks), c = used.shape, likelihood.shape[1]
-    scores = SCALE * diffuse(q, a, alpha, DEPTH).view(n, blocks, c)
-    expected = torch.softmax(scores + log_prior, dim=2)
-    joint = expected * likelihood[:, None]
-    slope = (expected - joint / joint.sum(dim=2, keepdim=True)) * used[:, :, None]
-    return SCALE * diffuse(q, slope.reshape(n, -1), alpha, DEPTH, transposed=True) + penalty * a
+    # Classes come first between the products: sums over a handful of them are slow along the last dimension.
+    scores = diffuse(q, a, alpha, DEPTH).view(n, blocks, c).permute(2, 0, 1).contiguous()
+    expected = torch.softmax(scores.mul_(SCALE).add_(log_prior[:, None, None]), dim=0)
+    joint = expected * likelihood.T[:, :, None]
+    slope = expected.addcdiv_(joint, joint.sum(dim=0), value=-1).mul_(used)
+    pulled = diffuse(q, slope.permute(1, 2, 0).reshape(n, -1), alpha, DEPTH, transposed=True)
+    return pulled.mul_(SCALE).add_(a, alpha=penalty)

@@ -39,8 +39,8 @@ class GraphSAGE(nn.Module):
         Returns:
             [n, hidden].
         """
-        u = inputs.linear(self.weight1)
-        return mean @ u[:, : self.hidden] + u[:, self.hidden :] + self.bias1
+        near, own = torch.split(inputs.linear(self.weight1), self.hidden, dim=1)
+        return mean @ near + own + self.bias1
 
     def rest(self, first: Tensor, mean: SparseMatrix) -> Tensor:
         """Return the logits.
@@ -53,5 +53,5 @@ class GraphSAGE(nn.Module):
             [n, classes].
         """
         h = dropout(functional.selu(first), self.dropout, self.training)
-        u = h @ self.weight2
-        return mean @ u[:, : self.classes] + u[:, self.classes :] + self.bias2
+        near, own = torch.split(h @ self.weight2, self.classes, dim=1)
+        return mean @ near + own + self.bias2

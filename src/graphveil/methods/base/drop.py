@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.late import torch
+from graphveil.models.class_softmax import class_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -125,11 +126,6 @@ def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     """Return one-hot labels [n, c] float32 with zero rows outside `mask`."""
     rows = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
     return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
-
-
-def class_softmax(logits: Tensor) -> Tensor:
-    """Return softmax over the classes of logits [n, c]; class by class, which is fast for few classes."""
-    return torch.nn.functional.softmax(logits.T.contiguous(), dim=0).T
 
 
 def _share(logits: Tensor, labels: Tensor) -> float:
