@@ -69,7 +69,7 @@ def test_every_number_of_a_sentence_is_at_least_the_truth(epsilon: float, delta:
     whole = Guarantee(**{**{name: getattr(part, name) for name in part.__dataclass_fields__}, "parts": (part,)})
     text = whole.sentence()
     assert all(float(found) >= epsilon for found in re.findall(r"(?:e\^|epsilon = )([0-9.e+-]*[0-9])", text))
-    deltas = re.findall(r"(?:delta = |with probability at most )([0-9.e+-]*[0-9])", text)
+    deltas = re.findall(r"(?:delta = |plus at most )([0-9.e+-]*[0-9])", text)
     assert len(deltas) == (3 if delta else 2) and all(float(found) >= delta for found in deltas)
     assert len(re.findall("epsilon = ", text)) == 2
 
