@@ -174,7 +174,9 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     """
     if ids is None:
         return None
-    names = tuple(_name(one) for one in (ids.tolist() if hasattr(ids, "tolist") else ids))
+    listed = ids.tolist() if hasattr(ids, "tolist") else ids
+    # Texts pass as they are: asking each of a million what it is takes longer than reading them.
+    names = tuple(listed) if set(map(type, listed)) <= {str} else tuple(map(_name, listed))
     if len(names) != nodes:
         raise DataError(f"{len(names)} ids for {nodes} nodes", where="graph.ids", allowed="one for each")
     # Ids are how people are known again: two with one id would share a report and a budget.

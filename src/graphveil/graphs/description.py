@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.protocol import Graph
 
 WARNING = "computed from raw data without noise: for the data owner only, not for release"
+_BLOCK = 1 << 20
 RELEASED = "computed from a release: anybody may know it"
 
 
@@ -116,13 +117,19 @@ def _degrees(degrees: np.ndarray) -> dict[str, float]:
 
 
 def _components(edge_index: np.ndarray, n: int, directed: bool) -> int:
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
     source, target = edge_index
-    ends = (source.astype(np.int32), target.astype(np.int32)) if n < 2**31 else (source, target)
-    matrix = coo_matrix((np.ones(len(source), dtype=np.int8), ends), shape=(n, n)).tocsr()
-    return int(connected_components(matrix, directed=directed, return_labels=False))
+    if not directed:
+        # Each edge once: SciPy mirrors them itself.
+        up = source < target
+        source, target = source[up], target[up]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))])
+    kind = np.int32 if max(n, len(source)) < 2**31 else np.int64
+    # Of floats, which SciPy would make of them with a copy.
+    matrix = csr_matrix((np.ones(len(source)), target.astype(kind), starts.astype(kind)), shape=(n, n))
+    return int(connected_components(matrix, directed=False, return_labels=False))
 
 
 def _homophily(parts: GraphParts) -> dict[str, float] | None:
@@ -133,12 +140,19 @@ def _homophily(parts: GraphParts) -> dict[str, float] | None:
     """
     if parts.y.ndim != 1 or parts.edge_index.shape[1] == 0:
         return None
-    ends = parts.y.astype(np.int16)[parts.edge_index]
-    ends = ends[:, (ends >= 0).all(axis=0)]
-    if ends.size == 0:
+    y, classes = parts.y.astype(np.int32), len(parts.schema.classes)
+    same, ends = 0, np.zeros(classes, np.int64)
+    for start in range(0, parts.edge_index.shape[1], _BLOCK):
+        left, right = y[parts.edge_index[:, start : start + _BLOCK]]
+        known = (left >= 0) & (right >= 0)
+        if not known.all():
+            left, right = left[known], right[known]
+        same += int(np.count_nonzero(left == right))
+        ends += np.bincount(left, minlength=classes) + np.bincount(right, minlength=classes)
+    if not ends.any():
         return None
-    edge = float((ends[0] == ends[1]).mean())
-    shares = np.bincount(ends.ravel(), minlength=len(parts.schema.classes)) / ends.size
+    edge = 2 * same / int(ends.sum())
+    shares = ends / ends.sum()
     chance = float((shares**2).sum())
     return {"edge": edge, "adjusted": (edge - chance) / (1 - chance) if chance < 1 else 0.0}
 

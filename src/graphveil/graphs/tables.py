@@ -196,10 +196,15 @@ def _read_csv(path: Path) -> Table:
     while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
         frame = frame[:-1]
     table = Table(str(path), frame, path)
-    for name in frame.columns:
+    for name in frame.columns if _holds_nul(path) else ():
         nul = frame[name].str.contains("\0", literal=True).fill_null(False)
         table.refuse(nul, "{column} is {value}", name, "no NUL character")
     return table
+
+
+def _holds_nul(path: Path) -> bool:
+    with path.open("rb") as raw:
+        return any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b""))
 
 
 def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:

@@ -13,6 +13,7 @@ from graphveil.graphs.checks import check_parts
 from graphveil.graphs.declaration import Declaration
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_dense, compact_rows
+from graphveil.graphs.id_places import IdPlaces
 from graphveil.graphs.known import public_columns, read_truth
 from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.schema import GraphSchema
@@ -140,11 +141,15 @@ def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
 
     text = table.text(column)
     table.refuse(text.is_null() | (text == ""), "{column} is missing", column, "an id in every row")
-    # An Enum's physical code is the place of the id in the list.
-    codes = text.cast(polars.Enum(ids), strict=False)
+    known = IdPlaces.of(ids)
+    if known is None:  # an Enum's physical code is the place of the id in the list
+        codes = text.cast(polars.Enum(ids), strict=False).to_physical().cast(polars.Int64)
+        places: np.ndarray = codes.fill_null(-1).to_numpy()
+    else:
+        places = known.find(text)
+    absent = polars.Series(places < 0, dtype=polars.Boolean)
     alike = "ids written as they are there, with every zero and space"
-    table.refuse(codes.is_null(), "{column} {value} is not an id in the nodes file", column, alike)
-    places: np.ndarray = codes.to_physical().to_numpy()
+    table.refuse(absent, "{column} {value} is not an id in the nodes file", column, alike)
     return places
 
 
