@@ -60,3 +60,27 @@ def test_it_is_json_and_counts_sparse_memory():
     stored = graph.x.values().numel()
     assert facts["features"]["layout"] == "sparse"
     assert facts["memory_mb"]["x"] == pytest.approx((stored * 12 + 501 * 8) / 1e6, abs=1e-3)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_and_like_neighbours_are_those_of_a_plain_walk(seed: int, directed: bool) -> None:
+    rng = np.random.default_rng([seed, directed])
+    nodes, classes = 60, 4
+    edge_index, notes = normalise_edges(*rng.integers(0, nodes, (2, 45)), nodes, directed=directed)
+    y = rng.integers(-1, classes, nodes)
+    schema = GraphSchema("made", 2, 0.0, 1.0, tuple("abcd"), directed=directed, notes=notes)
+    facts = describe(make_graph(torch.zeros(nodes, 2), edge_index, torch.from_numpy(y), schema))
+    part = list(range(nodes))
+    known = []
+    for source, target in edge_index.T.tolist():
+        joined, other = part[source], part[target]
+        part = [joined if one == other else one for one in part]
+        if min(y[source], y[target]) >= 0:
+            known.append((y[source], y[target]))
+    assert facts["components"] == len(set(part))
+    edge = np.mean([first == second for first, second in known])
+    shares = np.bincount(np.ravel(known), minlength=classes) / (2 * len(known))
+    chance = (shares**2).sum()
+    assert facts["homophily"]["edge"] == pytest.approx(edge)
+    assert facts["homophily"]["adjusted"] == pytest.approx((edge - chance) / (1 - chance))

@@ -100,3 +100,15 @@ def test_a_graph_without_edges_stays_one() -> None:
     edge_index, notes = normalise_edges(*ends([]), NODES, directed=False)
     assert edge_index.shape == (2, 0)
     assert notes == ("made undirected: 0 edges, each stored in both directions",)
+
+
+def test_the_highest_node_numbers_keep_all_their_bits() -> None:
+    """A pair takes one word: 32 bits for each end, and no sign."""
+    last = 2**32 - 1
+    found, notes = merge_edges(np.array([last, 3, last]), np.array([3, last, last - 1]), 2**32, directed=False)
+    assert found.tolist() == [[3, last - 1, last, last], [last, last, 3, last - 1]]
+    assert notes[0] == "merged 1 edges that were listed in both directions"
+    assert is_normalised(found, 2**32, directed=False)
+    assert not is_normalised(found[:, 1:], 2**32, directed=False)
+    with pytest.raises(DataError, match=r"4,294,967,297 nodes .*at most 4,294,967,296|at most 4,294,967,296"):
+        merge_edges(np.array([0]), np.array([1]), 2**32 + 1, directed=False)
