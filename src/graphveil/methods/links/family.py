@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 #: Seconds of one round of beliefs for one entry and one pair of classes (measured).
-BELIEF_SECONDS = 1.6e-8
+BELIEF_SECONDS = 3e-9
 
 
 class LinkFamily:
@@ -146,7 +146,7 @@ def _cost(estimator: LinkMethod, graph: Graph | GraphParts, lists: LinkPlan | No
         seconds, memory = spreading_cost(p, classes)
         rounds = 0 if estimator.reading == "sums" else estimator.rounds
         seconds += 2 * rounds * entries * classes**2 * BELIEF_SECONDS
-        memory += entries * classes * 24 / 1e6
+        memory += entries * (4 * classes + 48) / 1e6
     scale = max(1.0, entries / MOST_TIMED)
     return seconds * scale, BASE_MEMORY_MB + (memory - BASE_MEMORY_MB) * scale
 
