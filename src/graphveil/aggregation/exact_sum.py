@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.aggregation.grid import GridRows
-from graphveil.aggregation.propagation import adjacency
+from graphveil.aggregation.propagation import received
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
 from graphveil.late import torch
@@ -44,7 +44,7 @@ class ReceiverRows:
     Build one with :meth:`of`.
 
     Attributes:
-        starts: int32 [n + 1]; senders: int32 [E].
+        starts: int32 [n + 1], int64 from 2^31 entries on; senders: int32 [E].
         weights: whole multiples of 2^-weight_bits, given in these steps, float32 [E]; None where all are 1.
         largest: the largest weight allowed, in steps (1 without weights).
         weight_bits: 0 without weights.
@@ -77,19 +77,15 @@ class ReceiverRows:
 
         Raises:
             InputError: an edge names a node that does not exist, is listed twice with weights, weights are not one per
-                edge, w_max is below a step, or 2^31 entries or more.
+                edge, w_max is below a step, or 2^31 nodes or more.
         """
         bound = edges if isinstance(edges, BoundedEdges) else None
         edge_index = edges.edge_index if isinstance(edges, BoundedEdges) else edges
-        if weights is None:
-            matrix, largest, weight_bits = adjacency(edge_index, num_nodes), 1, 0
-        else:
-            largest = _largest(w_max, weight_bits)
-            matrix = adjacency(edge_index, num_nodes, weights=_steps(weights, largest, weight_bits))
-        if max(matrix.nnz, num_nodes) >= 2**31:
-            raise InputError(f"{matrix.nnz} edges of {num_nodes} nodes", allowed="below 2^31 of each")
-        starts, senders = (torch.from_numpy(part.astype(np.int32)) for part in (matrix.indptr, matrix.indices))
-        steps = None if weights is None else torch.from_numpy(matrix.data.astype(np.float32))
+        largest, weight_bits = (1, 0) if weights is None else (_largest(w_max, weight_bits), weight_bits)
+        asked = None if weights is None else _steps(weights, largest, weight_bits)
+        entries = received(edge_index, num_nodes, weights=asked)
+        starts, senders = torch.from_numpy(entries.starts), torch.from_numpy(entries.columns)
+        steps = None if entries.weights is None else torch.from_numpy(entries.weights)
         return ReceiverRows(starts, senders, steps, largest, weight_bits, bound)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.aggregation.inputs import DENSE_VALUES
-from graphveil.aggregation.propagation import adjacency, normalised, scaled
+from graphveil.aggregation.propagation import Adjacency, normalised
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -52,7 +52,7 @@ def regularised(centred: sp.csr_matrix | np.ndarray, edges: Tensor) -> np.ndarra
     Args:
         centred, edges: as `upgnet_features`.
     """
-    mean = scaled(adjacency(edges, centred.shape[0]), "mean")
+    mean = Adjacency.of(edges, centred.shape[0]).to_scipy("mean")
     averaged = mean @ centred
     # A constant is its own average, but for nodes that have nobody to average.
     middle = MIDDLE * np.asarray(mean.sum(axis=1)).reshape(-1, 1)

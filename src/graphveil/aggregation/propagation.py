@@ -9,13 +9,16 @@ Shapes: edge_index [2, E] (row 0 sends to row 1; undirected graphs list both dir
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+from graphveil.aggregation.entries import Entries
+from graphveil.aggregation.sparse import Rows, SparseMatrix
 from graphveil.errors import InputError
+from graphveil.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,22 +37,94 @@ def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tenso
         InputError: when an edge names a node outside 0..n-1, for weights that are negative, not finite or not one per
             edge, and for an edge listed twice with weights.
     """
-    source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
-    # Checked here, where the refusal can say what is wrong: the library that builds the matrix speaks of axes.
-    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
-        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
-    keep = source != target
-    values = np.ones(source.size, dtype=np.float32) if weights is None else _checked(weights, source.size)
-    matrix = sp.csr_matrix((values[keep], (target[keep], source[keep])), shape=(num_nodes, num_nodes))
-    if weights is None:
-        # Duplicates were added up to more than 1: with them one edge could weigh any amount, and no sensitivity would
-        # hold.
-        matrix.data[:] = 1.0
-    # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
-    elif matrix.nnz < keep.sum():
-        raise InputError("a weighted edge is listed twice", remedy="give each edge once")
-    matrix.eliminate_zeros()
-    return matrix
+    return _as_scipy(received(edge_index, num_nodes, weights=weights))
+
+
+def received(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> Entries:
+    """Return A of `adjacency` as its entries, row by row: in row u those who send to u."""
+    source, target, values = _pairs(edge_index, num_nodes, weights)
+    return Entries.of(target, source, num_nodes, values)
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """A [n, n] and its transpose, of which every P is made.
+
+    Build one with :meth:`of`.
+
+    Attributes:
+        received: A, in row u those who send to u.
+        sent: A^T, in row v those to whom v sends; the same object where A is symmetric.
+    """
+
+    received: Entries
+    sent: Entries
+
+    @staticmethod
+    def of(
+        edge_index: Tensor | np.ndarray,
+        num_nodes: int,
+        *,
+        self_loops: bool = False,
+        weights: Tensor | None = None,
+    ) -> Adjacency:
+        """Return A and its transpose; arguments as of `normalised`."""
+        source, target, values = _pairs(edge_index, num_nodes, weights)
+        if self_loops:
+            # Before degrees are taken, so that rows still add up to what they should with the loop among their entries.
+            nodes = np.arange(num_nodes)
+            source, target = np.concatenate([source, nodes]), np.concatenate([target, nodes])
+            values = None if values is None else np.concatenate([values, np.ones(num_nodes, np.float32)])
+        received = Entries.of(target, source, num_nodes, values)
+        sent = Entries.of(source, target, num_nodes, values)
+        return Adjacency(received, received if received.equals(sent) else sent)
+
+    @property
+    def num_nodes(self) -> int:
+        """n."""
+        return len(self.received.starts) - 1
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether every edge has its mirror image, of the same weight."""
+        return self.sent is self.received
+
+    def normalised(self, normalisation: Normalisation = "gcn") -> SparseMatrix:
+        """Return P [n, n], see `normalised`."""
+        forward = _rows(*self._forward(normalisation))
+        if self.symmetric and normalisation == "gcn":
+            return SparseMatrix(forward, forward, (self.num_nodes,) * 2)
+        rows, (to, by) = self.sent, self._factors(normalisation)
+        values = _product(rows.at_columns(to), rows.weights, None if by is None else rows.at_rows(by))
+        return SparseMatrix(forward, _rows(rows.starts, rows.columns, values), (self.num_nodes,) * 2)
+
+    def to_scipy(self, normalisation: Normalisation = "gcn") -> sp.csr_matrix:
+        """Return P [n, n] as SciPy holds it, without torch."""
+        starts, columns, values = self._forward(normalisation)
+        return sp.csr_matrix((values, columns, starts), shape=(self.num_nodes,) * 2)
+
+    def _forward(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return where the rows of P start, its columns and its values."""
+        rows, (to, by) = self.received, self._factors(normalisation)
+        values = _product(rows.at_rows(to), rows.weights, None if by is None else rows.at_columns(by))
+        if normalisation == "gcn":
+            return rows.starts, rows.columns, values
+        # Means are added up from the last sender to the first: in another order they have other last digits, and a
+        # seeded training other results.
+        return rows.starts, rows.backwards(rows.columns), values if rows.weights is None else rows.backwards(values)
+
+    def _factors(self, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return by what is multiplied that a node receives [n], and what it sends [n]."""
+        # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
+        # which sums.
+        if self.received.weights is None:
+            received, sent = (entries.counts.astype(np.float32) for entries in (self.received, self.sent))
+        else:
+            a = _as_scipy(self.received)
+            received, sent = (np.asarray(a.sum(axis=axis)).ravel() for axis in (1, 0))
+        if normalisation == "mean":
+            return _inverse(received), None
+        return _inverse(np.sqrt(received)), _inverse(np.sqrt(sent))
 
 
 def normalised(
@@ -80,27 +155,7 @@ def normalised(
         >>> (normalised(path, 3, "mean") @ torch.tensor([[0.0], [2.0], [4.0]])).flatten().tolist()
         [2.0, 2.0, 2.0]
     """
-    a = adjacency(edge_index, num_nodes, weights=weights)
-    if self_loops:
-        # Before degrees are taken, so that rows still add up to what they should with the loop among their entries.
-        a = a + sp.identity(num_nodes, dtype=np.float32, format="csr")
-    return from_scipy(scaled(a, normalisation), symmetric=normalisation == "gcn" and is_symmetric(a))
-
-
-def scaled(a: sp.csr_matrix, normalisation: Normalisation = "gcn") -> sp.csr_matrix:
-    """Return P [n, n] for the formula above, as SciPy holds it: what `normalised` makes a `SparseMatrix` of.
-
-    Args:
-        a: A [n, n] of `adjacency`.
-        normalisation: "gcn" or "mean".
-    """
-    # Degrees are read as they are: this is for topologies that are declared public. Private edges have `perturbed`,
-    # which sums.
-    received = np.asarray(a.sum(axis=1)).ravel()
-    if normalisation == "mean":
-        return sp.diags_array(_inverse(received)) @ a
-    sent = np.asarray(a.sum(axis=0)).ravel()
-    return sp.diags_array(_inverse(np.sqrt(received))) @ a @ sp.diags_array(_inverse(np.sqrt(sent)))
+    return Adjacency.of(edge_index, num_nodes, self_loops=self_loops, weights=weights).normalised(normalisation)
 
 
 def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
@@ -123,6 +178,38 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
     return p.power(h, hops)
 
 
+def _pairs(
+    edge_index: Tensor | np.ndarray, num_nodes: int, weights: Tensor | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return senders, receivers and weights of the edges that are no loops."""
+    source, target = edge_index if isinstance(edge_index, np.ndarray) else edge_index.cpu().numpy()
+    # Checked here, where the refusal can say what is wrong: keys of pairs would hold other nodes.
+    if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
+        raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+    values = None if weights is None else _checked(weights, source.size)
+    keep = source != target
+    if keep.all():
+        return source, target, values
+    return source[keep], target[keep], None if values is None else values[keep]
+
+
+def _as_scipy(entries: Entries) -> sp.csr_matrix:
+    values = np.ones(len(entries.columns), np.float32) if entries.weights is None else entries.weights
+    return sp.csr_matrix((values, entries.columns, entries.starts), shape=(len(entries.starts) - 1,) * 2)
+
+
+def _rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Rows:
+    return Rows(*(torch.from_numpy(part) for part in (starts, columns, values)))
+
+
+def _product(first: np.ndarray, second: np.ndarray | None, third: np.ndarray | None) -> np.ndarray:
+    """Return what is there of the factors, multiplied from the left, in place of the first."""
+    for factor in (second, third):
+        if factor is not None:
+            first *= factor
+    return first
+
+
 def _checked(weights: Tensor, edges: int) -> np.ndarray:
     values: np.ndarray = weights.detach().cpu().numpy().astype(np.float32)
     if values.shape != (edges,):
@@ -136,8 +223,3 @@ def _inverse(values: np.ndarray) -> np.ndarray:
     # Isolated nodes get 0 and not infinity: they keep nothing of their own and receive nothing.
     inverse: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
     return inverse
-
-
-def is_symmetric(a: sp.csr_matrix) -> bool:
-    """Return whether every edge of A [n, n] has its mirror image."""
-    return bool((a != a.T).nnz == 0)

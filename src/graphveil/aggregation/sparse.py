@@ -101,7 +101,7 @@ class SparseMatrix:
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
-    """Return a scipy sparse matrix as a `SparseMatrix`.
+    """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory.
 
     Args:
         matrix: any sparse format.
@@ -121,7 +121,7 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
 
 def _rows(csr: sp.csr_matrix) -> Rows:
     return Rows(
-        torch.from_numpy(csr.indptr.astype(np.int32)),
-        torch.from_numpy(csr.indices.astype(np.int32)),
+        torch.from_numpy(csr.indptr.astype(np.int32, copy=False)),
+        torch.from_numpy(csr.indices.astype(np.int32, copy=False)),
         torch.from_numpy(np.ascontiguousarray(csr.data, dtype=np.float32)),
     )

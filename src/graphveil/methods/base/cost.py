@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.aggregation.propagation import adjacency, is_symmetric, scaled
+from graphveil.aggregation.propagation import Adjacency
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.parts import Features, GraphParts, SparseRows
 from graphveil.late import torch
@@ -67,8 +67,8 @@ def propagation_of(edge_index: np.ndarray | Tensor, nodes: int) -> Propagation:
         edge_index: int64 [2, E].
         nodes: n.
     """
-    a = adjacency(edge_index, nodes)
-    return Propagation(scaled(a), is_symmetric(a))
+    a = Adjacency.of(edge_index, nodes)
+    return Propagation(a.to_scipy(), a.symmetric)
 
 
 def assumed_propagation(nodes: int, entries: int) -> Propagation:

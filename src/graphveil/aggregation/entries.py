@@ -1,0 +1,155 @@
+"""Where a sparse matrix has entries, row by row, made of a list of pairs by one sort.
+
+A pair is one number, its row before its column: sorted numbers are sorted rows and twins stand side by side.  A list
+that is sorted already is read and not sorted again.  Neither torch nor SciPy is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.engine import Blocks
+from graphveil.errors import InputError
+
+Starts: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.int64]"
+
+# A column has 32 bits, which halves what a product reads: that bounds its speed.
+_BITS: Final = 32
+_MOST: Final = 1 << (_BITS - 1)
+# Numbers that stay in a core's cache while they are worked on; fresh memory costs more than the work.
+_PART: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Row i has entries in `columns[starts[i]:starts[i + 1]]`, which ascend.
+
+    Build them with :meth:`of`.
+
+    Attributes:
+        starts: int32 [n + 1]; int64 from 2^31 entries on.
+        columns: int32 [E].
+        weights: float32 [E]; None where all are 1.
+    """
+
+    starts: Starts
+    columns: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32] | None = None
+
+    @staticmethod
+    def of(
+        rows: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int64],
+        size: int,
+        weights: npt.NDArray[np.float32] | None = None,
+    ) -> Entries:
+        """Return the entries of a square matrix; those of weight 0 are left out, and twins without weights count once.
+
+        Args:
+            rows, columns: [E] in 0..size-1, in any order.
+            size: n.
+            weights: [E].
+
+        Raises:
+            InputError: a pair is listed twice with weights, or 2^31 rows or more.
+
+        Example:
+            >>> import numpy as np
+            >>> entries = Entries.of(np.array([2, 0, 2]), np.array([1, 0, 0]), 3)
+            >>> entries.starts.tolist(), entries.columns.tolist()
+            ([0, 1, 1, 3], [0, 0, 1])
+        """
+        if size >= _MOST:
+            raise InputError(f"a sparse matrix of {size} rows", allowed="below 2^31")
+        if weights is not None:
+            return _weighted(rows, columns, size, weights)
+        if _ascend(rows, columns):
+            return Entries(_starts(rows, size), columns.astype(np.int32))
+        keys = _keys(rows, columns)
+        keys.sort()
+        later = keys[1:] > keys[:-1]
+        if not later.all():
+            # Added up, twins would weigh any amount, and no sensitivity would hold.
+            keys = keys[np.concatenate([[True], later])]
+        return Entries(_starts(keys, size, _BITS), _columns(keys))
+
+    @property
+    def counts(self) -> Starts:
+        """Entries of each row [n]."""
+        return np.diff(self.starts)
+
+    def equals(self, other: Entries) -> bool:
+        """Return whether the others are the same, weights included."""
+        pairs = [(self.starts, other.starts), (self.columns, other.columns)]
+        if self.weights is not None and other.weights is not None:
+            pairs.append((self.weights, other.weights))
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def backwards(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the entries [E] with each row from its end to its beginning."""
+        found = np.empty_like(values)
+        for block in Blocks(len(self.starts) - 1, _PART >> 3):
+            starts = self.starts[block.start : block.stop + 1]
+            part = slice(starts[0], starts[-1])
+            ends = starts.astype(np.int64) - starts[0]
+            places = np.repeat(ends[:-1] + ends[1:] - 1, np.diff(ends))
+            places -= np.arange(len(places))
+            found[part] = values[part][places]
+        return found
+
+    def at_columns(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return of a table [n] what stands at each entry's column [E]."""
+        found = np.empty(len(self.columns), table.dtype)
+        for part in Blocks(len(found), _PART):
+            found[part.rows] = table[self.columns[part.rows]]
+        return found
+
+    def at_rows(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return of a table [n] what stands at each entry's row [E]."""
+        return np.repeat(table, self.counts)
+
+
+def _weighted(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], size: int, weights: npt.NDArray[np.float32]
+) -> Entries:
+    keys = _keys(rows, columns)
+    order = np.argsort(keys)
+    keys, weights = keys[order], weights[order]
+    # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
+    if (keys[1:] == keys[:-1]).any():
+        raise InputError("a weighted edge is listed twice", remedy="give each edge once")
+    keys, weights = keys[weights != 0], weights[weights != 0]
+    return Entries(_starts(keys, size, _BITS), _columns(keys), weights)
+
+
+def _keys(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    keys = rows.astype(np.int64)
+    keys <<= _BITS
+    keys |= columns
+    return keys
+
+
+def _columns(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    # Their lower half is what a conversion to 32 bits keeps.
+    return keys.astype(np.int32)
+
+
+def _starts(ascending: npt.NDArray[np.int64], size: int, bits: int = 0) -> Starts:
+    """Return where each row begins among rows, or keys with a row before so many bits, and where the last one ends."""
+    starts = np.searchsorted(ascending, np.arange(size + 1) << bits)
+    return starts.astype(np.int32) if len(ascending) < _MOST else starts
+
+
+def _ascend(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> bool:
+    """Return whether each pair comes after the one before it."""
+    for part in Blocks(len(rows), _PART):
+        # With the last pair of the part before.
+        here = slice(max(part.start - 1, 0), part.stop)
+        keys = _keys(rows[here], columns[here])
+        if (keys[1:] <= keys[:-1]).any():
+            return False
+    return True
