@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.aggregation import SparseMatrix, from_scipy, normalised
+from graphveil.aggregation import ReceiverRows, SparseMatrix, adjacency, from_scipy, normalised
 from graphveil.aggregation.entries import Entries
 from graphveil.aggregation.propagation import Adjacency, Normalisation
 from graphveil.errors import InputError
@@ -95,3 +95,107 @@ def test_more_rows_than_32_bits_number_are_refused() -> None:
     none = np.zeros(0, np.int64)
     with pytest.raises(InputError, match=r"2147483648 rows; allowed: below 2\^31"):
         Entries.of(none, none, 2**31)
+
+
+def test_entries_of_a_printed_list() -> None:
+    """Pairs (2, 1), (0, 2), (2, 0) and (0, 2) again: row 1 is empty, the twin counts once."""
+    found = Entries.of(np.array([2, 0, 2, 0]), np.array([1, 2, 0, 2]), 3)
+    assert found.starts.tolist() == [0, 1, 1, 3]
+    assert found.columns.tolist() == [2, 0, 1]
+    assert found.counts.tolist() == [1, 0, 2]
+    assert found.weights is None
+    assert (found.starts.dtype, found.columns.dtype) == (np.int32, np.int32)
+
+
+def test_weights_move_with_their_pairs_and_zeros_leave() -> None:
+    weights = np.array([0.5, 0.25, 0.0, 0.125], np.float32)
+    found = Entries.of(np.array([2, 0, 1, 2]), np.array([1, 2, 0, 0]), 3, weights)
+    assert found.starts.tolist() == [0, 1, 1, 3]
+    assert found.columns.tolist() == [2, 0, 1]
+    assert found.weights is not None and found.weights.tolist() == [0.25, 0.125, 0.5]
+
+
+def test_a_pair_that_is_listed_twice_with_weights_is_refused_even_if_one_of_them_is_0() -> None:
+    twice = np.array([1, 1])
+    with pytest.raises(InputError, match="a weighted edge is listed twice"):
+        Entries.of(twice, twice, 2, np.array([0.5, 0.0], np.float32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("nodes", [1, 2, 17, 300])
+def test_entries_are_the_set_of_their_pairs(nodes: int, seed: int) -> None:
+    """Whatever the order of the list: as given, from its end, sorted."""
+    rows, columns = np.random.default_rng(seed).integers(0, nodes, (2, 4 * nodes))
+    expected = sorted(set(zip(rows.tolist(), columns.tolist(), strict=True)))
+    by_columns, by_rows = np.lexsort((rows, columns)), np.lexsort((columns, rows))
+    for order in (slice(None), slice(None, None, -1), by_columns, by_rows):
+        found = Entries.of(rows[order], columns[order], nodes)
+        listed = np.repeat(np.arange(nodes), found.counts)
+        assert list(zip(listed.tolist(), found.columns.tolist(), strict=True)) == expected
+
+
+def test_the_largest_node_number_keeps_its_place() -> None:
+    """A key has its row above 32 bits of column: the largest column may not reach into the row."""
+    last = 2**20
+    found = Entries.of(np.array([last, 0, last]), np.array([last, last, 0]), last + 1)
+    assert found.columns.tolist() == [last, 0, last]
+    assert np.flatnonzero(found.counts).tolist() == [0, last]
+
+
+def test_the_list_itself_is_left_as_it_was() -> None:
+    rows, columns = np.array([2, 0, 1]), np.array([0, 1, 2])
+    Entries.of(rows, columns, 3)
+    Entries.of(rows, columns, 3, np.ones(3, np.float32))
+    assert rows.tolist() == [2, 0, 1] and columns.tolist() == [0, 1, 2]
+
+
+def some(nodes: int = 20_000) -> Entries:
+    """Rows of several parts, some of them empty and one of them long."""
+    rows, columns = np.random.default_rng(1).integers(0, nodes, (2, 5 * nodes))
+    rows[::9] = 77
+    rows[rows % 5 == 1] = 3
+    return Entries.of(rows, columns, nodes)
+
+
+def test_each_row_is_read_from_its_end() -> None:
+    entries = some()
+    backwards = entries.backwards(entries.columns)
+    for row in (0, 1, 3, 77, 8_191, 8_192, 19_999):
+        part = slice(entries.starts[row], entries.starts[row + 1])
+        assert backwards[part].tolist() == entries.columns[part].tolist()[::-1]
+    assert np.array_equal(entries.backwards(backwards), entries.columns)
+
+
+def test_tables_are_read_at_rows_and_at_columns() -> None:
+    entries = some()
+    table = np.random.default_rng(2).random(len(entries.counts)).astype(np.float32)
+    assert np.array_equal(entries.at_columns(table), table[entries.columns])
+    assert np.array_equal(entries.at_rows(table), table[np.repeat(np.arange(len(table)), entries.counts)])
+
+
+def test_entries_equal_those_of_the_same_pairs_alone() -> None:
+    mine, columns = some(), some().columns.copy()
+    assert mine.equals(some())
+    columns[0] += 1
+    assert not mine.equals(Entries(mine.starts, columns))
+    starts = mine.starts.copy()
+    starts[5] += 1
+    assert not mine.equals(Entries(starts, mine.columns))
+
+
+@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
+@pytest.mark.parametrize("kind", ["directed", "sorted"])
+def test_scipy_holds_the_same_p(kind: str, normalisation: Normalisation) -> None:
+    a = Adjacency.of(pairs(kind), NODES)
+    theirs, mine = a.to_scipy(normalisation), a.normalised(normalisation).forward
+    assert theirs.shape == (NODES, NODES) and a.num_nodes == NODES
+    assert np.array_equal(theirs.indptr, mine.starts) and np.array_equal(theirs.indices, mine.indices)
+    assert np.array_equal(theirs.data, mine.values)
+
+
+@pytest.mark.parametrize("kind", ["directed", "both", "sorted"])
+def test_receivers_hear_from_the_entries_of_a(kind: str) -> None:
+    edges = pairs(kind)
+    rows, a = ReceiverRows.of(edges, NODES), adjacency(edges, NODES)
+    assert np.array_equal(rows.starts, a.indptr) and np.array_equal(rows.senders, a.indices)
+    assert (a.data == 1).all() and not a.diagonal().any()

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.aggregation import SparseMatrix, from_scipy
+from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
 
 # Row 2 and column 1 are empty; entry (3, 0) is stored although it is 0.
@@ -122,3 +123,22 @@ def test_a_matrix_moved_to_a_device_keeps_its_values_and_its_sharing() -> None:
     assert isinstance(moved, SparseMatrix)
     assert moved.backward is moved.forward
     assert (moved.shape, moved.entries) == ((3, 3), 3)
+
+
+def test_rows_numbered_in_64_bits_give_the_same_product_in_blocks() -> None:
+    """As rows of 2^31 entries and more are: their kernel is called with a few rows at a time."""
+    generator = np.random.default_rng(3)
+    matrix = sp.random_array((9_000, 50), density=0.1, rng=generator, dtype=np.float32).tocsr()
+    x, rows = torch.randn(50, 64, generator=torch.Generator().manual_seed(5)), from_scipy(matrix).forward
+    wide = Rows(rows.starts.long(), rows.indices, rows.values)
+    assert torch.equal(wide.times(x), rows.times(x))
+
+
+def test_some_rows_of_a_matrix_are_those_rows() -> None:
+    rows = from_scipy(LITERAL).forward
+    part = rows.part(slice(1, 4))
+    assert part.starts.tolist() == [0, 1, 1, 3]
+    assert torch.equal(part.times(torch.eye(4)), torch.from_numpy(LITERAL.toarray())[1:4])
+    # Views, not copies: a part costs nothing.
+    assert part.indices.data_ptr() == rows.indices[2:].data_ptr()
+    assert rows.part(slice(2, 3)).times(torch.eye(4)).tolist() == [[0.0] * 4]

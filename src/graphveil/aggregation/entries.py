@@ -75,7 +75,7 @@ class Entries:
         if not later.all():
             # Added up, twins would weigh any amount, and no sensitivity would hold.
             keys = keys[np.concatenate([[True], later])]
-        return Entries(_starts(keys, size, _BITS), _columns(keys))
+        return _of_keys(keys, size)
 
     @property
     def counts(self) -> Starts:
@@ -123,7 +123,7 @@ def _weighted(
     if (keys[1:] == keys[:-1]).any():
         raise InputError("a weighted edge is listed twice", remedy="give each edge once")
     keys, weights = keys[weights != 0], weights[weights != 0]
-    return Entries(_starts(keys, size, _BITS), _columns(keys), weights)
+    return _of_keys(keys, size, weights)
 
 
 def _keys(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -133,9 +133,9 @@ def _keys(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> npt.ND
     return keys
 
 
-def _columns(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    # Their lower half is what a conversion to 32 bits keeps.
-    return keys.astype(np.int32)
+def _of_keys(keys: npt.NDArray[np.int64], size: int, weights: npt.NDArray[np.float32] | None = None) -> Entries:
+    # The lower half of a key, its column, is what a conversion to 32 bits keeps.
+    return Entries(_starts(keys, size, _BITS), keys.astype(np.int32), weights)
 
 
 def _starts(ascending: npt.NDArray[np.int64], size: int, bits: int = 0) -> Starts:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import scipy.sparse as sp
 
+from graphveil.engine import Blocks
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """Compressed sparse rows: row i is `indices[starts[i]:starts[i+1]]` weighted by `values`."""
+    """Compressed sparse rows: row i is `indices[starts[i]:starts[i+1]]` weighted by `values`.
+
+    `starts` are int32, or int64 where there are 2^31 entries and more.
+    """
 
     starts: Tensor
     indices: Tensor
@@ -34,9 +38,19 @@ class Rows:
         """Return the product with a dense `x` [columns, c] -> [rows, c]."""
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
+        if self.starts.dtype == torch.int64:
+            blocks = Blocks.of(self.starts.numel() - 1, x.shape[1])
+            return torch.cat([self.part(block.rows).times(x) for block in blocks])
         return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
+
+    def part(self, rows: slice) -> Rows:
+        """Return consecutive rows alone, without a copy of their entries."""
+        starts = self.starts[rows.start : rows.stop + 1]
+        first, stop = int(starts[0]), int(starts[-1])
+        # Counted from their own beginning, entries of a few rows have 32-bit numbers, however many there are in all.
+        return Rows((starts - first).int(), self.indices[first:stop], self.values[first:stop])
 
     def to(self, device: torch.device | str) -> Rows:
         """Return the same rows on another device."""
@@ -108,12 +122,12 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
         symmetric: promises A = A^T, which is then stored once.
 
     Raises:
-        InputError: for 2^31 or more entries, rows or columns (32-bit indices).
+        InputError: for 2^31 or more rows or columns.
     """
     csr = matrix.tocsr()
     # 32-bit indices halve what a product reads, which is what bounds its speed.
-    if max(csr.nnz, *csr.shape) >= 2**31:
-        raise InputError(f"a sparse matrix {csr.shape} with {csr.nnz} entries", allowed="below 2^31 of each")
+    if max(csr.shape) >= 2**31:
+        raise InputError(f"a sparse matrix {csr.shape}", allowed="below 2^31 rows and columns")
     forward = _rows(csr)
     backward = forward if symmetric else _rows(csr.T.tocsr())
     return SparseMatrix(forward, backward, (int(csr.shape[0]), int(csr.shape[1])))
@@ -121,7 +135,7 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
 
 def _rows(csr: sp.csr_matrix) -> Rows:
     return Rows(
-        torch.from_numpy(csr.indptr.astype(np.int32, copy=False)),
+        torch.from_numpy(csr.indptr.astype(np.int32 if csr.nnz < 2**31 else np.int64, copy=False)),
         torch.from_numpy(csr.indices.astype(np.int32, copy=False)),
         torch.from_numpy(np.ascontiguousarray(csr.data, dtype=np.float32)),
     )
