@@ -84,10 +84,9 @@ class Entries:
 
     def equals(self, other: Entries) -> bool:
         """Return whether the others are the same, weights included."""
-        pairs = [(self.starts, other.starts), (self.columns, other.columns)]
-        if self.weights is not None and other.weights is not None:
-            pairs.append((self.weights, other.weights))
-        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+        if not (np.array_equal(self.starts, other.starts) and np.array_equal(self.columns, other.columns)):
+            return False
+        return self.weights is None or other.weights is None or np.array_equal(self.weights, other.weights)
 
     def backwards(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return values of the entries [E] with each row from its end to its beginning."""
