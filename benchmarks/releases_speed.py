@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from graphveil.ascending import contains, distinct
 from graphveil.mechanisms import EdgeRand, LapGraph, NoisyCounts, PairDomain
 from graphveil.privacy import SecureRandomness
 
@@ -60,8 +61,8 @@ def measure(kind: str, epsilon: float, file: str, nodes: int) -> dict[str, float
     found |= {"megabytes": memory("VmHWM") - before, "out": out.numel() if out.ndim == 1 else out.shape[1]}
     if out.ndim == 2:
         domain = PairDomain(nodes)
-        true, sent = np.unique(domain.rank(pairs).numpy()), domain.rank(out).numpy()
-        found["precision"] = float(np.isin(sent, true, assume_unique=True).mean())
+        true, sent = distinct(domain.rank(pairs).numpy()), domain.rank(out).numpy()
+        found["precision"] = float(contains(true, sent).mean())
     return found
 
 

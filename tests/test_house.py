@@ -15,7 +15,7 @@ CORE = {
     "privacy": set(),
     "graphs": {"privacy"},
     "hierarchy": {"graphs", "privacy"},
-    "mechanisms": {"privacy"},
+    "mechanisms": {"engine", "privacy"},
     "engine": {"privacy"},
     "aggregation": {"engine", "graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},

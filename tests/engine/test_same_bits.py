@@ -15,6 +15,8 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propagate_privately
 from graphveil.engine import Block, Blocks, Engine, RayEngine
+from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
+from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
 NODES = 66_000
@@ -50,7 +52,21 @@ def counts(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine
     return CountedSum(epsilon=1.0).perturb(rows, torch.eye(COLUMNS)[x.argmax(1)], randomness, engine=engine)
 
 
-WORK: dict[str, Work] = {"hop": hop, "hops": hops, "counts": counts}
+def released(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    released = EdgeRand(epsilon=6.5, domain=DOMAIN)
+    assert len(place_blocks(DOMAIN.size, released.threshold, NODES)) > 16
+    return released.randomize(DOMAIN.pairs(torch.arange(0, DOMAIN.places, 10**4)), randomness=randomness, engine=engine)
+
+
+def lists(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    pairs = DOMAIN.pairs(torch.arange(0, DOMAIN.places, 10**4))
+    reports = DegreePreservingRR(epsilon=7.5, nodes=NODES)
+    sent = reports.randomize(torch.cat([pairs, pairs.flip(0)], 1), randomness=randomness, engine=engine)
+    return sent.edges.to_edge_index()
+
+
+WORK: dict[str, Work] = {"hop": hop, "hops": hops, "counts": counts, "released": released, "lists": lists}
+DOMAIN = PairDomain(NODES)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.mechanisms import AdjacencyRR, EdgeRand, PairDomain
 from graphveil.mechanisms.edges import edge_rand as module
 from graphveil.mechanisms.samplers.bits import bit_law
-from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy.permanent import SECRET_BYTES
 from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
 
@@ -98,29 +99,32 @@ def test_a_release_holds_protected_pairs_once_in_order() -> None:
     assert EdgeRand(epsilon=1.0, domain=whole).randomize(nothing, randomness=SecureRandomness()).shape == (2, 0)
 
 
-def test_randomness_used_does_not_depend_on_who_is_related() -> None:
-    """Checklist item 3: graphs with as many edges use up the same numbers, wherever the edges are."""
+def test_the_source_is_asked_for_one_secret_whoever_is_related() -> None:
+    """Checklist item 3: all noise comes from keys of blocks, which public facts alone number."""
 
     @dataclass
     class Counting:
         inner: SeededRandomness
-        drawn: int = 0
+        asked: list[int]
         void: str | None = None
 
         def uint64(self, count: int) -> Any:
-            self.drawn += count
+            self.asked.append(8 * count)
             return self.inner.uint64(count)
 
         def bytes(self, count: int) -> bytes:
+            self.asked.append(count)
             return self.inner.bytes(count)
 
-    used = set()
-    for shift in range(5):
-        source: Randomness = Counting(SeededRandomness(1))
-        pairs = torch.stack([torch.arange(20) + shift, torch.arange(20) + shift + 1])
-        EdgeRand(epsilon=1.0, domain=PairDomain(30)).randomize(pairs, randomness=source)
-        used.add(source.drawn)
-    assert len(used) == 1
+    for mechanism in (
+        EdgeRand(epsilon=1.0, domain=PairDomain(30)),
+        AdjacencyRR(epsilon=1.0, nodes=30, mode="directed"),
+    ):
+        for related in (0, 20):
+            source = Counting(SeededRandomness(1), [])
+            pairs = torch.stack([torch.arange(related), torch.arange(related) + 1])
+            mechanism.randomize(pairs, randomness=source)
+            assert source.asked == [SECRET_BYTES]
 
 
 def test_what_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:

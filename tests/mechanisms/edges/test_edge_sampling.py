@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -15,7 +14,7 @@ from scipy import stats
 
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.mechanisms.edges import edge_sampling
-from graphveil.mechanisms.edges.edge_sampling import false_places
+from graphveil.mechanisms.edges.edge_sampling import false_places, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio, geometric_by_success
@@ -81,23 +80,33 @@ def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None
     assert min(p_values(sparse, collect(mode, wrong, dense=True, seed=5))) < FALSE_ALARM
 
 
-def test_parts_of_any_size_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The false places are drawn in blocks; blocks of 40 leave no seam."""
-    monkeypatch.setattr(edge_sampling, "BLOCK", 40)
+@pytest.mark.parametrize("bound", ["BLOCK", "FALSE_PLACES"])
+def test_parts_of_any_size_have_the_same_law(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The places are worked on in blocks, and the false ones of a block are drawn in parts; 40 a part leave no seam."""
+    monkeypatch.setattr(edge_sampling, bound, 40)
     sparse, dense = (collect("lower", 2.0, dense=dense, seed=8 + dense) for dense in (False, True))
     assert min(p_values(sparse, dense)) > FALSE_ALARM
 
 
-def test_a_sampler_that_repeats_places_or_skips_the_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin whose gaps are one too long, the classical error, fails the tests above."""
+def test_a_sampler_whose_gaps_are_one_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A twin with the classical error fails the tests above."""
 
     def late(total: int, low: int, randomness: Randomness) -> Any:
         for first, stop, places in false_places(total, low, randomness):
-            yield first, stop, places[places + 1 < stop] + 1
+            moved = places + 1 + np.arange(len(places))
+            yield first, stop, moved[moved < stop]
 
     monkeypatch.setattr(edge_sampling, "false_places", late)
     sparse = collect("lower", 2.0, dense=False, seed=3)
     assert min(p_values(sparse, collect("lower", 2.0, dense=True, seed=4))) < FALSE_ALARM
+
+
+def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
+    for places, low, people in ((0, WORD // 3, 1), (5, 1, 5), (10**12, WORD // 10**6, 10**6), (10**12, 1, 10**6)):
+        blocks = place_blocks(places, low, people)
+        assert sum(block.stop - block.start for block in blocks) == places
+        assert blocks.size * (low / WORD) <= edge_sampling.FALSE_PLACES
+        assert not places or len(blocks) >= min(places, people / edge_sampling.PEOPLE)
 
 
 @pytest.mark.parametrize("size", [7, 1 << 18])
@@ -183,32 +192,6 @@ def test_places_of_the_largest_graph_do_not_overflow(mode: str) -> None:
     assert places[0] == 0
     assert places[-1] == (lists.total - 1 if mode == "lower" else lists.total - nodes)
     assert np.array_equal(lists.named(places, users), named)
-
-
-def test_randomness_used_does_not_depend_on_who_is_related() -> None:
-    """Checklist item 3: graphs of one size use up the same numbers, wherever their relationships are."""
-
-    @dataclass
-    class Counting:
-        inner: SeededRandomness
-        drawn: int = 0
-        void: str | None = None
-
-        def uint64(self, count: int) -> Any:
-            self.drawn += count
-            return self.inner.uint64(count)
-
-        def bytes(self, count: int) -> bytes:
-            return self.inner.bytes(count)
-
-    for mode in MODES:
-        mechanism, used = AdjacencyRR(epsilon=1.0, nodes=30, mode=mode), set()
-        for shift in range(5):
-            units = [(k + shift, k + shift + 1) for k in range(20)]
-            source = Counting(SeededRandomness(1))
-            mechanism.randomize(tiny_graphs.edge_index(units, mode), randomness=source)
-            used.add(source.drawn)
-        assert len(used) == 1
 
 
 def test_memory_is_that_of_what_comes_out() -> None:

@@ -115,9 +115,9 @@ def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Make every threshold far too high at first; returns the targets that thresholds are set for, as they come."""
     targets: list[float] = []
 
-    def high(target: float, size: int, noise: Any) -> Any:
+    def high(target: float, size: int, ones: int, noise: Any) -> Any:
         targets.append(target)
-        return threshold_for(0.3 * target, size, noise)
+        return threshold_for(0.3 * target, size, 0, noise)
 
     monkeypatch.setattr(top_k_module, "MARGIN", (1.0, 2.0))
     monkeypatch.setattr(top_k_module, "threshold_for", high)
@@ -171,12 +171,12 @@ def test_probabilities_of_all_sets_add_up(size: int, true: int, wanted: int, eps
 def test_thresholds_let_pass_what_they_say() -> None:
     for epsilon, target, size in ((0.01, 40.0, 10**4), (3.0, 40.0, 10**4), (30.0, 1e7, 5 * 10**11), (1.0, 1.0, 10**17)):
         noise = two_sided(epsilon)
-        threshold = threshold_for(target, size, noise)
+        threshold = threshold_for(target, size, 0, noise)
         assert not threshold.everything
         assert float(Cells(noise, None).chance(threshold)) * size == pytest.approx(target, rel=1e-6)
-        lower = threshold_for(2 * target, size, noise)
+        lower = threshold_for(2 * target, size, 0, noise)
         assert float(Cells(noise, threshold).chance(lower)) * (size - target) == pytest.approx(target, rel=1e-3)
-    assert threshold_for(50.0, 100, two_sided(1.0)).everything
+    assert threshold_for(50.0, 100, 0, two_sided(1.0)).everything
 
 
 def test_equal_cells_are_chosen_uniformly() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import scipy.sparse
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
@@ -108,19 +109,20 @@ class AdjacencyRR(BitFlips):
         """The variance of the estimate of each entry of the adjacency: p (1 - p) / (1 - 2p)^2 a report."""
         return self.flip * (1 - self.flip) / self._gap**2 / self._lists.reports_per_unit
 
-    def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> EdgeReports:
+    def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL) -> EdgeReports:
         """What the devices send.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
                 relationship unless the mode is "directed"; what is listed twice counts once.
             randomness: the source of the noise.
+            engine: where blocks of places are worked on; the result does not depend on it.
 
         Raises:
             InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
         """
         lists = self._lists
-        return sample_lists(lists, lists.open(edge_index), self.threshold, randomness)
+        return sample_lists(lists, lists.open(edge_index), self.threshold, randomness, engine=engine)
 
     def evidence(self, reports: EdgeReports) -> PairEvidence:
         """What the reports say about each pair, both reports of it combined by their likelihood."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.late import special, torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
@@ -87,13 +88,16 @@ class DegreePreservingRR:
             f"false edges, more than {FALSE_EDGES_WARNING:,}; most are dropped again, but each takes time"
         )
 
-    def randomize(self, edge_index: EdgeIndex, *, randomness: Randomness) -> DegreePreservingReports:
+    def randomize(
+        self, edge_index: EdgeIndex, *, randomness: Randomness, engine: Engine = LOCAL
+    ) -> DegreePreservingReports:
         """What the devices send.
 
         Args:
             edge_index: integers [2, E], row 0 the user whose list names row 1, both directions of every
                 relationship unless the mode is "directed"; what is listed twice counts once.
             randomness: the source of the noise.
+            engine: where blocks of places are worked on; the result does not depend on it.
 
         Raises:
             InputError: an id is no user, a user names itself, or a direction is missing; nothing is encoded.
@@ -103,7 +107,8 @@ class DegreePreservingRR:
         # Only the noisy degree decides how far the list is thinned; the true one is not looked at again.
         degrees = self.degree.randomize(self._degrees(true), randomness=randomness)
         thinning = self._thinning(degrees)
-        return DegreePreservingReports(degrees, sample_lists(lists, true, self._flips.threshold, randomness, thinning))
+        edges = sample_lists(lists, true, self._flips.threshold, randomness, thinning, engine=engine)
+        return DegreePreservingReports(degrees, edges)
 
     def collected(self, reports: DegreePreservingReports) -> Tensor:
         """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""

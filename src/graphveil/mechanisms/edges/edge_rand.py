@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.ascending import contains, distinct
+from graphveil.engine import LOCAL, Block, Engine
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
 from graphveil.mechanisms.edges.bit_flips import BitFlips
-from graphveil.mechanisms.edges.edge_sampling import false_places, survives
+from graphveil.mechanisms.edges.edge_sampling import block_keys, flipped, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids
-from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
+from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.edges.pairs import PairEstimate
-from graphveil.privacy import Guarantee, Randomness
+from graphveil.privacy import BlockKey, Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
@@ -89,12 +91,13 @@ class EdgeRand(BitFlips):
         """The variance of the estimate of each pair: p (1 - p) / (1 - 2p)^2."""
         return self.flip * (1 - self.flip) / self._gap**2
 
-    def randomize(self, pairs: Pairs, *, randomness: Randomness) -> Tensor:
+    def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The synthetic private edges.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             randomness: the source of the noise.
+            engine: where blocks of ranks are worked on; the result does not depend on it.
 
         Returns:
             int64 [2, S], u < v, distinct protected pairs in ascending order.
@@ -102,13 +105,11 @@ class EdgeRand(BitFlips):
         Raises:
             InputError: a pair is not protected; nothing is drawn.
         """
-        true = self._ranks(pairs)
-        # Sorted in the end, or the order would tell these, which survived, from the made ones.
-        parts = [true[survives(len(true), self.threshold, randomness)]]
-        # A place that holds an edge had its own draw above: it is taken out here, never decided twice.
-        for *_, false in false_places(self.domain.size, self.threshold, randomness):
-            parts.append(false[~contains(true, false)])
-        return self.domain.unrank(np.sort(np.concatenate(parts)))
+        domain = self.domain
+        blocks = place_blocks(domain.size, self.threshold, len(domain.ids))
+        shared = engine.put(self._ranks(pairs), *domain.arrays)
+        found = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, block_keys(blocks, randomness))
+        return torch.from_numpy(np.concatenate([np.zeros((2, 0), np.int32), *found], axis=1, dtype=np.int64))
 
     def estimate(self, released: Pairs) -> PairEstimate:
         """The unbiased estimate of every protected pair, (bit - p) / (1 - 2p); so is its `total`, of the edges."""
@@ -130,3 +131,17 @@ class EdgeRand(BitFlips):
     def _ranks(self, pairs: Pairs) -> Ids:
         # Each pair once, so that one edge flips one bit and no other.
         return distinct(self.domain.rank(pairs).numpy())
+
+
+@dataclass(frozen=True)
+class _PairsOfBlock:
+    """The synthetic edges among a block of ranks: what an engine does, from the block's own key."""
+
+    threshold: int
+
+    def __call__(
+        self, block: Block, key: BlockKey, true: Ids, starts: Ids, before: Ids, ids: Ids | None
+    ) -> npt.NDArray[np.int32]:
+        """Return int32 [2, S], ascending, from the ranks of the private edges and `PairDomain.arrays`."""
+        ranks = flipped(block, true, self.threshold, key.stream())
+        return pairs_of(ranks, starts, before, ids).astype(np.int32)

@@ -10,24 +10,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from graphveil.ascending import contains
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.late import torch
 from graphveil.mechanisms.base.values import BLOCK, blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids, NeighbourLists, owners
 from graphveil.mechanisms.edges.reports import EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.mechanisms.samplers.unbounded_geometric import Geometric, geometric_by_success
-from graphveil.privacy import Randomness
+from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 Thresholds = npt.NDArray[np.uint64]
 
+#: Of one block, whose output is to stay in a core's cache: false places, or people where fewer of those come.
+FALSE_PLACES: Final = 1 << 17
+PEOPLE: Final = 1 << 13
+
+
+@dataclass(frozen=True)
+class _ListsOfBlock:
+    """The part of the noisy lists that lies in a block of places: what an engine does, from the block's own key."""
+
+    lists: NeighbourLists
+    low: int
+
+    def __call__(
+        self, block: Block, key: BlockKey, true: Ids, starts: Ids, thinning: Thresholds | None
+    ) -> tuple[int, Ids, npt.NDArray[np.int32]]:
+        """Return the first user who sends, how many that one and each after it send, and whom they name."""
+        stream = key.stream()
+        sent = flipped(block, true, self.low, stream)
+        users = owners(sent, starts)
+        # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
+        if thinning is not None:
+            stays = stream.uint64(len(sent)) < thinning[users]
+            sent, users = sent[stays], users[stays]
+        first = int(users[0]) if users.size else 0
+        return first, np.bincount(users - first), self.lists.named(sent, users).astype(np.int32)
+
 
 def sample_lists(
-    lists: NeighbourLists, true: Ids, low: int, randomness: Randomness, thinning: Thresholds | None = None
+    lists: NeighbourLists,
+    true: Ids,
+    low: int,
+    randomness: Randomness,
+    thinning: Thresholds | None = None,
+    *,
+    engine: Engine = LOCAL,
 ) -> EdgeReports:
     """The noisy lists of all users.
 
@@ -37,27 +72,60 @@ def sample_lists(
         low: a bit is flipped with probability low / 2^64.
         randomness: the source of the noise.
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
+        engine: where blocks of places are worked on; the result does not depend on it.
     """
-    kept = true[survives(len(true), low, randomness)]
-    starts, counts = lists.starts, np.zeros(lists.nodes, np.int64)
-    columns = [np.zeros(0, np.int32)]
-    for first, stop, false in false_places(lists.total, low, randomness):
-        # A true place that the skipping hit too is dropped here: its own draw above decides, or it would stay with a
-        # higher chance than 1 - p.
-        false = false[~contains(_between(true, first, stop), false)]
-        sent = np.concatenate([false, _between(kept, first, stop)])
-        # In the order of the places, so that lists come out sorted and tell nothing of what is true.
-        sent.sort()
-        users = owners(sent, starts)
-        # Thinning depends on noisy degrees alone: post-processing of a bit that was randomized already.
-        if thinning is not None:
-            stays = randomness.uint64(len(sent)) < thinning[users]
-            sent, users = sent[stays], users[stays]
-        columns.append(lists.named(sent, users).astype(np.int32))
-        if users.size:
-            counts[users[0] : users[-1] + 1] += np.bincount(users - users[0])
+    blocks = place_blocks(lists.total, low, lists.nodes)
+    shared = engine.put(true, lists.starts, thinning)
+    found = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, block_keys(blocks, randomness))
+    counts, columns = np.zeros(lists.nodes, np.int64), [np.zeros(0, np.int32)]
+    for first, sent, named in found:
+        counts[first : first + len(sent)] += sent
+        columns.append(named)
     ends = np.concatenate([[0], np.cumsum(counts)])
     return EdgeReports(torch.from_numpy(ends), torch.from_numpy(np.concatenate(columns)))
+
+
+def place_blocks(places: int, low: int, people: int) -> Blocks:
+    """Places 0..places-1 in blocks: about 2^17 false ones each, or those of 2^13 people; by public facts alone.
+
+    Args:
+        places: how many there are.
+        low: a bit is flipped with probability low / 2^64.
+        people: whose places they are.
+    """
+    number = max(1, math.ceil(places * (low / WORD) / FALSE_PLACES), math.ceil(people / PEOPLE))
+    return Blocks(places, max(1, -(-places // number)))
+
+
+def block_keys(blocks: Blocks, randomness: Randomness) -> Iterator[BlockKey]:
+    """Yield the key of each block, in order, of one publication that nothing else is ever drawn for.
+
+    Args:
+        blocks: of places.
+        randomness: where the publication's secret comes from.
+    """
+    secret = BlockNoise(randomness)
+    return (secret.key(block.number) for block in blocks)
+
+
+def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
+    """The places of a block whose noisy bit says 1, ascending.
+
+    Args:
+        block: of places.
+        true: the places that hold a relationship, of all blocks, ascending.
+        low: a bit is flipped with probability low / 2^64.
+        randomness: the source of this block's noise.
+    """
+    own = true[slice(*np.searchsorted(true, (block.start, block.stop)))]
+    # In the order of the places, or it would tell these, which survived, from the made ones.
+    parts = [own[survives(len(own), low, randomness)]]
+    for *_, false in false_places(block.stop - block.start, low, randomness):
+        false = false + block.start
+        # A place that holds a relationship had its own draw above: it is taken out here, or it would stay with a higher
+        # chance than 1 - p.
+        parts.append(false[~contains(own, false)])
+    return np.sort(np.concatenate(parts))
 
 
 def false_places(total: int, low: int, randomness: Randomness) -> Iterator[tuple[int, int, Ids]]:
@@ -124,7 +192,3 @@ def survives(count: int, low: int, randomness: Randomness) -> npt.NDArray[np.boo
     for start, stop in blocks(count, 1):
         result[start:stop] = randomness.uint64(stop - start) >= np.uint64(low)
     return result
-
-
-def _between(places: Ids, first: int, stop: int) -> Ids:
-    return places[np.searchsorted(places, first) : np.searchsorted(places, stop)]

@@ -22,7 +22,7 @@ from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
-from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
+from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
@@ -105,7 +105,7 @@ class LapGraph:
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
         # The cells have noise of their own, so that number and cells compose by adding up: one edge moves each by 1.
         chosen = noisy_top_k(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
-        return self.domain.unrank(chosen)
+        return torch.from_numpy(pairs_of(chosen, *self.domain.arrays))
 
     def estimate(self, released: Pairs) -> PairEstimate:
         """The released pairs as they are: 1 for each, 0 for all others.

@@ -131,12 +131,13 @@ def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: 
         randomness: the source of the noise.
     """
     values = 1 + noise.draw(len(true), randomness)
-    cells, target, ones = Cells(noise, None), float(wanted), true
+    # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
+    cells, target, assumed, ones = Cells(noise, None), float(wanted), wanted, true
     selected, seen = [np.zeros(0, np.int64)], true
     while wanted:
         # Five deviations more than wanted: a second round, which costs another search below, is then rare.
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
-        threshold = threshold_for(target, size, noise)
+        threshold = threshold_for(target, size, assumed, noise)
         zeros = _zeros(cells, threshold, seen, size, randomness)
         above = cells.passes(values, threshold, randomness)
         places = np.concatenate([ones[above], zeros])
@@ -152,21 +153,24 @@ def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: 
     return np.sort(np.concatenate(selected))
 
 
-def threshold_for(target: float, size: int, noise: TwoSided) -> Threshold:
-    """The threshold that about `target` of `size` cells holding 0 pass; all, where that is half of them or more.
+def threshold_for(target: float, size: int, ones: int, noise: TwoSided) -> Threshold:
+    """The threshold that about `target` cells pass; all, where that is half of those holding 0 or more.
 
     Args:
         target: how many cells are to pass on average.
         size: how many cells hold 0, at most.
+        ones: how many hold 1, as far as is public.
         noise: what is added to each.
     """
     if 2 * target >= size:
         return Threshold(0, Decimal(1), everything=True)
     # In floating point, since the threshold is public: whatever it is, the chances that follow from it are exact.
-    share = target / size
-    # tail(l) = e^(-rate l) / (1 + e^-rate) reaches the share at the real number whose floor is the level.
+    # size tail(l) + ones tail(l - 1) with tail(l) = e^(-rate l) / (1 + e^-rate), which holds from l = 0 on, reaches the
+    # target at the real number whose floor is the level.
+    share = target / (size + ones * math.exp(noise.rate))
     level = max(0, math.floor(-(math.log(share) + math.log1p(math.exp(-noise.rate))) / noise.rate))
-    part = (share - float(noise.tail(level + 1))) / float(noise.chance(level))
+    above = size * float(noise.tail(level + 1)) + ones * float(noise.tail(level))
+    part = (target - above) / (size * float(noise.chance(level)) + ones * float(noise.chance(level - 1)))
     # Neither none nor all of the level, so that every chance is one a coin can have.
     return Threshold(level, Decimal(min(1 - 2.0**-53, max(part, 2.0**-80))))
 

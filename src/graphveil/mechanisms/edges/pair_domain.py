@@ -17,7 +17,7 @@ from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
-from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists
+from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,6 +78,12 @@ class PairDomain:
         # Sorted, since the order in which nodes were declared is no fact of the release.
         return np.sort(self.members.cpu().numpy())
 
+    @property
+    def arrays(self) -> tuple[Ids, Ids, Ids | None]:
+        """What `pairs_of` reads: starts of rows [k + 1], ranks before each public pair, and `ids`, or None for all."""
+        before = self.public_positions - np.arange(len(self.public_positions))
+        return self._rows.starts, before, None if self.members is None else self.ids
+
     @cached_property
     def public_positions(self) -> Ids:
         """The positions of the public edges among the private nodes, int64, ascending, each once."""
@@ -117,9 +123,7 @@ class PairDomain:
     def unrank(self, ranks: Pairs) -> Tensor:
         """The inverse of `rank`: int64 [2, S], u < v, of ranks [S] in 0..size-1."""
         numbers = _numbers(ranks, self.size, "rank")
-        # Public positions less those before them: how many ranks come before each public pair.
-        before = self.public_positions - np.arange(len(self.public_positions))
-        return self.pairs(numbers + np.searchsorted(before, numbers, side="right"))
+        return self.pairs(numbers + np.searchsorted(self.arrays[1], numbers, side="right"))
 
     def require(self, pairs: Pairs) -> None:
         """Refuse pairs [2, S] that are not all protected; nothing is dropped silently.
@@ -210,6 +214,22 @@ def protected_pairs(
         ) from error
     public, private = (_up(lists, part) for part in parts)
     return _checked(PairDomain(nodes, members, public), private)
+
+
+def pairs_of(ranks: Ids, starts: Ids, before: Ids, ids: Ids | None) -> Ids:
+    """The pairs of ascending ranks, as `PairDomain.unrank` gives them in any order.
+
+    Args:
+        ranks: int64 [S], ascending.
+        starts, before, ids: `PairDomain.arrays`.
+
+    Returns:
+        int64 [2, S], u < v.
+    """
+    places = ranks + np.searchsorted(before, ranks, side="right")
+    low = owners(places, starts)
+    ends = np.stack([low, NeighbourLists(len(starts) - 1, "lower").named(places, low)])
+    return ends if ids is None else ids[ends]
 
 
 def _checked(domain: PairDomain, pairs: Tensor) -> tuple[PairDomain, Tensor]:
