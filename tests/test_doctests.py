@@ -15,13 +15,13 @@ from graphveil.methods.runs import experiment
 
 #: Modules whose docstrings hold examples.
 MODULES = (
-    "graphveil.ascending",
     "graphveil.aggregation.counted",
     "graphveil.aggregation.perturbed",
     "graphveil.aggregation.propagation",
+    "graphveil.ascending",
+    "graphveil.columns",
     "graphveil.engine.blocks",
     "graphveil.engine.local",
-    "graphveil.columns",
     "graphveil.federation.core.setting",
     "graphveil.federation.crypto.ring",
     "graphveil.federation.crypto.sharing",
