@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import scipy.sparse
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -161,3 +162,19 @@ def test_a_moved_support_is_the_same() -> None:
     moved = support.to("cpu")
     assert torch.equal(moved.edge_index, support.edge_index)
     assert moved.symmetric
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_the_transpose_of_a_support_is_that_of_scipy(kind: str, self_loops: bool) -> None:
+    index = torch.randint(0, 30, (2, 200), generator=torch.Generator().manual_seed(4))
+    if kind == "undirected":
+        index = torch.cat([index, index.flip(0)], dim=1)
+    support = Support.of(index, 30, self_loops=self_loops)
+    assert support.symmetric == (kind == "undirected")
+    back = scipy.sparse.csr_matrix((support.source.numpy(), support.source.numpy(), support.starts.numpy()), (30, 30)).T
+    back = back.tocsr()
+    assert support.back_starts.tolist() == back.indptr.tolist()
+    assert support.back_target.tolist() == back.indices.tolist()
+    assert torch.equal(support.target[support.turned], support.back_target)
+    assert support.source[support.turned].tolist() == back.data.tolist()

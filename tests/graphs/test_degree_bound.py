@@ -150,3 +150,18 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InputError, match="does not exist"):
         keep_lists(torch.tensor([[0], [3]]), 3, 1)
     assert kept(keep_lists(NONE, 3, 1)) == kept(require_degree(NONE, 0, 1)) == set()
+
+
+def test_lists_of_any_length_are_in_the_order_of_their_names_hashes() -> None:
+    """Against a sort of each list by itself; the hash is read off lists that are cut to one name."""
+    nodes, rng = 40, np.random.default_rng(2)
+    index = torch.from_numpy(rng.integers(0, nodes, (2, 900)))
+    whole = keep_lists(index, nodes, nodes).edge_index
+    for degree in (1, 3, 7):
+        shorter = keep_lists(index, nodes, degree).edge_index
+        for node in range(nodes):
+            own = whole[1, whole[0] == node]
+            assert torch.equal(own[:degree], shorter[1, shorter[0] == node])
+    assert bool((whole[0].diff() >= 0).all())
+    # The order of names would be one that favours the first: hashes scatter them.
+    assert bool((whole[1, whole[0] == 0].diff() < 0).any())

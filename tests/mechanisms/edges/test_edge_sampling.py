@@ -207,3 +207,25 @@ def test_memory_is_that_of_what_comes_out() -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 150 * (graph.shape[1] + len(sent.columns)) + 30 * nodes
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_one_block_sends_depends_on_no_other_block(mode: str) -> None:
+    """Its own key and its own true places make the bits of a block, whatever is true elsewhere."""
+    lists, low = NeighbourLists(3 * edge_sampling.PEOPLE, mode), bit_law(9.0, 1).low
+    blocks = list(place_blocks(lists.total, low, lists.nodes))
+    assert len(blocks) > 2
+    rng = np.random.default_rng(5)
+    true = np.unique(rng.integers(0, lists.total, 30_000))
+    changed = blocks[1]
+    others = true[(true < changed.start) | (true >= changed.stop)]
+    first, second = (flipped_places(lists, places, low) for places in (true, others))
+    for block in blocks:
+        inside = [places[(places >= block.start) & (places < block.stop)] for places in (first, second)]
+        assert np.array_equal(*inside) == (block != changed)
+
+
+def flipped_places(lists: NeighbourLists, true: Any, low: int) -> Any:
+    """The places that one seeded collection names."""
+    reports = edge_sampling.sample_lists(lists, true, low, SeededRandomness(6))
+    return lists.open_reports(reports)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import PairDomain, protected_pairs
+from graphveil.mechanisms.edges.pair_domain import pairs_of as block_pairs
 
 MEMBERS = torch.tensor([7, 1, 4, 2, 8])
 PUBLIC = torch.tensor([[1, 0, 4, 1, 3], [4, 1, 8, 4, 5]])  # {0, 1} and {3, 5} leave the members
@@ -132,3 +134,16 @@ def test_other_mistakes_are_refused() -> None:
         protected_pairs(9, both(pairs_of([(1, 2)])), public_edges=torch.tensor([True]))
     with pytest.raises(InputError, match="outside the declared private nodes"):
         protected_pairs(9, both(pairs_of([(0, 1)])), members=MEMBERS)
+
+
+@pytest.mark.parametrize(("nodes", "members", "public"), DOMAINS)
+def test_blocks_of_ascending_ranks_stand_for_the_same_pairs(
+    nodes: int, members: Tensor | None, public: Tensor | None
+) -> None:
+    domain = PairDomain(nodes, members, public)
+    want = domain.unrank(torch.arange(domain.size)).numpy()
+    for first in range(domain.size + 1):
+        for stop in range(first, domain.size + 1):
+            found = block_pairs(np.arange(first, stop), *domain.arrays)
+            assert found.dtype == np.int64
+            assert np.array_equal(found, want[:, first:stop])
