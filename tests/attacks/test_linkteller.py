@@ -44,6 +44,28 @@ def test_differences_agree_with_the_closed_form() -> None:
     assert np.abs(wrong - exact).max() > 1e-2 * exact.max()  # so coarse a difference is turned down
 
 
+def test_queries_and_the_closed_form_rank_pairs_alike() -> None:
+    exact = linkteller(made.plain(), made.graph(), targets=120)
+    asked = linkteller(made.plain(), made.graph(), targets=120, step=1e-4)
+    assert exact.auc.mean == pytest.approx(asked.auc.mean, abs=2e-3)
+    assert exact.figures == pytest.approx(asked.figures, abs=0.02)
+    assert "by the derivative" in exact.notes[1] and "queries of the simulation" in asked.notes[1]
+
+
+def test_other_networks_are_asked() -> None:
+    for network in (made.plain("sage"), made.plain("gat")):
+        assert "queries of the simulation" in linkteller(network, made.graph(), targets=120).notes[1]
+
+
+def test_effects_in_parts_are_the_effects_of_each_node_alone() -> None:
+    network, nodes = deployed(made.plain(), made.graph()), np.arange(0, 300, 2)
+    together = influence_gcn(network, nodes)
+    for place in (0, 63, 64, 149):
+        chosen = np.array([nodes[place], nodes[0], nodes[63], nodes[64], nodes[149]])
+        alone = influence_gcn(network, chosen)[0]
+        assert alone == pytest.approx(together[place][[place, 0, 63, 64, 149]], abs=1e-12)
+
+
 def test_sharing_a_query_changes_no_answer() -> None:
     service = service_of(made.plain("sage"), made.graph())
     nodes = np.arange(40)

@@ -28,6 +28,7 @@ from graphveil.graphs import Graph
 
 STEP = 1e-4
 BELIEFS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_TOGETHER = 64  # nodes whose effects are computed at once: bounds the memory
 _CELLS = 5e7  # of the reach of the nodes under attack; beyond, every node gets a query of its own
 
 
@@ -38,7 +39,7 @@ def linkteller(
     served: Graph | None = None,
     targets: int = 500,
     seed: int = 0,
-    step: float = STEP,
+    step: float | None = None,
     beliefs: tuple[float, ...] = BELIEFS,
 ) -> AttackResult:
     """Return how well influence tells edges from other pairs among `targets` random nodes.
@@ -47,14 +48,17 @@ def linkteller(
         method: fitted; what it answers to changed features decides, see `attacks.service`.
         graph: the graph with its true edges, which score the attack.
         served: the graph over whose edges the method answers, where that is another one (a published graph).
-        step: D, how much a row is scaled.
+        step: D, how much a row is scaled; None: its limit 0 in closed form where the network has one, else `STEP`.
         beliefs: densities that the adversary assumes, in multiples of the true one.
     """
     pairs = pairs_of(graph, targets=targets, seed=seed)
     service = service_of(method, graph if served is None else served)
     notes = [service.note]
-    if service.changes:
-        influence, queries = influences(service, pairs.nodes, step=step)
+    if step is None and service.network is not None and has_closed_form(service.network):
+        influence = influence_gcn(service.network, pairs.nodes)
+        notes.append(f"{len(pairs.nodes)} nodes were perturbed by the derivative, which queries approach")
+    elif service.changes:
+        influence, queries = influences(service, pairs.nodes, step=STEP if step is None else step)
         notes.append(f"{len(pairs.nodes)} nodes were perturbed in {queries} queries of the simulation")
     else:
         # All scores equal: the attack is left with chance, and spends no queries to learn it.
@@ -190,25 +194,38 @@ def influence_gcn(network: Deployed, nodes: np.ndarray) -> np.ndarray:
     Raises:
         InputError: for another network, or features that were propagated first.
     """
-    if network.name != "gcn" or network.steps or network.several:
+    if not has_closed_form(network):
         raise InputError("the closed form is for a plain GCN of one label a node", where="linkteller")
     model, rows = network.model, network.structure.forward
     n = network.topology.num_nodes
     q = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=(n, n))
-    columns, top = q.tocsc(), q[nodes]
     with torch.no_grad():
-        before = network.structure @ network.linear(np.ones(n)) + model.bias1
-        slopes = _slopes(before)
-        second = model.weight2.numpy()
+        slopes = _slopes(network.structure @ network.linear(np.ones(n)) + model.bias1)
+    second = model.weight2.detach().numpy()
+    centred = second - second.mean(axis=1, keepdims=True)
     drive = network.product.numpy() * network.scale
-    influence = np.zeros((len(nodes), len(nodes)))
-    for place, node in enumerate(nodes):
-        near = slice(columns.indptr[node], columns.indptr[node + 1])
-        middle, weight = columns.indices[near], columns.data[near]
-        moved = (weight[:, None] * drive[node] * slopes[middle]) @ second
-        change = top[:, middle] @ moved
-        influence[place] = np.linalg.norm(change - change.mean(axis=1, keepdims=True), axis=1)
+    columns, top = q.tocsc(), q[nodes]
+    parts = [nodes[start : start + _TOGETHER] for start in range(0, len(nodes), _TOGETHER)]
+    return np.concatenate([_swayed(top, columns[:, part], drive[part], slopes, centred) for part in parts])
+
+
+def _swayed(
+    top: sp.csr_matrix, near: sp.csc_matrix, drive: np.ndarray, slopes: np.ndarray, second: np.ndarray
+) -> np.ndarray:
+    """Return I [k, t] of k perturbed nodes: of Q's rows of the t nodes [t, n] and columns of the k [n, k]."""
+    middle, place = near.indices, np.repeat(np.arange(near.shape[1]), np.diff(near.indptr))
+    moved = near.data[:, None] * ((drive[place] * slopes[middle]) @ second)
+    squares = np.zeros((top.shape[0], near.shape[1]))
+    # Class by class: the sum over the nodes in the middle is then a product of sparse matrices.
+    for column in moved.T:
+        squares += (top @ sp.csc_matrix((column, middle, near.indptr), shape=near.shape)).toarray() ** 2
+    influence: np.ndarray = np.sqrt(squares).T
     return influence
+
+
+def has_closed_form(network: Deployed) -> bool:
+    """Whether `influence_gcn` knows what a network answers to small changes."""
+    return network.name == "gcn" and not network.steps and not network.several
 
 
 def _slopes(before: torch.Tensor) -> np.ndarray:

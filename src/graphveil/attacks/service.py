@@ -52,6 +52,7 @@ class Service:
         adjacency: along which edges they reach [n, n]; for whoever simulates the attack, not for the adversary.
         note: what an adversary really gets.
         changes: whether an answer depends on the features handed in at all.
+        network: what answers, where it is a plain network.
     """
 
     answer: Callable[[np.ndarray], np.ndarray]
@@ -60,6 +61,7 @@ class Service:
     adjacency: sp.csr_matrix | None
     note: str
     changes: bool
+    network: Deployed | None = None
 
 
 def service_of(method: Answering, graph: Graph) -> Service:
@@ -78,7 +80,7 @@ def service_of(method: Answering, graph: Graph) -> Service:
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
-        return Service(answer, network.topology.num_nodes, hops, reach, note, True)
+        return Service(answer, network.topology.num_nodes, hops, reach, note, True, network)
     return _asked(method, graph)
 
 
