@@ -206,8 +206,8 @@ def singular_vectors_have_no_noise(patch: Patch) -> None:
     """Eclipse as it was published: noise is added to the last product alone."""
     real = PerturbedSum.perturb
 
-    def perturb(me: PerturbedSum, rows: ReceiverRows, x: Tensor, hop: int, randomness: Any) -> Tensor:
-        return real(replace(me, sigmas=(0.0, *me.sigmas[1:])), rows, x, hop, randomness)
+    def perturb(me: PerturbedSum, rows: ReceiverRows, x: Tensor, hop: int, randomness: Any, **named: Any) -> Tensor:
+        return real(replace(me, sigmas=(0.0, *me.sigmas[1:])), rows, x, hop, randomness, **named)
 
     patch.setattr(PerturbedSum, "perturb", perturb)
 

@@ -94,12 +94,12 @@ class Replay:
         self.replaying = False
         real: Any = sums.perturb
 
-        def perturb(me: Any, rows: ReceiverRows, x: Tensor, *rest: Any) -> Tensor:
+        def perturb(me: Any, rows: ReceiverRows, x: Tensor, *rest: Any, **named: Any) -> Tensor:
             *hop, randomness = rest
             self.calls.append((me, rows, x.clone(), hop[0] if hop else 1))
             if self.replaying:
                 return self.answers[len(self.calls) - 1].clone()
-            self.answers.append(real(me, rows, x, *hop, randomness))
+            self.answers.append(real(me, rows, x, *hop, randomness, **named))
             return self.answers[-1].clone()
 
         monkeypatch.setattr(sums, "perturb", perturb)

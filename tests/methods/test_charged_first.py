@@ -165,8 +165,8 @@ def test_sums_that_left_stay_paid_whatever_happens_to_the_rest(way: str, monkeyp
     method = said.build()
     before = len(method.ledger.spends)
 
-    def interrupted(*rest: Any) -> Any:
-        real(*rest)
+    def interrupted(*rest: Any, **named: Any) -> Any:
+        real(*rest, **named)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sums, "perturb", interrupted)

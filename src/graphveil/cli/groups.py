@@ -74,6 +74,15 @@ class Speed:
     threads: options.Threads = None
 
 
+@dataclass(frozen=True)
+class EngineChoice:
+    """Where blocks of people are worked on; neither a result nor a guarantee depends on it."""
+
+    engine: options.EngineName = "local"
+    engine_address: options.EngineAddress = None
+    workers: options.Workers = None
+
+
 def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command that takes option groups, so that Typer sees every option of them.
 

@@ -153,4 +153,26 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="CPU threads. Default: whatever measures fastest.", rich_help_panel=_SPEED),
 ]
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", metavar="local|ray", help="Where blocks of people are worked on.", rich_help_panel=_SPEED),
+]
+EngineAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-address",
+        metavar="ADDRESS",
+        help="A running Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Default: one is started here.",
+        rich_help_panel=_SPEED,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        help="Blocks worked on at once. Default: 1; of a Ray cluster started here, one a processor.",
+        rich_help_panel=_SPEED,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]

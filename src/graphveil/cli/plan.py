@@ -7,6 +7,7 @@ import typer
 from graphveil.cli import choices, configured, groups, options
 from graphveil.cli.advise import Degree, Pilot, Want
 from graphveil.cli.console import emit, working
+from graphveil.cli.engines import require_engine
 from graphveil.cli.wanted import goal_asked, search, searched, with_found
 
 
@@ -19,6 +20,7 @@ def plan(
     epsilons: groups.Epsilons,
     asked: groups.MethodSettings,
     speed: groups.Speed,
+    place: groups.EngineChoice,
     config: configured.Config = None,
     want: Want = None,
     pilot: Pilot = None,
@@ -27,9 +29,11 @@ def plan(
     as_json: options.Json = False,
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
-    chosen = configured.collect(context, method, choices.find_method(method, data))
+    info = choices.find_method(method, data)
+    chosen = configured.collect(context, method, info)
     goal = goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
+    require_engine(place, info)
 
     from graphveil.cli import screens
     from graphveil.methods.runs import plan as planning

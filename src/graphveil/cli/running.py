@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.cli import choices, groups
 
 if TYPE_CHECKING:
+    from graphveil.engine import Engine
     from graphveil.graphs import Graph
     from graphveil.methods.runs.result import Result
     from graphveil.methods.runs.search import Search
@@ -22,6 +23,7 @@ def run_method(
     speed: groups.Speed,
     tell: ProgressCallback,
     search: Search | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Result, str | None]:
     """Return the result of a run, and the sentence that was printed about budgets that nobody typed.
 
@@ -33,10 +35,12 @@ def run_method(
         speed: where and how fast to compute.
         tell: hears of progress.
         search: settings to choose in each run; None: there is nothing to choose.
+        engine: where blocks of rows are worked on; None: here, one after the other.
 
     Raises:
         GraphveilError: as `methods.runs.experiment.run`.
     """
+    from graphveil.engine import LOCAL
     from graphveil.methods.runs import experiment
 
     defaults = choices.Defaults({method: {**chosen, **({} if search is None else search.over)}}, tell)
@@ -54,6 +58,7 @@ def run_method(
         device=speed.device,
         split=repetition.split,
         progress=defaults,
+        engine=LOCAL if engine is None else engine,
     )
     defaults.say()
     return result, defaults.said

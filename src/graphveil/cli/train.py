@@ -11,6 +11,7 @@ import typer
 from graphveil.cli import choices, configured, groups, options, space
 from graphveil.cli.advise import Trust
 from graphveil.cli.console import emit, working
+from graphveil.cli.engines import opened, require_engine
 from graphveil.cli.running import run_method
 from graphveil.cli.unnamed import refuse_unnamed
 from graphveil.errors import InputError
@@ -50,6 +51,7 @@ def train(
     asked: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
+    place: groups.EngineChoice,
     data: DataOrNone = None,
     config: configured.Config = None,
     track: Track = None,
@@ -66,6 +68,7 @@ def train(
     info = choices.find_method(method, data)
     chosen = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)
+    require_engine(place, info)
 
     from graphveil.cli import screens
     from graphveil.cli.tracking import tracker
@@ -80,8 +83,8 @@ def train(
     with working() as tell:
         graph = choices.load(data, source, repetition.seed, tell)
         # Space first: a private run that cannot be saved has spent its budget for nothing.
-        with room_for(folder, space.room_of(graph, repetition.repeats)):
-            result, taken = run_method(method, graph, chosen, repetition, speed, tell)
+        with room_for(folder, space.room_of(graph, repetition.repeats)), opened(place) as engine:
+            result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
         record = run_folder.write_run(result, folder, options=choices.kept(context.params), graph=graph)
     send(record)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
 import numpy.typing as npt
@@ -41,6 +42,7 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        require_ray()
         if "ray" in sys.modules and os.environ.get("RAY_AUTH_MODE") != "token":
             raise InputError(
                 "Ray was loaded without its token", where="--engine ray", remedy="set RAY_AUTH_MODE=token before it is"
@@ -48,14 +50,11 @@ class RayEngine:
         # Before Ray is loaded, which reads them once. Without a token everybody who reaches a port runs code as this
         # user; and nothing is reported to the makers of Ray.
         os.environ.update(RAY_AUTH_MODE="token", RAY_USAGE_STATS_ENABLED="0")
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingExtraError(
-                "the package ray is not installed", where="--engine ray", remedy="run: pip install 'graphveil[ray]'"
-            ) from error
+        import ray
+
         self._ray: Any = ray
-        if not ray.is_initialized():
+        self._joined = not ray.is_initialized()
+        if self._joined:
             _start(ray, address, workers)
         self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._run = ray.remote(_run)
@@ -87,8 +86,18 @@ class RayEngine:
         return gathered(results, blocks, out)
 
     def close(self) -> None:
-        """Leave the cluster, and stop it where it was started here."""
-        self._ray.shutdown()
+        """Leave the cluster that was joined, and stop it where it was started here."""
+        # Whoever was in a cluster before still works in it.
+        if self._joined:
+            self._ray.shutdown()
+
+
+def require_ray() -> None:
+    """Raise MissingExtraError where Ray is not installed, without loading it."""
+    if find_spec("ray") is None:
+        raise MissingExtraError(
+            "the package ray is not installed", where="--engine ray", remedy="run: pip install 'graphveil[ray]'"
+        )
 
 
 def _run(task: Callable[..., Result], *call: Any) -> Result:

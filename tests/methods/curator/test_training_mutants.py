@@ -149,8 +149,8 @@ def noise_is_replayed(patch: Patch) -> None:
     """The user's seed decides the noise."""
     real = PerturbedSum.perturb
 
-    def seeded(me: Any, rows: Any, x: Tensor, hop: int, randomness: Any) -> Tensor:
-        return real(me, rows, x, hop, audits.SeededRandomness(12345))
+    def seeded(me: Any, rows: Any, x: Tensor, hop: int, randomness: Any, **named: Any) -> Tensor:
+        return real(me, rows, x, hop, audits.SeededRandomness(12345), **named)
 
     patch.setattr(PerturbedSum, "perturb", seeded)
 

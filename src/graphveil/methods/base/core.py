@@ -12,9 +12,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.graphs.protocol import Graph
@@ -45,9 +47,11 @@ class Core(Protocol[Collected]):
 
     Attributes:
         account: what was paid so far, and what for.
+        by_blocks: whether `collect` takes an `engine`: its reading of raw data is work on blocks of rows.
     """
 
     account: Account
+    by_blocks: ClassVar[bool]
 
     @property
     def kind(self) -> str:
@@ -137,6 +141,7 @@ class FittedCore(Generic[F]):
 
     written: ClassVar[str]
     fits: ClassVar[str]
+    by_blocks: ClassVar[bool] = False
     _fitted: F | None = None
 
     @property
@@ -166,6 +171,40 @@ class ForgetsPeople:
 
     def recall(self, model: Path) -> None:
         """Read nothing."""
+
+
+def require_blocks(core: type[Core[Any]], name: str) -> None:
+    """Refuse a method whose reading of raw data no engine can work on yet.
+
+    Args:
+        core: of the method.
+        name: of the method.
+
+    Raises:
+        InputError: it is one.
+    """
+    # An engine that is named and then left aside would have a user wait for a cluster that does nothing.
+    if not core.by_blocks:
+        raise InputError(
+            f"{name} does not work by blocks yet", where="engine", allowed="the local engine with one worker"
+        )
+
+
+def collecting(core: Core[Collected], engine: Engine) -> Callable[..., Collected]:
+    """Return a core's `collect` on an engine.
+
+    Args:
+        core: of any method.
+        engine: where blocks are worked on; nothing that is collected depends on it.
+
+    Raises:
+        InputError: another engine than `LOCAL`, for a method that does not work by blocks.
+    """
+    collect: Callable[..., Collected] = core.collect
+    if engine == LOCAL:
+        return collect
+    require_blocks(type(core), core.kind)
+    return partial(collect, engine=engine)
 
 
 def signature_of(core: Callable[..., object]) -> inspect.Signature:

@@ -19,11 +19,12 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
-from graphveil.methods.base.core import Core, Stored, signature_of
+from graphveil.methods.base.core import Core, Stored, collecting, signature_of
 from graphveil.methods.base.not_fitted import not_fitted
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
@@ -95,6 +96,7 @@ class Estimator(Generic[C]):
         split: Split | None = None,
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Estimator[C]:
         """Collect from the people of a graph, or publish it, and train on what came out.
 
@@ -104,20 +106,23 @@ class Estimator(Generic[C]):
             split: who trains, validates and tests, masks [n]; default: a random half trains, a quarter validates.
             randomness: the source of noise; default: the operating system's.
             progress: told how far it is.
+            engine: where blocks of people are worked on; nothing that comes out depends on it.
 
         Returns:
             The estimator itself.
 
         Raises:
             BudgetError: the ledger cannot pay, before anything is read.
-            InputError: for data outside what was declared, a graph that the method cannot serve, or labels apart.
+            InputError: for data outside what was declared, a graph that the method cannot serve, labels apart, or
+                another engine than `LOCAL` for a method that does not work by blocks.
         """
         if y is not None:
             raise _labels_apart(graph)
+        collect = collecting(self.core, engine)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
         nodes = split or random_split(graph, self.core.seed)
-        collected = self.core.collect(graph, split=nodes, randomness=source, progress=progress)
+        collected = collect(graph, split=nodes, randomness=source, progress=progress)
         self.lift = None  # it was of the fit before
         self.core.train(collected, randomness=source, progress=progress)
         return self

@@ -68,6 +68,7 @@ class CaribouCore(StagedCore):
     """
 
     kind = written = "caribou"
+    by_blocks = False
     recipe: ClassVar[Recipe] = CaribouRecipe()
     settings_type = CaribouSettings
     settings: CaribouSettings

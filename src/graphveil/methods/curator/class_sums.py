@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil import models
 from graphveil.aggregation import CountedSum, ReceiverRows, SparseMatrix, build_inputs
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
@@ -119,7 +120,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
 
     kind = "class-sums"
     written, fits = "ClassSums", "fit_published"
-    reads_edges = counts_classes = True
+    reads_edges = counts_classes = by_blocks = True
     hops, w_max = 1, 1.0
     layers: tuple[int, ...] = ()  # the time of its experts is counted apart
     says_who: tuple[str, ...] = ()
@@ -170,8 +171,11 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
 
     # ---- the curator ----
 
-    def publish(self, graph: Graph, *, split: Split, randomness: Randomness) -> PublishedSums:
+    def publish(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> PublishedSums:
         """Return the noisy sums; the only place that reads edges.
+
+        Args:
+            engine: where blocks of receivers are summed; the sums do not depend on it.
 
         Raises:
             BudgetError: when this publication has already been made, before anything is read.
@@ -190,9 +194,10 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
             evidence = feature_evidence(people, corners(people.classes))
             counted = self._counted(schema)
             if counted is None:
-                sums = self.privacy.sums(schema, noise).perturb(rows, messages(people, evidence), 1, randomness)
+                normal, sent = self.privacy.sums(schema, noise), messages(people, evidence)
+                sums = normal.perturb(rows, sent, 1, randomness, engine=engine)
             else:
-                sums = counted.perturb(rows, named_classes(people, evidence), randomness)
+                sums = counted.perturb(rows, named_classes(people, evidence), randomness, engine=engine)
             # Without noise nothing was promised, so a known seed takes nothing away.
             void = None if self.privacy.public else randomness.void
             return PublishedSums(people, sums, evidence, noise, self.privacy, void)
@@ -258,10 +263,16 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     # ---- both ----
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> PublishedSums:
         """Publish the sums of `graph`."""
-        return self.publish(graph, split=split, randomness=randomness)
+        return self.publish(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
         self,

@@ -113,6 +113,6 @@ class DPDGCCore(StagedCore):
             )
             # Rows of a private training may be summed once: the sum is the other part of what was paid for.
             learned = train_topology(descent, schedule.steps, randomness=read.randomness, progress=read.progress)
-            return sums.perturb(rows, learned, stage.hop, read.randomness)
+            return sums.perturb(rows, learned, stage.hop, read.randomness, engine=read.engine)
 
         return add

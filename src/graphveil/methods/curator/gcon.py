@@ -116,7 +116,7 @@ class GCONCore(StagedCore):
         def add(stage: AddUp) -> Tensor:
             rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
             if stage.hop == 2:
-                return sums.perturb(rows, stage.rows, 1, read.randomness)
+                return sums.perturb(rows, stage.rows, 1, read.randomness, engine=read.engine)
             own = self.settings
             convex = ConvolvedRegression(
                 restart=own.restart,

@@ -109,6 +109,6 @@ class LPGNetCore(StagedCore):
 
         def add(stage: AddUp) -> Tensor:
             rows = receiver_rows(read.graph, self.privacy, self.settings, stage.rows)
-            return counted.perturb(rows, stage.rows, read.randomness)
+            return counted.perturb(rows, stage.rows, read.randomness, engine=read.engine)
 
         return add

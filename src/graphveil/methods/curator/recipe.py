@@ -18,6 +18,7 @@ from graphveil import models
 from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
@@ -91,6 +92,7 @@ class StagedCore(FittedCore[FittedCurator]):
     fits = "fit_published"
     recipe: ClassVar[Recipe]
     reads_edges, counts_classes = True, False
+    by_blocks = True
     says_who: tuple[str, ...] = ()
     several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
@@ -124,9 +126,18 @@ class StagedCore(FittedCore[FittedCurator]):
     # ---- the curator ----
 
     def publish(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Published:
         """Train what comes before the sums and release the noisy sums: the one place where edges are read.
+
+        Args:
+            engine: where blocks of receivers are summed; the publication does not depend on it.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
@@ -138,7 +149,7 @@ class StagedCore(FittedCore[FittedCurator]):
         noise = self._noise(schema, [parameters_of(network) for network in networks], int(split.train.sum()))
         made = self.account.buy(
             self.privacy.spend("training", schema, noise, **self._weighing()),
-            lambda: self._publish(graph, split, networks, noise, randomness, progress),
+            lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
         )
         self._unfinished = made
         if not self._own_rows:
@@ -153,6 +164,7 @@ class StagedCore(FittedCore[FittedCurator]):
         noise: Noise,
         randomness: Randomness,
         progress: ProgressCallback | None,
+        engine: Engine,
     ) -> Published:
         """Read the people and their edges, after they were paid for."""
         schema, people = graph.schema, read_people(graph, split)
@@ -166,7 +178,7 @@ class StagedCore(FittedCore[FittedCurator]):
                 self._train(networks[stage.which], stage.which, stage.parts, people, noise, randomness, tell)
             )
 
-        add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1)))
+        add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
         # Validation labels choose at most, and a choice is paid for apart: no message may carry them.
         labels = torch.full_like(people.labels, -1)
         labels[people.train] = people.labels[people.train]
@@ -214,10 +226,16 @@ class StagedCore(FittedCore[FittedCurator]):
         return self
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Published:
         """Publish: the curator knows all of `graph`."""
-        return self.publish(graph, split=split, randomness=randomness, progress=progress)
+        return self.publish(graph, split=split, randomness=randomness, progress=progress, engine=engine)
 
     def train(
         self,
@@ -415,7 +433,7 @@ class StagedCore(FittedCore[FittedCurator]):
                         attention, read.graph, start, people, own, self.privacy, noise, read.randomness, read.progress
                     )
                 rows.append(receiver_rows(read.graph, self.privacy, own, start, people, attention))
-            return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness)
+            return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
 
         return add
 

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, from_scipy
 from graphveil.aggregation.weights import edge_weights
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
 from graphveil.late import torch
@@ -82,6 +83,7 @@ class EdgeReading:
         networks: those of the recipe.
         people: the nodes of the training; None in a query, which trains nothing.
         progress: hears of what is trained on edges.
+        engine: where blocks of receivers are summed.
     """
 
     graph: Graph
@@ -91,6 +93,7 @@ class EdgeReading:
     networks: Sequence[nn.Module]
     people: NodeData | None = None
     progress: ProgressCallback | None = None
+    engine: Engine = LOCAL
 
 
 @dataclass(frozen=True)

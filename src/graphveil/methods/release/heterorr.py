@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import graphveil
 from graphveil.errors import InputError
@@ -107,6 +107,7 @@ class HeteroRRCore(ForgetsPeople):
     """
 
     kind = "heterorr"
+    by_blocks: ClassVar[bool] = False
     says_who: tuple[str, ...] = ()
     settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
 

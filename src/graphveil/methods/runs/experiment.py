@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.graphs.splits import apart, fold_split, keeps_apart
@@ -53,6 +54,7 @@ def run(
     split: str = "random",
     search: Search | None = None,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> Result:
     """Train method `name` on `graph` `repeats` times, each time with its controls unless `controls` is False.
 
@@ -65,9 +67,11 @@ def run(
             "80/20" has no validation nodes, and no edges between training and test nodes.
         search: settings to choose by validation labels, in each repeat anew.
         progress: hears of every epoch and control, with the epsilon one person has spent.
+        engine: where the method's blocks are worked on, not those of controls and rivals; no result depends on it.
 
     Raises:
-        InputError: for an unknown method or setting, or a graph without test nodes.
+        InputError: for an unknown method or setting, a graph without test nodes, or another engine than `LOCAL` for a
+            search or a method that does not work by blocks.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -82,6 +86,8 @@ def run(
     entry = find_method(name)
     if repeats < 1:
         raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
+    if search is not None and engine != LOCAL:
+        raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")
     settled = entry.settle(settings)
     choice = advised(name, settings, len(graph.schema.classes))
     family: AnyFamily = choice.method.load_family()
@@ -101,7 +107,7 @@ def run(
         tell = _teller(progress, stage, method if search is None else None, graph)
         began = time.perf_counter()
         if search is None:
-            method.fit(graph, split=nodes, randomness=randomness, progress=tell)
+            method.fit(graph, split=nodes, randomness=randomness, progress=tell, engine=engine)
         else:
             ask = partial(choose, name, graph, settings, search, split=nodes, randomness=randomness)
             tuned.append(ask(seed=seed + number, device=device, progress=tell))

@@ -1,0 +1,67 @@
+"""Which methods have their blocks worked on by an engine that is named, and which refuse one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from graphveil.engine import LOCAL, LocalEngine
+from graphveil.errors import InputError
+from graphveil.methods import METHODS, NodeSums
+from graphveil.privacy import SeededRandomness
+from tests.methods import curator_made as cm
+
+_EPSILON: dict[str, Any] = {"epsilon": 4.0}
+_ALL = {"epsilon": 8.0, "batch": 10_000, "passes": 2}
+BY_BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "class-sums": ("class-sums", {**_EPSILON, "epochs": 2}),
+    "class-sums, normal": ("class-sums", {**_EPSILON, "epochs": 2, "noise": "normal"}),
+    "gap": ("gap", {**_EPSILON, "epochs": 2}),
+    "progap": ("progap", {**_EPSILON, "epochs": 2}),
+    "lpgnet": ("lpgnet", {**_EPSILON, "epochs": 2}),
+    "gcon": ("gcon", {**_EPSILON, "epochs": 2}),
+    "eclipse": ("eclipse", {**_EPSILON, "epochs": 2}),
+    "dpdgc": ("dpdgc", {**_ALL, "epochs": 2}),
+    "node-sums": ("node-sums", {**_ALL, "degree_bound": 3}),
+}
+
+
+@dataclass(frozen=True)
+class Counting(LocalEngine):
+    """One thread, and how many blocks it was given."""
+
+    given: list[int] = field(default_factory=list, compare=False)
+
+    def map_blocks(self, task: Any, blocks: Any, *more: Any) -> Iterator[Any]:
+        self.given.append(len(blocks))
+        return super().map_blocks(task, blocks, *more)
+
+
+@pytest.mark.parametrize("case", BY_BLOCKS)
+def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
+    name, settings = BY_BLOCKS[case]
+    engine, graph = Counting(2), cm.graph()
+    method = METHODS[name](**settings)
+    method.fit(graph, split=cm.split_of(graph), randomness=SeededRandomness(1), engine=engine)
+    assert METHODS[name].load_core().by_blocks
+    assert len(engine.given) == len(method.published.noise.sigmas)
+
+
+def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_read() -> None:
+    told = {name for name, _ in BY_BLOCKS.values()}
+    others = [name for name, entry in METHODS.items() if not entry.load_core().by_blocks]
+    assert told <= set(METHODS) - set(others) and "caribou" in others and "solitude" in others
+    for name in ("caribou", "dp-mlp"):
+        method: Any = METHODS[name](epsilon=4.0)
+        with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
+            method.fit(cm.Unreadable(cm.graph()), engine=LocalEngine(2))
+        assert not method.ledger.spends
+
+
+def test_one_thread_here_is_what_all_methods_have() -> None:
+    assert LocalEngine(1) == LOCAL
+    graph = cm.graph()
+    NodeSums(**_ALL, degree_bound=3).fit(graph, split=cm.split_of(graph), engine=LocalEngine(1))
