@@ -15,8 +15,11 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propagate_privately
 from graphveil.engine import Block, Blocks, Engine, RayEngine
+from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
+from graphveil.graphs.features import features_from_dense
 from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
+from graphveil.methods import GAP, ClassSums
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
 NODES = 66_000
@@ -67,6 +70,48 @@ def lists(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine)
 
 WORK: dict[str, Work] = {"hop": hop, "hops": hops, "counts": counts, "released": released, "lists": lists}
 DOMAIN = PairDomain(NODES)
+
+
+@pytest.fixture(scope="module")
+def graph(rows: ReceiverRows) -> Graph:
+    """As many people with few features and many classes, and the same edges in both directions."""
+    generator = torch.Generator().manual_seed(2)
+    labels = torch.randint(0, COLUMNS, (NODES,), generator=generator)
+    features = features_from_dense(torch.rand(NODES, 8, generator=generator).numpy())
+    senders = rows.senders.long()
+    receivers = torch.repeat_interleave(torch.arange(NODES), rows.starts.diff().long())
+    edges, _ = normalise_edges(senders.numpy(), receivers.numpy(), NODES, directed=False)
+    schema = GraphSchema("blocks", 8, 0.0, 1.0, tuple(map(str, range(COLUMNS))), directed=False)
+    return make_graph(features, edges, labels, schema)
+
+
+def few(graph: Graph) -> Split:
+    """A training of few people, whose messages reach every block all the same."""
+    place = torch.arange(int(graph.num_nodes))
+    return Split(place < 256, (place >= 256) & (place < 320), place >= 320)
+
+
+def gap(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
+    method = GAP(epsilon=4.0, hops=2, hidden=COLUMNS, epochs=1)
+    method.fit(graph, split=few(graph), randomness=randomness, engine=engine)
+    return torch.stack(list(method.published.parts))
+
+
+def class_sums(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
+    core = ClassSums(epsilon=4.0).core
+    return core.publish(graph, split=few(graph), randomness=randomness, engine=engine).sums
+
+
+#: What a method publishes, from its raw data on.
+PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {"gap": gap, "class-sums": class_sums}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_no_engine_changes_a_bit_of_what_a_curator_publishes(
+    name: str, graph: Graph, engines: dict[str, Engine]
+) -> None:
+    found = [PUBLISHED[name](graph, SeededRandomness(3), engine) for engine in engines.values()]
+    assert all(torch.equal(found[0], other) for other in found[1:])
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -11,6 +11,8 @@ import pytest
 from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.methods import METHODS, NodeSums
+from graphveil.methods.runs import experiment
+from graphveil.methods.runs.search import Search
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
@@ -65,3 +67,16 @@ def test_one_thread_here_is_what_all_methods_have() -> None:
     assert LocalEngine(1) == LOCAL
     graph = cm.graph()
     NodeSums(**_ALL, degree_bound=3).fit(graph, split=cm.split_of(graph), engine=LocalEngine(1))
+
+
+def test_trials_of_a_search_refuse_an_engine_before_anything_is_read() -> None:
+    search = Search({"epochs": (1, 2)}, trials=2)
+    with pytest.raises(InputError, match="trials of a search run here"):
+        experiment.run(
+            "class-sums",
+            cm.Unreadable(cm.graph()),
+            settings={"epsilon": 2.0},
+            search=search,
+            randomness=SeededRandomness(1),
+            engine=LocalEngine(2),
+        )
