@@ -37,6 +37,7 @@ def require_engine(place: EngineChoice, info: AnyMethod) -> None:
     if place.engine_address is not None and place.workers is not None:
         raise InputError("a running cluster has its own processors", where="--workers", remedy="leave it out")
     if place.engine == "local" and place.workers in (None, 1):
+        # What every method did before there were engines: no core has to be loaded to allow it.
         return
     from graphveil.engine.on_ray import require_ray
     from graphveil.methods.base.core import require_blocks
@@ -65,4 +66,5 @@ def opened(place: EngineChoice) -> Iterator[Engine]:
     try:
         yield engine
     finally:
+        # Also after a refusal or an interrupt: what was put into a cluster of our own must not outlive the run.
         engine.close()

@@ -118,6 +118,7 @@ class Estimator(Generic[C]):
         """
         if y is not None:
             raise _labels_apart(graph)
+        # Before the graph is looked at: what an engine cannot do is refused at no price.
         collect = collecting(self.core, engine)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)

@@ -225,17 +225,9 @@ class StagedCore(FittedCore[FittedCurator]):
         self.published = published
         return self
 
-    def collect(
-        self,
-        graph: Graph,
-        *,
-        split: Split,
-        randomness: Randomness,
-        progress: ProgressCallback | None = None,
-        engine: Engine = LOCAL,
-    ) -> Published:
-        """Publish: the curator knows all of `graph`."""
-        return self.publish(graph, split=split, randomness=randomness, progress=progress, engine=engine)
+    def collect(self, graph: Graph, **how: Any) -> Published:
+        """Publish: the curator knows all of `graph`, and `how` is what `publish` takes."""
+        return self.publish(graph, **how)
 
     def train(
         self,

@@ -86,6 +86,7 @@ def run(
     entry = find_method(name)
     if repeats < 1:
         raise InputError(f"repeats = {repeats}", allowed="a whole number of at least 1")
+    # Its trials fit in places of their own, none of which is handed an engine: better refused than left aside.
     if search is not None and engine != LOCAL:
         raise InputError("trials of a search run here", where="engine", allowed="the local engine with one worker")
     settled = entry.settle(settings)
