@@ -91,8 +91,7 @@ class StagedCore(FittedCore[FittedCurator]):
     kind: ClassVar[str]
     fits = "fit_published"
     recipe: ClassVar[Recipe]
-    reads_edges, counts_classes = True, False
-    by_blocks = True
+    reads_edges, by_blocks, counts_classes = True, True, False
     says_who: tuple[str, ...] = ()
     several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
