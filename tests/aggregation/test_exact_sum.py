@@ -22,8 +22,9 @@ def edges(seed: int = 0, hub: int = 0) -> Tensor:
     return both[:, both[0] != both[1]]
 
 
-def rows_of(bits: int, seed: int = 1) -> GridRows:
-    return quantise(torch.randn(N, 6, generator=torch.Generator().manual_seed(seed)).abs(), bits=bits)
+def rows_of(bits: int, seed: int = 1, narrow: bool = False) -> GridRows:
+    x = torch.randn(N, 6, generator=torch.Generator().manual_seed(seed)).abs()
+    return quantise(x, bits=bits, narrow=narrow)
 
 
 def whole(rows: ReceiverRows, values: GridRows) -> np.ndarray:
@@ -40,6 +41,29 @@ def expected(rows: ReceiverRows, values: GridRows) -> np.ndarray:
     matrix = rows.to_scipy().astype(np.int64)
     result: np.ndarray = matrix @ values.values.numpy().astype(np.int64)
     return result
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bits", [1, 10, 13])
+def test_rows_half_as_wide_have_the_same_sums(bits: int, weighted: bool) -> None:
+    """Messages of int16 in a compiled loop; the hub's are cut into pieces where weights make them large."""
+    index = edges()
+    weights = torch.rand(index.shape[1], generator=torch.Generator().manual_seed(2)) if weighted else None
+    rows, narrow = ReceiverRows.of(index, N, weights=weights, weight_bits=10), rows_of(bits, narrow=True)
+    assert narrow.values.dtype == torch.int16
+    found, wide = rows.sums(narrow), rows.sums(rows_of(bits))
+    assert all(torch.equal(one, other) for one, other in zip(found, wide, strict=True))
+    assert bool(len(found.long)) == (weighted and bits > 1)
+    assert torch.equal(rows.sums(narrow, slice(20, 30)).values, wide.values[20:30])
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_entries_are_counted_beyond_32_bits(narrow: bool) -> None:
+    """Receiver 0 hears 2^31 times from node 3, which costs no memory and is not asked for; all others hear twice."""
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), 2**31 + 2 * torch.arange(N)])
+    everybody = torch.tensor([3], dtype=torch.int32).expand(int(starts[-1]))
+    found = ReceiverRows(starts, everybody).sums(rows_of(10, narrow=narrow), slice(1, N)).values
+    assert torch.equal(found, 2 * rows_of(10).values[3].expand(N - 1, 6))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

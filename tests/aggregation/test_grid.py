@@ -55,6 +55,13 @@ def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
     assert float(lost.abs().max()) <= 1 + 2**bits * 1e-6
 
 
+def test_narrow_rows_are_the_same_where_they_fit() -> None:
+    x = many_rows()
+    for bits, kind in ((1, torch.int16), (14, torch.int16), (15, torch.float32)):
+        narrow = quantise(x, bits=bits, narrow=True).values
+        assert narrow.dtype == kind and torch.equal(narrow.float(), quantise(x, bits=bits).values)
+
+
 def test_truncation_is_what_keeps_rows_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: rounding to the nearest step, and float32's own normalisation, are found."""
     x = many_rows()

@@ -4,6 +4,7 @@
 
 A float32 `embedding_bag` adds whole numbers exactly while no partial sum exceeds 2^24.  Rows that could exceed it are
 cut into pieces that cannot, and the pieces are added up as 64-bit integers: exact, whatever the order and the degree.
+A compiled loop does the same to rows of int16, which are half as wide.
 """
 
 from __future__ import annotations
@@ -131,18 +132,33 @@ class ReceiverRows:
             )
         first, stop, _ = receivers.indices(self.num_nodes)
         starts = self.starts[first : stop + 1]
+        # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece
+        # is rounded.
+        piece = max(1, _EXACT // (self.largest << rows.bits))
+        if values.dtype == torch.int16:
+            return self._compiled(values, starts, piece)
         none = torch.zeros(0, dtype=torch.int64), torch.zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
             return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
-        # So many messages of the largest size add up to 2^24 at most, whatever their order: no partial sum of a piece
-        # is rounded.
-        piece = max(1, _EXACT // (self.largest << rows.bits))
         lengths = torch.diff(starts)
         # Which way is taken depends on private degrees and shows in nothing: both give the same exact sums.
         if int(lengths.max()) <= piece:
             return _Sums(self._bag(values, starts), *none)
         return self._pieces(values, starts, lengths, piece)
+
+    def _compiled(self, values: Tensor, starts: Tensor, piece: int) -> _Sums:
+        """Add up rows of int16, in the same pieces."""
+        from graphveil.aggregation.message_loop import add_messages
+
+        entries, own = slice(int(starts[0]), int(starts[-1])), (starts - starts[0]).long()
+        long = torch.nonzero(torch.diff(own) > piece).ravel()
+        found = torch.empty(len(own) - 1, values.shape[1])
+        totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
+        weights = None if self.weights is None else self.weights[entries].numpy()
+        senders = self.senders[entries].contiguous().numpy()
+        add_messages(own.numpy(), senders, weights, values.numpy(), piece, found.numpy(), totals.numpy())
+        return _Sums(found, long, totals)
 
     def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""

@@ -35,7 +35,7 @@ class GridRows:
     """Rows of whole numbers of steps.
 
     Attributes:
-        values: float32 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2.
+        values: float32 or int16 [n, c], whole numbers; the squares of a row add up to at most (cap 2^bits)^2.
         cap: the longest row, in the unit of the input.
         bits: a row of length cap is 2^bits steps long.
     """
@@ -54,7 +54,7 @@ class GridRows:
         return self.values * self.step
 
 
-def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = True) -> GridRows:
+def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = True, narrow: bool = False) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero.
 
     Each row is treated by itself.  A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -62,6 +62,7 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
     Args:
         x: float [n, c].
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
+        narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -72,7 +73,9 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
         raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
     require_bits(bits)
     rows = x.detach().to(device="cpu", dtype=torch.float32)
-    values = torch.empty_like(rows, memory_format=torch.contiguous_format)
+    kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
+    # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
+    values = torch.from_numpy(np.empty(rows.shape, kind))
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         # In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row
@@ -85,10 +88,11 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
         scale = torch.where(usable, scale.clamp(max=_LARGEST), 0.0).float()
         # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
         # counts.
-        torch.mul(block, scale[:, None], out=values[start : start + _BLOCK]).trunc_()
+        steps = torch.mul(block, scale[:, None]).trunc_()
         if not bool(usable.all()):
             # Written over, since NaN times 0 is NaN.
-            values[start : start + _BLOCK][~usable] = 0.0
+            steps[~usable] = 0.0
+        values[start : start + _BLOCK] = steps
     return GridRows(values, cap, bits)
 
 

@@ -53,6 +53,8 @@ _FEWEST_STEPS: Final = 10
 # there is a table.
 _FINE: Final = (10, 1 << 14)
 _COARSE: Final = (8, _MOST_STEPS)
+# More values than these take longer to add up than a compiler takes to load.
+_FEW: Final = 1 << 22
 # Room for the rounding of a few float64 operations.
 _UP: Final = 1 + 1e-14
 
@@ -252,14 +254,14 @@ class PerturbedSum:
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
-        grid = quantise(x, bits=bits)
+        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks, secret = Blocks.of(*grid.values.shape), BlockNoise(randomness)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = (secret.key(hop, block.number) for block in blocks)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
-        found = torch.empty_like(grid.values)
+        found = torch.empty(x.shape)
         engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found.numpy())
         return found
 
