@@ -106,7 +106,7 @@ def class_sums(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
 PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {"gap": gap, "class-sums": class_sums}
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", ["gap", pytest.param("class-sums", marks=pytest.mark.slow)])
 def test_no_engine_changes_a_bit_of_what_a_curator_publishes(
     name: str, graph: Graph, engines: dict[str, Engine]
 ) -> None:
