@@ -39,9 +39,10 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
         [n, c].
     """
     rows = q.backward if transposed else q.forward
-    z = x
+    z, seeds = x, x * (1 - alpha)
     for _ in range(depth):
-        z = rows.times(z).mul_(alpha).add_(x, alpha=1 - alpha)
+        product = rows.times(z)
+        z = torch.add(seeds, product, alpha=alpha, out=product)
     return z
 
 

@@ -18,9 +18,11 @@ from graphveil.methods.local.label_propagation import (
     ALPHAS,
     HOPS,
     STEPS,
+    all_spread,
     propagate_labels,
     shares_to_probabilities,
     spread,
+    variants,
 )
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -72,6 +74,14 @@ def test_spreading_equals_the_dense_formula(alpha: float) -> None:
     powers = [torch.linalg.matrix_power(p, k) @ y for k in range(STEPS + 1)]
     expected = (1 - alpha) * sum(powers[:-1], torch.zeros_like(y)) + powers[-1]
     assert torch.allclose(spread(normalised(EDGES, 7), seeds(), alpha).double(), expected, atol=1e-6)
+
+
+def test_one_chain_of_products_gives_every_variant() -> None:
+    p = normalised(EDGES, 7)
+    found = dict(all_spread(p, seeds()))
+    expected = {name: run(seeds()) for name, run in variants(p).items()}
+    assert found.keys() == expected.keys()
+    assert all(torch.allclose(found[name], z, atol=1e-6) for name, z in expected.items())
 
 
 def long_form(train: Tensor, val: Tensor) -> tuple[Tensor, str]:

@@ -59,12 +59,28 @@ def spread(p: SparseMatrix, seeds: Tensor, alpha: float, steps: int = STEPS) -> 
     return z
 
 
-def variants(p: SparseMatrix) -> Iterator[tuple[str, Callable[[Tensor], Tensor]]]:
-    """Yield every candidate as (name, function from seeds to Z)."""
-    for alpha in ALPHAS:
-        yield f"alpha={alpha}", partial(spread, p, alpha=alpha)
-    for hops in HOPS:
-        yield f"hops={hops}", partial(propagate, p, hops=hops)
+def variants(p: SparseMatrix) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Return every candidate by name, a function from seeds to Z."""
+    runs: dict[str, Callable[[Tensor], Tensor]] = {f"alpha={a}": partial(spread, p, alpha=a) for a in ALPHAS}
+    runs.update({f"hops={hops}": partial(propagate, p, hops=hops) for hops in HOPS})
+    return runs
+
+
+def all_spread(p: SparseMatrix, seeds: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield every candidate's name and Z [n, c], in no order, from one chain of products for all of them.
+
+    Z = (1 - alpha) sum_{k<30} alpha^k P^k Y' + alpha^30 P^30 Y'      (the first formula, written out)
+    """
+    power = seeds
+    sums = {alpha: (1 - alpha) * seeds for alpha in ALPHAS}
+    for k in range(1, STEPS + 1):
+        power = p @ power
+        if k in HOPS:
+            yield f"hops={k}", power
+        for alpha, total in sums.items():
+            total.add_(power, alpha=alpha**k if k == STEPS else (1 - alpha) * alpha**k)
+    for alpha, total in sums.items():
+        yield f"alpha={alpha}", total
 
 
 def propagate_labels(
@@ -76,14 +92,12 @@ def propagate_labels(
         labels: released labels [n], -1 where none.
         keep, flip: the channel of randomized response; it is inverted on the shares that reach a node.
     """
-    seeds = label_matrix(labels, train, classes)
-
-    def hits(candidate: tuple[str, Callable[[Tensor], Tensor]]) -> int:
-        return int((candidate[1](seeds)[val].argmax(dim=1) == labels[val]).sum())
-
     # On validation labels that are not among the seeds: a variant that copied its own seeds would win otherwise.
-    name, run = max(variants(p), key=hits)
-    return shares_to_probabilities(run(label_matrix(labels, train | val, classes)), keep, flip), name
+    tried = all_spread(p, label_matrix(labels, train, classes))
+    hits = {name: int((z[val].argmax(dim=1) == labels[val]).sum()) for name, z in tried}
+    runs = variants(p)
+    name = max(runs, key=hits.__getitem__)
+    return shares_to_probabilities(runs[name](label_matrix(labels, train | val, classes)), keep, flip), name
 
 
 def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:
