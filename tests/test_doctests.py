@@ -16,6 +16,7 @@ from graphveil.methods.runs import experiment
 #: Modules whose docstrings hold examples.
 MODULES = (
     "graphveil.aggregation.counted",
+    "graphveil.aggregation.entries",
     "graphveil.aggregation.perturbed",
     "graphveil.aggregation.propagation",
     "graphveil.ascending",

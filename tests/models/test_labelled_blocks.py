@@ -87,7 +87,7 @@ def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
     edges, classes = planted(120, 12, 0.8, seed=1)
     asked = torch.ones(120, dtype=torch.bool)
     asked[:2] = False
-    pairs, who = reported(edges, 120, 1.0), people(classes, asked)
+    pairs, who = reported(edges, 120, 2.0), people(classes, asked)
     evidence = torch.zeros(120, 3)
     first = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
     evidence[0] = torch.tensor([6.0, 0.0, 0.0])

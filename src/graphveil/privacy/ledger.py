@@ -113,7 +113,8 @@ class Ledger:
     budget: tuple[Budget, ...]
     spends: tuple[Spend, ...] = ()
     account: Account | None = field(default=None, compare=False, repr=False)
-    void: str | None = None
+    # Of whoever writes the ledger: what was spent is the same with it and without.
+    void: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         # Two budgets of one unit would each pay in full, and their sum is what nobody declared.

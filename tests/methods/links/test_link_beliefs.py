@@ -49,7 +49,7 @@ CASES = {
     "no features": of(None, 4.0, 1.0, "both"),
     "gaussian": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
     "sums": of(math.inf, 5.0, math.inf, "lower", reading="sums"),
-    "sums, directed": of(1.0, 6.0, 2.0, "directed", reading="sums"),
+    "sums, directed": of(math.inf, 6.0, 2.0, "directed", reading="sums"),
     "all": of(math.inf, 4.0, math.inf, "both", reading="all"),
     "all, no features": of(None, 4.0, 1.0, "lower", reading="all"),
 }
