@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 import polars
 
+from timing import processor
+
 TOML = 'range = [0, 1]\nclasses = ["a", "b", "c"]\nprivate = ["features", "labels"]\ndirected = false\n'
 IDS = ("rows", "sparse", "text")
 ENDINGS = ("csv", "parquet")
@@ -46,13 +48,6 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 make(Path(folder), chosen.people, chosen.edges, kind, ending)
                 show(kind, ending, *(least(reader, folder, chosen.repeats) for reader in _READERS))
-
-
-def processor() -> str:
-    """The name of the CPU, or that it is not told."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "CPU not told")
 
 
 def make(folder: Path, people: int, edges: int, kind: str, ending: str) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -21,6 +19,7 @@ from torch.nn.functional import embedding_bag
 from graphveil.aggregation import PerturbedSum, ReceiverRows, quantise, unit_rows
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SecureRandomness
+from timing import best
 
 
 def main() -> None:
@@ -71,16 +70,6 @@ def product(rows: ReceiverRows, x: Tensor) -> Tensor:
     return embedding_bag(
         rows.senders, x, rows.starts, mode="sum", per_sample_weights=rows.weights, include_last_offset=True
     )
-
-
-def best(run: Callable[[], object], repeats: int) -> float:
-    """Return the least CPU seconds of a run."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
 
 
 def show(name: str, seconds: float, plain: float) -> None:

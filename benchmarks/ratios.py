@@ -15,10 +15,7 @@ and the fastest order of the published arithmetic, on dense rows and with ordina
 from __future__ import annotations
 
 import argparse
-import platform
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,6 +24,7 @@ from torch.nn.functional import cross_entropy, embedding_bag, nll_loss
 
 from graphveil.graphs import load_graph, random_split
 from graphveil.methods import GAP, LPGNN, ClassSums, ProGAP
+from timing import cpu_seconds, processor
 
 HIDDEN, HOPS, STEPS_X, STEPS_Y = 16, 2, 4, 2
 EPOCHS = {"lpgnn": 500, "gap": 100, "progap": 100}
@@ -50,23 +48,9 @@ def main() -> None:
         for method in chosen.methods.split(","):
             programs = ours(graph, method), plain(graph, RIVALS[method])
             # In turns: what else runs on the machine meets both alike.
-            taken = [[seconds(program) for program in programs] for _ in range(chosen.repeats)]
+            taken = [[cpu_seconds(program) for program in programs] for _ in range(chosen.repeats)]
             mine, theirs = (min(column) for column in zip(*taken, strict=True))
             print(f"{data:28} {method:12} {mine:8.2f} {theirs:12.2f} {mine / theirs:13.2f}", flush=True)
-
-
-def processor() -> str:
-    """Return the name of the processor."""
-    facts = Path("/proc/cpuinfo")
-    named = [line.partition(":")[2].strip() for line in facts.open() if line.startswith("model name")]
-    return named[0] if named else platform.processor()
-
-
-def seconds(program: Callable[[], Any]) -> float:
-    """Return CPU seconds of one run."""
-    start = time.process_time()
-    program()
-    return time.process_time() - start
 
 
 def ours(graph: Any, method: str) -> Callable[[], Any]:

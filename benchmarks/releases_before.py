@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,6 +23,7 @@ from graphveil.mechanisms.edges.noisy_top_k import MARGIN, Cells, threshold_for,
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio
 from graphveil.privacy import Randomness, SecureRandomness
+from timing import cpu_seconds, processor
 
 
 def edge_rand_before(mechanism: EdgeRand, pairs: torch.Tensor, randomness: Randomness) -> torch.Tensor:
@@ -54,19 +52,6 @@ def lap_graph_before(mechanism: LapGraph, pairs: torch.Tensor, randomness: Rando
     levels = np.concatenate([values[above], cells.values(len(zeros), threshold, randomness)])
     chosen = np.concatenate([true[above], zeros])[top_k(levels, wanted, randomness)]
     return domain.unrank(np.sort(chosen, kind="stable"))
-
-
-def cpu_seconds(work: Callable[[], torch.Tensor]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def processor() -> str:
-    """What the operating system calls the CPU (Linux)."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ GraphSAGE network trains on.
 from __future__ import annotations
 
 import argparse
-import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ import torch
 
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.aggregation.propagation import Adjacency, Normalisation
+from timing import best
 
 KINDS: tuple[Normalisation, ...] = ("gcn", "mean")
 
@@ -78,16 +78,6 @@ def by_scipy(edges: np.ndarray, nodes: int, kinds: Sequence[Normalisation]) -> l
             p = sp.diags_array(1 / np.sqrt(degrees)) @ a @ sp.diags_array(1 / np.sqrt(sent))
         found.append(from_scipy(p, symmetric=kind == "gcn" and (a != a.T).nnz == 0))
     return found
-
-
-def best(run: Callable[[], object], repeats: int) -> float:
-    """Return the least CPU seconds of a run."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
 
 
 def peak(run: Callable[[], object]) -> float:
