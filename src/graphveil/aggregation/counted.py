@@ -116,8 +116,8 @@ class CountedSum:
             InputError: edges with weights, or not one row a node.
         """
         sent = self._sent(rows, x)
-        blocks, secret = Blocks.of(*sent.shape), BlockNoise(randomness)
-        keys = (secret.key(block.number) for block in blocks)
+        blocks = Blocks.of(*sent.shape)
+        keys = BlockNoise(randomness).keys(len(blocks))
         task = _NoisyBlock(self.bits, None if math.isinf(self.epsilon) else self.noise)
         shared = engine.put(*rows.arrays[:2], sent.numpy())
         found = torch.empty_like(sent)

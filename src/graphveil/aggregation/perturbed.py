@@ -256,9 +256,9 @@ class PerturbedSum:
         # normalised.
         grid = quantise(x, bits=bits, narrow=x.numel() > _FEW)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
-        blocks, secret = Blocks.of(*grid.values.shape), BlockNoise(randomness)
+        blocks = Blocks.of(*grid.values.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
-        keys = (secret.key(hop, block.number) for block in blocks)
+        keys = BlockNoise(randomness).keys(len(blocks), hop)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
         found = torch.empty(x.shape)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,6 +77,18 @@ class BlockNoise:
             raise InputError(f"noise of block {context} is asked for twice", allowed="one output for each block")
         self._given.add(context)
         return BlockKey(derive(self._secret, _PURPOSE, *context), self._void)
+
+    def keys(self, blocks: int, *context: str | int) -> Iterator[BlockKey]:
+        """Yield the key of each of so many blocks, in order.
+
+        Args:
+            blocks: how many there are.
+            context: what they are of, where a publication has several tables.
+
+        Raises:
+            InputError: as :meth:`key`.
+        """
+        return (self.key(*context, number) for number in range(blocks))
 
     def __repr__(self) -> str:
         return "BlockNoise()"

@@ -21,11 +21,11 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
 from graphveil.mechanisms.edges.bit_flips import BitFlips
-from graphveil.mechanisms.edges.edge_sampling import block_keys, flipped, place_blocks
+from graphveil.mechanisms.edges.edge_sampling import flipped, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.edges.pairs import PairEstimate
-from graphveil.privacy import BlockKey, Guarantee, Randomness
+from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class EdgeRand(BitFlips):
         domain = self.domain
         blocks = place_blocks(domain.size, self.threshold, len(domain.ids))
         shared = engine.put(self._ranks(pairs), *domain.arrays)
-        found = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, block_keys(blocks, randomness))
+        keys = BlockNoise(randomness).keys(len(blocks))
+        found = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, keys)
         return torch.from_numpy(np.concatenate([np.zeros((2, 0), np.int32), *found], axis=1, dtype=np.int64))
 
     def estimate(self, released: Pairs) -> PairEstimate:

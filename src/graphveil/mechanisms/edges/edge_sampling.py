@@ -76,7 +76,7 @@ def sample_lists(
     """
     blocks = place_blocks(lists.total, low, lists.nodes)
     shared = engine.put(true, lists.starts, thinning)
-    found = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, block_keys(blocks, randomness))
+    found = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, BlockNoise(randomness).keys(len(blocks)))
     counts, columns = np.zeros(lists.nodes, np.int64), [np.zeros(0, np.int32)]
     for first, sent, named in found:
         counts[first : first + len(sent)] += sent
@@ -95,17 +95,6 @@ def place_blocks(places: int, low: int, people: int) -> Blocks:
     """
     number = max(1, math.ceil(places * (low / WORD) / FALSE_PLACES), math.ceil(people / PEOPLE))
     return Blocks(places, max(1, -(-places // number)))
-
-
-def block_keys(blocks: Blocks, randomness: Randomness) -> Iterator[BlockKey]:
-    """Yield the key of each block, in order, of one publication that nothing else is ever drawn for.
-
-    Args:
-        blocks: of places.
-        randomness: where the publication's secret comes from.
-    """
-    secret = BlockNoise(randomness)
-    return (secret.key(block.number) for block in blocks)
 
 
 def flipped(block: Block, true: Ids, low: int, randomness: Randomness) -> Ids:
