@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.sparse import Rows
 from graphveil.late import torch
-from graphveil.models.class_softmax import class_softmax
+from graphveil.models.shares import class_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,4 +1,4 @@
-"""Softmax of rows that hold a few numbers each, for which torch's own takes six times as long."""
+"""Softmax of rows that hold a few numbers each, for which torch's own, looping along a row, is several times slower."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def log_shares_of(scores: Tensor) -> Tensor:
         scores: [n, c].
     """
     return scores - torch.logsumexp(scores, dim=1, keepdim=True)
+
+
+def class_softmax(logits: Tensor) -> Tensor:
+    """Return softmax over the classes of logits [n, c], with classes as rows while it is taken; differentiable."""
+    return torch.nn.functional.softmax(logits.T.contiguous(), dim=0).T

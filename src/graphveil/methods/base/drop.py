@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix, propagate
 from graphveil.late import torch
-from graphveil.models.class_softmax import class_softmax
+from graphveil.models.shares import class_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor

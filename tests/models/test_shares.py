@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphveil.models.class_softmax import class_softmax
+from graphveil.models.shares import class_softmax
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 2), (200, 7), (0, 3)])
