@@ -5,11 +5,13 @@ Both functions sort: a hash table of 10^7 numbers, or a search for them in no or
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+#: Bits of either number of a pair in one word.
+HALF: Final = np.uint64(32)
 Whole = TypeVar("Whole", bound=np.integer[Any])
 
 
@@ -29,6 +31,21 @@ def distinct(numbers: npt.NDArray[Whole]) -> npt.NDArray[Whole]:
     ordered = np.sort(numbers)
     again = ordered[1:] == ordered[:-1]
     return ordered[np.concatenate([[True], ~again])] if again.any() else ordered
+
+
+def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Pairs as one word each, which sorts as they do and is taken apart without a division.
+
+    Args:
+        first, second: whole numbers [m] from 0 to 2^32 - 1; the second is the lower half of a word.
+
+    >>> packed(np.array([1, 0]), np.array([0, 5]))
+    array([4294967296,          5], dtype=uint64)
+    """
+    words = first.astype(np.uint64)
+    words <<= HALF
+    words |= second.astype(np.uint64, copy=False)
+    return words
 
 
 def contains(ascending: npt.NDArray[Whole], wanted: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:

@@ -12,14 +12,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import HALF, packed
 from graphveil.engine import Blocks
 from graphveil.errors import InputError
 
 Starts: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.int64]"
 
 # A column has 32 bits, which halves what a product reads: that bounds its speed.
-_BITS: Final = 32
-_MOST: Final = 1 << (_BITS - 1)
+_MOST: Final = 1 << 31
 # Numbers that stay in a core's cache while they are worked on; fresh memory costs more than the work.
 _PART: Final = 1 << 16
 
@@ -68,8 +68,8 @@ class Entries:
         if weights is not None:
             return _weighted(rows, columns, size, weights)
         if _ascend(rows, columns):
-            return Entries(_starts(rows, size), columns.astype(np.int32))
-        keys = _keys(rows, columns)
+            return Entries(_starts(rows, np.arange(size + 1)), columns.astype(np.int32))
+        keys = packed(rows, columns)
         keys.sort()
         later = keys[1:] > keys[:-1]
         if not later.all():
@@ -115,7 +115,7 @@ class Entries:
 def _weighted(
     rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], size: int, weights: npt.NDArray[np.float32]
 ) -> Entries:
-    keys = _keys(rows, columns)
+    keys = packed(rows, columns)
     order = np.argsort(keys)
     keys, weights = keys[order], weights[order]
     # Which of two weights holds is not ours to guess, and their sum may exceed the declared largest weight.
@@ -125,21 +125,16 @@ def _weighted(
     return _of_keys(keys, size, weights)
 
 
-def _keys(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    keys = rows.astype(np.int64)
-    keys <<= _BITS
-    keys |= columns
-    return keys
-
-
-def _of_keys(keys: npt.NDArray[np.int64], size: int, weights: npt.NDArray[np.float32] | None = None) -> Entries:
+def _of_keys(keys: npt.NDArray[np.uint64], size: int, weights: npt.NDArray[np.float32] | None = None) -> Entries:
+    # Of the keys' own type: other integers would be compared with them as floats.
+    beginnings = np.arange(size + 1, dtype=np.uint64) << HALF
     # The lower half of a key, its column, is what a conversion to 32 bits keeps.
-    return Entries(_starts(keys, size, _BITS), keys.astype(np.int32), weights)
+    return Entries(_starts(keys, beginnings), keys.astype(np.int32), weights)
 
 
-def _starts(ascending: npt.NDArray[np.int64], size: int, bits: int = 0) -> Starts:
-    """Return where each row begins among rows, or keys with a row before so many bits, and where the last one ends."""
-    starts = np.searchsorted(ascending, np.arange(size + 1) << bits)
+def _starts(ascending: npt.NDArray[Any], beginnings: npt.NDArray[Any]) -> Starts:
+    """Return where rows begin among rows, or keys, given the least of each, and where the last one ends."""
+    starts = np.searchsorted(ascending, beginnings)
     return starts.astype(np.int32) if len(ascending) < _MOST else starts
 
 
@@ -148,7 +143,7 @@ def _ascend(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> bool
     for part in Blocks(len(rows), _PART):
         # With the last pair of the part before.
         here = slice(max(part.start - 1, 0), part.stop)
-        keys = _keys(rows[here], columns[here])
+        keys = packed(rows[here], columns[here])
         if (keys[1:] <= keys[:-1]).any():
             return False
     return True

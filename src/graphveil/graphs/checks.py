@@ -92,7 +92,7 @@ def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
         bad = int(((edge_index < 0) | (edge_index >= nodes)).any(axis=0).argmax())
         ends = edge_index[:, bad].tolist()
         raise DataError(f"edge {bad} joins nodes {ends}", where="graph.edge_index", allowed=f"0 to {nodes - 1}")
-    if not is_normalised(edge_index, nodes, directed=directed):
+    if not is_normalised(edge_index, directed=directed):
         raise DataError(
             "edges are unsorted, repeated, self-loops, or listed in one direction only",
             where="graph.edge_index",

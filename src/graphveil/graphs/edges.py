@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import distinct
+from graphveil.ascending import HALF, distinct, packed
 from graphveil.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def merge_edges(
         DataError: an edge names a node that does not exist.
     """
     _require_ends(source, target, nodes)
-    keys = _packed(source, target)[source != target]
+    keys = packed(source, target)[source != target]
     listed = len(keys)
     keys = distinct(keys)
     single = len(keys)
@@ -73,31 +73,22 @@ def merge_edges(
     stored = len(keys) if directed else len(keys) // 2
     mirrored = 0 if directed else single - stored
     notes = _notes(len(source) - listed, listed - single, mirrored, stored, directed)
-    return _unpacked(keys), notes
+    return _apart(keys), notes
 
 
-# A pair of node numbers in one word: sorted as pairs are, and taken apart without a division.
-_HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(2**32 - 1)
 
 
-def _packed(source: np.ndarray, target: np.ndarray) -> npt.NDArray[np.uint64]:
-    keys = source.astype(np.uint64)
-    keys <<= _HALF
-    keys |= target.astype(np.uint64, copy=False)
-    return keys
-
-
-def _unpacked(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _apart(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     pairs = np.empty((2, len(keys)), np.uint64)
-    np.right_shift(keys, _HALF, out=pairs[0])
+    np.right_shift(keys, HALF, out=pairs[0])
     np.bitwise_and(keys, _LOW, out=pairs[1])
     return pairs.view(np.int64)
 
 
 def _turned(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The same pairs, the other way round."""
-    return (keys << _HALF) | (keys >> _HALF)
+    return (keys << HALF) | (keys >> HALF)
 
 
 def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
@@ -149,16 +140,15 @@ def edge_keys(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: b
     return keys
 
 
-def is_normalised(edge_index: np.ndarray, nodes: int, *, directed: bool) -> bool:
+def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
     """Return whether edges are in the form that `merge_edges` gives them.
 
     Args:
         edge_index: int64 [2, E], node numbers in 0..nodes-1.
-        nodes: n.
         directed: whether an edge stands in one direction only.
     """
     source, target = edge_index
-    keys = _packed(source, target)
+    keys = packed(source, target)
     if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
         return False
     return directed or np.array_equal(np.sort(_turned(keys)), keys)
