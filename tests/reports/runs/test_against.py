@@ -69,6 +69,8 @@ def test_what_does_not_compare_is_said() -> None:
     assert "different data" in page_of({}, {"data": "pubmed"})
     assert "different test nodes" in page_of({}, {"options": {"seed": 1, "repeats": 5}})
     assert "void: 3" in page_of({"void": "known noise"}, {})
+    assert "runs so marked protect nobody:</strong> mine (known noise)." in page_of({"void": "known noise"}, {})
+    assert 'role="alert"' not in page_of({}, {})
     rows = table(page_of({}, {}), "attack")
     assert rows[1][1:] == ["not run", "0.55 (0.53 to 0.57)"]
 

@@ -45,6 +45,7 @@ def write_against(run: Path, other: Path) -> Path:
 def against_html(one: _Side, other: _Side) -> str:
     """Return the page: each side is the name of a folder, its record and the attacks on it."""
     sides = (one, other)
+    voids = [f"{name} ({record.privacy.guarantee.void})" for name, record, _ in sides if record.privacy.guarantee.void]
     tabs = (
         ("Overview", (_scores(sides), _settings(sides))),
         ("Training", (_training(sides),)),
@@ -56,7 +57,7 @@ def against_html(one: _Side, other: _Side) -> str:
         kind="two runs side by side",
         title=f"{one[0]} against {other[0]}",
         note="For whoever made both runs: it holds what was measured on true data.",
-        void=None,
+        void=", ".join(voids),
         tabs=tabs,
         scripts=page_scripts(),
     )
