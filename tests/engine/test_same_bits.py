@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propagate_privately
-from graphveil.engine import Block, Blocks, Engine, RayEngine
+from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
+from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.graphs.features import features_from_dense
 from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
@@ -172,3 +173,32 @@ def test_a_hop_whose_worker_dies_is_finished_under_the_same_noise(
     whole = hop(rows, x, SeededRandomness(3), ray)
     broken = hop(rows, x, SeededRandomness(3), OneWorkerDies(ray, tmp_path))
     assert (tmp_path / "killed").exists() and torch.equal(whole, broken)
+
+
+def test_a_publication_is_paid_once_whoever_dies_on_the_way(graph: Graph, ray: RayEngine, tmp_path: Path) -> None:
+    quiet, disturbed = ClassSums(epsilon=4.0).core, ClassSums(epsilon=4.0).core
+    whole = quiet.publish(graph, split=few(graph), randomness=SeededRandomness(3))
+    engine = OneWorkerDies(ray, tmp_path)
+    found = disturbed.publish(graph, split=few(graph), randomness=SeededRandomness(3), engine=engine)
+    assert (tmp_path / "killed").exists() and torch.equal(whole.sums, found.sums)
+    assert disturbed.account.ledger == quiet.account.ledger and len(quiet.account.ledger.spends) == 1
+
+
+def test_a_publication_that_broke_off_is_paid_and_never_taken_up_again(graph: Graph) -> None:
+    core = ClassSums(epsilon=4.0).core
+    with pytest.raises(ConnectionError):
+        core.publish(graph, split=few(graph), randomness=SecureRandomness(), engine=_Gone())
+    assert len(core.account.ledger.spends) == 1
+    with pytest.raises(BudgetError):
+        core.publish(graph, split=few(graph), randomness=SecureRandomness())
+
+
+@dataclass(frozen=True)
+class _Gone(LocalEngine):
+    """All workers are lost after a few blocks, whose sums they may have handed on."""
+
+    def map_blocks(self, *arguments: Any) -> Iterator[Any]:
+        for number, found in enumerate(super().map_blocks(*arguments)):
+            if number == 5:
+                raise ConnectionError("the cluster is gone")
+            yield found
