@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from timing import best
+from timing import in_turns, processor
 
 CLASSES, LARGE = 5, 10_000_000
 
@@ -37,6 +37,7 @@ def main() -> None:
         print(json.dumps(measure(chosen.one, chosen.repeats, chosen.method)))
         return
     rows: list[dict[str, float]] = []
+    print(f"{processor()}, one thread")
     for nodes in chosen.nodes:
         options = ["--one", str(nodes), "--repeats", str(chosen.repeats), "--method", chosen.method]
         done = subprocess.run([sys.executable, __file__, *options], check=True, stdout=subprocess.PIPE, text=True)
@@ -78,9 +79,10 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     told = PairMessages.between(pairs.source, pairs.target, cell, beliefs)
     messages = told.silence(beliefs)
     told.renew(messages, beliefs, table.exp())  # compiles
-    ours = best(lambda: told.renew(messages, beliefs, table.exp()), repeats)
-    plain = best(
-        lambda: plain_round(pairs.source, pairs.target, cell, messages.flatten(0, 1), beliefs, table), repeats + 1
+    ours, plain = in_turns(
+        lambda: told.renew(messages, beliefs, table.exp()),
+        lambda: plain_round(pairs.source, pairs.target, cell, messages.flatten(0, 1), beliefs, table),
+        repeats=repeats + 1,
     )
     each = 1e9 / (2 * len(cell))
     return {

@@ -1,28 +1,78 @@
-"""How long randomizing a collection takes and what memory it needs on top of its input.
+"""What randomizing a collection costs next to numpy drawing the same noise without protecting anybody, and its memory.
 
     python benchmarks/randomize.py [--users 1000000] [--dimension 1433] [--scratch FOLDER]
 
 Sparse rows hold 18 ones each; the memory-mapped file holds the same density in bytes and is made in the scratch
-folder (1.4 GB at the default size). The baseline is multi-bit written plainly with numpy on dense blocks and numpy's
-own generator: not private against somebody who knows the generator, and without any check of the values.
+folder (1.4 GB at the default size). "plain" is each mechanism written with numpy on blocks of dense rows: it checks no
+value, and its generator is no cryptographic one. Both take turns, and the least CPU seconds of `--repeats` count;
+memory is what ours allocates at the peak, reports included.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, OneBit, RandomizedResponse
 from graphveil.privacy import SecureRandomness
+from timing import in_turns, processor
 
-ONES = 18
+ONES, BLOCK = 18, 10_000
+Job = Callable[[], object]
+
+
+def main() -> None:
+    """Time every mechanism beside its plain copy and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=int, default=1_000_000)
+    parser.add_argument("--dimension", type=int, default=1433)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scratch", type=Path, default=None)
+    chosen = parser.parse_args()
+    print(f"{processor()}, one thread; epsilon 1")
+    print("| mechanism | users x d | ours / plain numpy | CPU s, ours / plain | peak MB, ours |")
+    print("| --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory(dir=chosen.scratch) as folder:
+        for name, size, ours, plain in jobs(chosen.users, chosen.dimension, Path(folder)):
+            mine, theirs = in_turns(ours, plain, repeats=chosen.repeats)
+            print(
+                f"| {name} | {size} | {mine / theirs:.2g} | {mine:.3g} / {theirs:.3g} | {peak(ours):.0f} |", flush=True
+            )
+
+
+def jobs(users: int, dimension: int, folder: Path) -> Iterator[tuple[str, str, Job, Job]]:
+    """(name, size, ours, plain)."""
+    sparse, few = sparse_rows(users, dimension), max(1, min(users, 10_000_000 // dimension))
+    rows, labels = sparse[:few], np.random.default_rng(1).integers(0, 7, users)
+
+    def ours(mechanism: Any, values: object) -> Job:
+        return lambda: mechanism.randomize(values, randomness=SecureRandomness())
+
+    def plain(draw: Callable[..., np.ndarray], *given: object) -> Job:
+        return lambda: draw(np.random.default_rng(), *given)
+
+    bits, size, small = (
+        MultiBit(epsilon=1.0, dimension=dimension),
+        f"{users:,} x {dimension:,}",
+        f"{few:,} x {dimension:,}",
+    )
+    yield "multi-bit, sparse rows", size, ours(bits, sparse), plain(plain_multi_bit, sparse)
+    mapped = mapped_rows(sparse, folder)
+    yield "multi-bit, mapped bytes", size, ours(bits, mapped), plain(plain_multi_bit, mapped)
+    response = RandomizedResponse(epsilon=1.0, classes=7)
+    yield "randomized response, 7 classes", f"{users:,}", ours(response, labels), plain(plain_response, labels)
+    yield "one-bit", small, ours(OneBit(epsilon=1.0, dimension=dimension), rows), plain(plain_one_bit, rows)
+    yield "laplace", small, ours(Laplace(epsilon=1.0, dimension=dimension), rows), plain(plain_laplace, rows)
+    gaussian = AnalyticGaussian(epsilon=1.0, delta=1e-10, dimension=dimension)
+    yield "gaussian", small, ours(gaussian, rows), plain(plain_gaussian, rows, gaussian.sigma)
 
 
 def sparse_rows(users: int, dimension: int) -> scipy.sparse.csr_matrix:
@@ -39,76 +89,59 @@ def mapped_rows(rows: scipy.sparse.csr_matrix, folder: Path) -> np.ndarray:
     """The same rows as a file of bytes, one for each entry."""
     path = folder / "rows.npy"
     file = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=rows.shape)
-    for start in range(0, rows.shape[0], 10_000):
-        file[start : start + 10_000] = rows[start : start + 10_000].toarray()
+    for start in range(0, rows.shape[0], BLOCK):
+        file[start : start + BLOCK] = dense(rows[start : start + BLOCK])
     file.flush()
     del file
     return np.load(path, mmap_mode="r")
 
 
-def plain_numpy(rows: scipy.sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """One bit of one coordinate a user at epsilon 1, written as one would without this package."""
-    generator = np.random.default_rng()
+def dense(rows: Any) -> np.ndarray:
+    """Rows as an array."""
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+
+
+def plain_multi_bit(generator: np.random.Generator, rows: Any) -> np.ndarray:
+    """One bit of one coordinate a user, as epsilon 1 asks for: (coordinate, bit) [2, users]."""
     users, dimension = rows.shape
-    columns, bits = np.empty(users, np.int32), np.empty(users, bool)
-    low = 1 / (np.e + 1)
-    for start in range(0, users, 10_000):
-        dense = rows[start : start + 10_000].toarray()
-        picked = generator.integers(0, dimension, len(dense))
-        chance = low + dense[np.arange(len(dense)), picked] * (1 - 2 * low)
-        columns[start : start + 10_000] = picked
-        bits[start : start + 10_000] = generator.random(len(dense)) < chance
-    return columns, bits
+    found, low = np.empty((2, users), np.int32), 1 / (math.e + 1)
+    for start in range(0, users, BLOCK):
+        block = dense(rows[start : start + BLOCK])
+        picked = generator.integers(0, dimension, len(block))
+        chance = low + block[np.arange(len(block)), picked] * (1 - 2 * low)
+        found[:, start : start + BLOCK] = picked, generator.random(len(block)) < chance
+    return found
 
 
-def measure(run: Callable[[], object]) -> tuple[float, float]:
-    """Best seconds of three runs, and the peak of newly allocated memory in MB, result included."""
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
+def plain_response(generator: np.random.Generator, labels: np.ndarray) -> np.ndarray:
+    """The label, or one of the six others."""
+    kept = generator.random(len(labels)) < math.e / (math.e + 6)
+    return np.where(kept, labels, (labels + generator.integers(1, 7, len(labels))) % 7)
+
+
+def plain_one_bit(generator: np.random.Generator, rows: Any) -> np.ndarray:
+    """A bit for every coordinate, each at a share of epsilon."""
+    share = math.exp(1 / rows.shape[1])
+    return generator.random(rows.shape) < (1 + dense(rows) * (share - 1)) / (share + 1)
+
+
+def plain_laplace(generator: np.random.Generator, rows: Any) -> np.ndarray:
+    """Laplace noise on every coordinate."""
+    return dense(rows) + generator.laplace(scale=rows.shape[1], size=rows.shape)
+
+
+def plain_gaussian(generator: np.random.Generator, rows: Any, sigma: float) -> np.ndarray:
+    """Normal noise on every coordinate."""
+    return dense(rows) + generator.normal(scale=sigma, size=rows.shape)
+
+
+def peak(job: Job) -> float:
+    """The most memory that the arrays of a job hold, in MB."""
     tracemalloc.start()
-    run()
-    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    job()
+    most = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    return min(seconds), peak
-
-
-def runs(users: int, dimension: int, folder: Path) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """(name, numbers randomized, what to run)."""
-    sparse = sparse_rows(users, dimension)
-    mapped = mapped_rows(sparse, folder)
-    few = sparse[: max(1, min(users, 10_000_000 // dimension))]
-    labels = np.random.default_rng(1).integers(0, 7, users)
-    shape = {"dimension": dimension}
-
-    def job(mechanism: object, values: object) -> Callable[[], object]:
-        return lambda: mechanism.randomize(values, randomness=SecureRandomness())  # type: ignore[attr-defined]
-
-    yield "multi-bit, sparse", users, job(MultiBit(epsilon=1.0, **shape), sparse)
-    yield "multi-bit, memory-mapped", users, job(MultiBit(epsilon=1.0, **shape), mapped)
-    yield "multi-bit, sparse, epsilon 20", users, job(MultiBit(epsilon=20.0, **shape), sparse)
-    yield "plain numpy multi-bit, sparse", users, lambda: plain_numpy(sparse)
-    yield "randomized response, 7 classes", users, job(RandomizedResponse(epsilon=1.0, classes=7), labels)
-    yield "one-bit", few.shape[0], job(OneBit(epsilon=1.0, **shape), few)
-    yield "laplace", few.shape[0], job(Laplace(epsilon=1.0, **shape), few)
-    gaussian = AnalyticGaussian(epsilon=1.0, delta=1e-10, **shape)
-    yield "analytic gaussian", few.shape[0], job(gaussian, few)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--users", type=int, default=1_000_000)
-    parser.add_argument("--dimension", type=int, default=1433)
-    parser.add_argument("--scratch", type=Path, default=None)
-    arguments = parser.parse_args()
-    print(f"{'mechanism':<32}{'users':>12}{'coordinates':>13}{'seconds':>10}{'peak MB':>9}")
-    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-        for name, users, run in runs(arguments.users, arguments.dimension, Path(folder)):
-            seconds, peak = measure(run)
-            width = 1 if "response" in name else arguments.dimension
-            print(f"{name:<32}{users:>12,}{width:>13,}{seconds:>10.2f}{peak:>9.1f}", flush=True)
+    return most
 
 
 if __name__ == "__main__":

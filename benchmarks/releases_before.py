@@ -23,7 +23,7 @@ from graphveil.mechanisms.edges.noisy_top_k import MARGIN, Cells, threshold_for,
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio
 from graphveil.privacy import Randomness, SecureRandomness
-from timing import cpu_seconds, processor
+from timing import in_turns, processor
 
 
 def edge_rand_before(mechanism: EdgeRand, pairs: torch.Tensor, randomness: Randomness) -> torch.Tensor:
@@ -81,9 +81,7 @@ def main() -> None:
     print("| release | before, CPU s | now, CPU s | times fewer |")
     print("| --- | --- | --- | --- |")
     for name, both in ways.items():
-        before, now = (
-            min(cpus) for cpus in zip(*(map(cpu_seconds, both) for _ in range(options.repeats)), strict=True)
-        )
+        before, now = in_turns(*both, repeats=options.repeats)
         print(f"| {name} | {before:.2f} | {now:.2f} | {before / now:.1f} |", flush=True)
 
 

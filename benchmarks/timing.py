@@ -26,3 +26,9 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def best(work: Callable[[], object], repeats: int) -> float:
     """Return the least CPU seconds of some runs."""
     return min(cpu_seconds(work) for _ in range(repeats))
+
+
+def in_turns(*works: Callable[[], object], repeats: int) -> list[float]:
+    """Return the least CPU seconds of each of some works, which take turns: what else runs meets all of them alike."""
+    taken = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
+    return [min(column) for column in zip(*taken, strict=True)]

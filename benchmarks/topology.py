@@ -2,7 +2,7 @@
 
     python benchmarks/topology.py --nodes 1000000 --edges 10000000
 
-CPU seconds of one thread, the best of `--repeats`; memory beside the edges, at its peak, of one more run of each.
+CPU seconds of one thread, in turns, the least of `--repeats`; memory beside the edges, at its peak, of one more run.
 Edges as a graph holds them: sorted, undirected, without twins.  "gcn" and "mean" together are what LPGNN with a
 GraphSAGE network trains on.
 """
@@ -20,7 +20,7 @@ import torch
 
 from graphveil.aggregation import SparseMatrix, from_scipy
 from graphveil.aggregation.propagation import Adjacency, Normalisation
-from timing import best
+from timing import in_turns, processor
 
 KINDS: tuple[Normalisation, ...] = ("gcn", "mean")
 
@@ -34,11 +34,11 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     edges = random_edges(chosen.nodes, chosen.edges)
-    print(f"{chosen.nodes:,} nodes, {edges.shape[1]:,} entries; CPU seconds, and MB at the peak")
+    print(f"{processor()}; {chosen.nodes:,} nodes, {edges.shape[1]:,} entries; CPU seconds, and MB at the peak")
     print(f"{'':>12}{'scipy':>16}{'ours':>16}")
     for kinds in (("gcn",), ("mean",), KINDS):
         runs = [partial(way, edges, chosen.nodes, kinds) for way in (by_scipy, ours)]
-        theirs, mine = ((best(run, chosen.repeats), peak(run)) for run in runs)
+        theirs, mine = zip(in_turns(*runs, repeats=chosen.repeats), map(peak, runs), strict=True)
         row = "".join(f"{seconds:>8.2f}{memory:>8,.0f}" for seconds, memory in (theirs, mine))
         print(f"{' and '.join(kinds):>12}{row}   {theirs[0] / mine[0]:.1f} times the speed")
 

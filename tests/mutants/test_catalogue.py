@@ -48,6 +48,7 @@ def test_the_page_lists_every_mutant() -> None:
     table = page_named("mutants").split(MARK)[1]
     listed = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
     assert listed == [mutant.name for mutant in MUTANTS]
+    assert f"\n{len(MUTANTS)} mutants, {len(MUTANTS)} killed.\n" in table
 
 
 def test_a_stale_patch_is_refused() -> None:
