@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
 GROUND = {"compiled", "errors", "progress", "reading", "writing"}
 CORE = {
     "privacy": set(),
-    "graphs": {"privacy"},
+    "graphs": {"engine", "privacy"},
     "hierarchy": {"graphs", "privacy"},
     "mechanisms": {"engine", "privacy"},
     "engine": {"privacy"},

@@ -110,3 +110,16 @@ def test_the_highest_node_numbers_keep_all_their_bits() -> None:
     assert not is_normalised(found[:, 1:], directed=False)
     with pytest.raises(DataError, match=r"4,294,967,297 nodes .*at most 4,294,967,296|at most 4,294,967,296"):
         merge_edges(np.array([0]), np.array([1]), 2**32 + 1, directed=False)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_list_of_several_steps_is_merged_as_one_sorted_whole(directed: bool) -> None:
+    source, target = np.random.default_rng(5).integers(0, 700, (2, 700_000))
+    found, notes = merge_edges(source, target, 700, directed=directed)
+    keys = (source * 700 + target)[source != target]
+    both = np.concatenate([keys, keys % 700 * 700 + keys // 700])
+    assert np.array_equal(found[0] * 700 + found[1], np.unique(keys if directed else both))
+    assert notes[:2] == (
+        f"removed {700_000 - len(keys):,} self-loops",
+        f"merged {len(keys) - len(np.unique(keys)):,} duplicate edges",
+    )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import Blocks
+from graphveil.graphs.components import count_components
 from graphveil.graphs.parts import MASKS, GraphParts, SparseRows
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
     listed = parts.edge_index.shape[1]
     edges = listed if directed else listed // 2
     degrees = np.bincount(parts.edge_index[0], minlength=n)
-    touched = degrees if not directed else degrees + np.bincount(parts.edge_index[1], minlength=n)
+    touched = degrees + (degrees if not directed else np.bincount(parts.edge_index[1], minlength=n))
     pairs = n * (n - 1) if directed else n * (n - 1) // 2
     return {
         # First, so that whoever pastes the figures somewhere pastes this with them.
@@ -56,9 +58,9 @@ def describe(graph: Graph | GraphParts) -> dict[str, object]:
         "directed": directed,
         "degrees": _degrees(degrees),
         "isolated_nodes": int((touched == 0).sum()),
-        "components": _components(parts.edge_index, n, directed),
+        "components": count_components(parts.edge_index, n, degrees, directed=directed),
         "density": edges / pairs if pairs else 0.0,
-        "homophily": _homophily(parts),
+        "homophily": _homophily(parts, touched),
         "features": _features(parts),
         "classes": _classes(parts),
         "unknown_labels": int((parts.y < 0).sum()) if parts.y.ndim == 1 else 0,
@@ -116,39 +118,29 @@ def _degrees(degrees: np.ndarray) -> dict[str, float]:
     }
 
 
-def _components(edge_index: np.ndarray, n: int, directed: bool) -> int:
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    source, target = edge_index
-    if not directed:
-        # Each edge once: SciPy mirrors them itself.
-        up = source < target
-        source, target = source[up], target[up]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=n))])
-    kind = np.int32 if max(n, len(source)) < 2**31 else np.int64
-    # Of floats, which SciPy would make of them with a copy.
-    matrix = csr_matrix((np.ones(len(source)), target.astype(kind), starts.astype(kind)), shape=(n, n))
-    return int(connected_components(matrix, directed=False, return_labels=False))
-
-
-def _homophily(parts: GraphParts) -> dict[str, float] | None:
+def _homophily(parts: GraphParts, touched: np.ndarray) -> dict[str, float] | None:
     """Share of edges inside a class, and adjusted for class sizes: (h - sum p_c^2) / (1 - sum p_c^2).
 
     p_c is the share of edge ends in class c. Source: Platonov et al., "Characterizing Graph Datasets for Node
-    Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out.
+    Classification", NeurIPS 2023, section 2. Edges with an unknown end are left out. `touched` [n] counts the ends of
+    edges at each node.
     """
-    if parts.y.ndim != 1 or parts.edge_index.shape[1] == 0:
+    listed, classes = parts.edge_index.shape[1], len(parts.schema.classes)
+    if parts.y.ndim != 1 or listed == 0:
         return None
-    y, classes = parts.y.astype(np.int32), len(parts.schema.classes)
-    same, ends = 0, np.zeros(classes, np.int64)
-    for start in range(0, parts.edge_index.shape[1], _BLOCK):
-        left, right = y[parts.edge_index[:, start : start + _BLOCK]]
-        known = (left >= 0) & (right >= 0)
-        if not known.all():
-            left, right = left[known], right[known]
-        same += int(np.count_nonzero(left == right))
-        ends += np.bincount(left, minlength=classes) + np.bincount(right, minlength=classes)
+    # The smallest type: looking up the labels of ends in no order waits for memory.
+    y = parts.y.astype(np.min_scalar_type(-classes))
+    some_unknown = bool((y < 0).any())
+    ends = np.bincount(parts.y + 1, weights=touched, minlength=classes + 1)[1:].astype(np.int64)
+    same = 0
+    for block in Blocks(listed, _BLOCK):
+        left, right = y[parts.edge_index[:, block.rows]]
+        alike = left == right
+        if some_unknown:
+            alike &= left >= 0
+            alone = (left < 0) != (right < 0)
+            ends -= np.bincount(np.maximum(left, right)[alone], minlength=classes)
+        same += int(np.count_nonzero(alike))
     if not ends.any():
         return None
     edge = 2 * same / int(ends.sum())

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import HALF, distinct, packed
+from graphveil.ascending import HALF, packed
+from graphveil.engine import Blocks
 from graphveil.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,26 +65,52 @@ def merge_edges(
         DataError: an edge names a node that does not exist.
     """
     _require_ends(source, target, nodes)
-    keys = packed(source, target)[source != target]
-    listed = len(keys)
-    keys = distinct(keys)
-    single = len(keys)
+    # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
+    words = np.empty((2 if directed else 4) * len(source), np.uint64)
+    listed = _pack(source, target, words)
+    single = kept = _distinct(words[:listed])
     if not directed:
-        keys = distinct(np.concatenate([keys, _turned(keys)]))
-    stored = len(keys) if directed else len(keys) // 2
+        for block in Blocks(single, _STEP):
+            words[single:][block.rows] = _turned(words[block.rows])
+        kept = _distinct(words[: 2 * single])
+    stored = kept if directed else kept // 2
     mirrored = 0 if directed else single - stored
     notes = _notes(len(source) - listed, listed - single, mirrored, stored, directed)
-    return _apart(keys), notes
+    np.bitwise_and(words[:kept], _LOW, out=words[kept : 2 * kept])
+    words[:kept] >>= HALF
+    # What lies behind goes back to the system, and the rest stays where it is; no view of it is left.
+    words.resize(2 * kept, refcheck=False)
+    return words.view(np.int64).reshape(2, kept), notes
 
 
 _LOW: Final = np.uint64(2**32 - 1)
+# Words of a step, which stay near the processor.
+_STEP: Final = 1 << 18
 
 
-def _apart(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    pairs = np.empty((2, len(keys)), np.uint64)
-    np.right_shift(keys, HALF, out=pairs[0])
-    np.bitwise_and(keys, _LOW, out=pairs[1])
-    return pairs.view(np.int64)
+def _pack(source: np.ndarray, target: np.ndarray, words: npt.NDArray[np.uint64]) -> int:
+    """Write the pairs to the front of `words`, without self-loops; return how many there are."""
+    end = 0
+    for block in Blocks(len(source), _STEP):
+        left, right = source[block.rows], target[block.rows]
+        pairs = packed(left, right)[left != right]
+        words[end : end + len(pairs)] = pairs
+        end += len(pairs)
+    return end
+
+
+def _distinct(words: npt.NDArray[np.uint64]) -> int:
+    """Sort words in place, the distinct ones to the front; return how many there are."""
+    words.sort()
+    end = 0
+    for block in Blocks(len(words), _STEP):
+        part = words[block.rows]
+        new = np.concatenate([[end == 0 or part[0] != words[end - 1]], part[1:] != part[:-1]])
+        if not (end == block.start and new.all()):
+            part = part[new]
+            words[end : end + len(part)] = part
+        end += len(part)
+    return end
 
 
 def _turned(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
