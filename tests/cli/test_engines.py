@@ -11,8 +11,9 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from tests.cli.conftest import Terminal
 
-#: What sums over neighbours by blocks; a method that joins them is named here.
-BY_BLOCKS = {"class-sums", "node-sums", "gap", "progap", "lpgnet", "gcon", "eclipse", "dpdgc"}
+#: What sums over neighbours, or propagates what was reported, by blocks; a method that joins them is named here.
+SUMS = {"class-sums", "node-sums", "gap", "progap", "lpgnet", "gcon", "eclipse", "dpdgc"}
+BY_BLOCKS = SUMS | {"label-propagation", "label-pool", "answer-pool", "lpgnn", "upgnet", "gcn", "sage", "gat", "mlp"}
 
 
 @pytest.mark.parametrize("workers", [None, 1])

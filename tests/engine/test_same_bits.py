@@ -6,14 +6,27 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows, propagate_privately
+from graphveil.aggregation import (
+    CountedSum,
+    PerturbedSum,
+    ReceiverRows,
+    SparseMatrix,
+    build_inputs,
+    normalised,
+    propagate,
+    propagate_privately,
+    standardise,
+)
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
@@ -21,6 +34,8 @@ from graphveil.graphs.features import features_from_dense
 from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.methods import GAP, ClassSums
+from graphveil.methods.base.drop import drop_objective
+from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
 NODES = 66_000
@@ -69,7 +84,53 @@ def lists(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine)
     return sent.edges.to_edge_index()
 
 
-WORK: dict[str, Work] = {"hop": hop, "hops": hops, "counts": counts, "released": released, "lists": lists}
+def public(rows: ReceiverRows) -> SparseMatrix:
+    """P of some of the edges, declared public; its transpose is another matrix."""
+    receivers = torch.repeat_interleave(torch.arange(NODES), rows.starts.diff().long())
+    return normalised(torch.stack([rows.senders.long(), receivers])[:, ::8], NODES)
+
+
+def drawn(randomness: Randomness) -> Tensor:
+    """A number of each person in 0..1: what is public is no noise, but has to differ between two runs."""
+    return torch.from_numpy((randomness.uint64(NODES) >> 40).astype(np.float32)) / 2**24
+
+
+def propagated(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    p, x = public(rows), x * drawn(randomness)[:, None]
+    return torch.cat([propagate(p, x, 2, engine=engine), p.on(engine).backward.times(x)])
+
+
+def spread(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    role = drawn(randomness)
+    channel: dict[str, Any] = {"classes": COLUMNS, "keep": 0.5, "flip": 0.5 / (COLUMNS - 1)}
+    return propagate_labels(public(rows), x.argmax(1), role < 0.5, role > 0.8, **channel, engine=engine)[0]
+
+
+def inputs(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine, hops: int = 2) -> Tensor:
+    """LPGNN's inputs from sparse reports, and the targets of its objective."""
+    p, role = public(rows), drawn(randomness)
+    sent = sp.csr_matrix((role.numpy(), (np.arange(NODES), x.argmax(1).numpy())), shape=(NODES, COLUMNS))
+    built = build_inputs(sent, p, hops, width=1, offset=0.5, engine=engine)
+    assert (built.p is p) == (hops == 2)
+    built = standardise(built, generator=torch.Generator().manual_seed(0), engine=engine)
+    channel: dict[str, Any] = {"classes": COLUMNS, "keep": 0.5, "flip": 0.1}
+    drop = drop_objective(x.argmax(1), role < 0.5, role > 0.8, p, 2, **channel, engine=engine)
+    assert built.mean is not None and built.scale != 1.0
+    shift, targets = built.mean.flatten(), drop.train_targets.float()
+    return torch.cat([built.linear(torch.ones(COLUMNS, 1)).flatten(), shift, torch.tensor([built.scale]), targets])
+
+
+WORK: dict[str, Work] = {
+    "hop": hop,
+    "hops": hops,
+    "counts": counts,
+    "released": released,
+    "lists": lists,
+    "propagated": propagated,
+    "spread": spread,
+    "inputs": inputs,
+    "dense inputs": partial(inputs, hops=24),
+}
 DOMAIN = PairDomain(NODES)
 
 

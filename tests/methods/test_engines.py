@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import torch
 
 from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
+from graphveil.graphs import social_graph
 from graphveil.methods import METHODS, NodeSums
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
@@ -28,6 +30,13 @@ BY_BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
     "eclipse": ("eclipse", {**_EPSILON, "epochs": 2}),
     "dpdgc": ("dpdgc", {**_ALL, "epochs": 2}),
     "node-sums": ("node-sums", {**_ALL, "degree_bound": 3}),
+}
+
+#: Methods on a public topology, which propagate reports by blocks, and over how many at least.
+PUBLIC: dict[str, tuple[dict[str, Any], int]] = {
+    "label-propagation": ({"epsilon_y": 2.0}, 30),
+    "label-pool": ({"epsilon_y": 2.0}, 100),
+    "lpgnn": ({"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 1}, 8),
 }
 
 
@@ -52,10 +61,22 @@ def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
     assert len(engine.given) == len(method.published.noise.sigmas)
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_engine_that_is_named_propagates_reports(name: str) -> None:
+    """Nothing that comes out tells where it was done."""
+    (settings, least), graph, engine = PUBLIC[name], social_graph(300, seed=1), Counting(2)
+    fitted = [
+        METHODS[name](**settings).fit(graph, randomness=SeededRandomness(1), engine=place) for place in (LOCAL, engine)
+    ]
+    assert len(engine.given) >= least
+    assert torch.equal(*(method.predict_proba() for method in fitted))
+
+
 def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_read() -> None:
     told = {name for name, _ in BY_BLOCKS.values()}
-    others = [name for name, entry in METHODS.items() if not entry.load_core().by_blocks]
-    assert told <= set(METHODS) - set(others) and "caribou" in others and "solitude" in others
+    cores = {name: entry.load_core() for name, entry in METHODS.items()}
+    others = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
+    assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "solitude" in others
     for name in ("caribou", "dp-mlp"):
         method: Any = METHODS[name](epsilon=4.0)
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):

@@ -10,7 +10,7 @@ made by counting operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.propagation import propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
+from graphveil.engine import LOCAL, Engine
 from graphveil.late import torch
 
 if TYPE_CHECKING:
@@ -61,11 +62,17 @@ class Inputs:
         """n."""
         return int(self.matrix.shape[0])
 
+    def on(self, engine: Engine) -> Inputs:
+        """Return the same operator, whose sparse products an engine works on; dense ones stay here."""
+        # A dense C of one row a person goes through one product alone: handing it over would cost more.
+        matrix = self.matrix if isinstance(self.matrix, torch.Tensor) else self.matrix.on(engine)
+        return replace(self, matrix=matrix, p=None if self.p is None else self.p.on(engine))
+
     def linear(self, weight: Tensor) -> Tensor:
         """Return X' W [n, h] for `weight` [d, h], differentiable in the weight."""
         out = self.matrix @ weight
         if self.p is not None:
-            out = propagate(self.p, out, self.hops)
+            out = self.p.power(out, self.hops)
         if self._shifts is None:
             return out * self.scale if self.scale != 1.0 else out
         columns, rows = self._shifts
@@ -92,6 +99,7 @@ def build_inputs(
     width: int,
     offset: float = 0.0,
     device: torch.device | str = "cpu",
+    engine: Engine = LOCAL,
 ) -> Inputs:
     """Return the operator for P^hops (centred + offset), in the cheaper of its two forms.
 
@@ -100,16 +108,17 @@ def build_inputs(
         p: P [n, n]; may be None for hops = 0.
         width: columns of the first weight (they decide which form is cheaper).
         offset: the constant added to every coordinate of C before propagation.
+        engine: where blocks of people are propagated; no bit of the operator depends on it.
     """
     matrix = _load(centred, device)
     n, d = matrix.shape
     hops = hops if p is not None else 0
     ones = torch.ones(n, 1, device=device)
     if p is not None and hops:
-        ones = propagate(p, ones, hops)
+        ones = propagate(p, ones, hops, engine=engine)
     if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
-        dense = matrix if isinstance(matrix, torch.Tensor) else matrix @ torch.eye(d, device=device)
-        matrix, p, hops = propagate(p, dense, hops), None, 0
+        dense = matrix if isinstance(matrix, torch.Tensor) else matrix.on(engine) @ torch.eye(d, device=device)
+        matrix, p, hops = propagate(p, dense, hops, engine=engine), None, 0
     shift = torch.full((1, d), offset, device=device) if offset else None
     return Inputs(matrix, p if hops else None, hops, ones, shift)
 
@@ -131,7 +140,7 @@ def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, 
     return bool(n * d * width < commuted)
 
 
-def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64) -> Inputs:
+def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64, engine: Engine = LOCAL) -> Inputs:
     """Return the operator shifted to zero column means and scaled to unit root-mean-square entries.
 
     Server-side post-processing of released values: it spends nothing.  Column means are exact (1^T P^K C); the scale
@@ -141,19 +150,20 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64)
         inputs: the operator M [n, d].
         generator: draws g.
         probes: how many g.
+        engine: where blocks of rows are worked on; no bit of the operator depends on it.
     """
     n, d = inputs.num_nodes, inputs.dimension
     device = inputs.ones.device
-    mean = _column_means(inputs)
-    centred = Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean)
+    there = inputs.on(engine)
+    mean = _column_means(there)
     g = torch.randn(d, probes, generator=generator).to(device)
     # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two, which a
     # scale can bear.
-    square = float(centred.linear(g).square().sum()) / probes
+    square = float(replace(there, mean=mean).linear(g).square().sum()) / probes
     # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon, and a network
     # expects about 1.
     scale = (n * d / square) ** 0.5 if square > 0 else 1.0
-    return Inputs(inputs.matrix, inputs.p, inputs.hops, inputs.ones, inputs.offset, mean, scale)
+    return replace(inputs, mean=mean, scale=scale)
 
 
 def _column_means(inputs: Inputs) -> Tensor:
@@ -163,6 +173,7 @@ def _column_means(inputs: Inputs) -> Tensor:
             # 1^T P^K from the left: K products with one column, where P^K C would take d of them.
             weights = inputs.p.backward.times(weights)
     matrix = inputs.matrix
+    # Blocks of columns, each with all of its rows in their order: nothing is added up across blocks.
     sums = matrix.T @ weights if isinstance(matrix, torch.Tensor) else matrix.backward.times(weights)
     mean = sums.T / inputs.num_nodes
     return mean if inputs.offset is None else mean + inputs.ones.mean() * inputs.offset

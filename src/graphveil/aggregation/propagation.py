@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.entries import Entries
 from graphveil.aggregation.sparse import Rows, SparseMatrix
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -158,13 +159,14 @@ def normalised(
     return Adjacency.of(edge_index, num_nodes, self_loops=self_loops, weights=weights).normalised(normalisation)
 
 
-def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
+def propagate(p: SparseMatrix, h: Tensor, hops: int, *, engine: Engine = LOCAL) -> Tensor:
     """Return P^hops h.
 
     Args:
         p: [n, n].
         h: [n, c].
         hops: K, from 0.
+        engine: where blocks of receivers are worked on; no bit of the result depends on it.
 
     Returns:
         [n, c].
@@ -175,7 +177,7 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int) -> Tensor:
         >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
         [2.0, 2.0, 2.0]
     """
-    return p.power(h, hops)
+    return p.on(engine).power(h, hops)
 
 
 def _pairs(
@@ -199,7 +201,7 @@ def _as_scipy(entries: Entries) -> sp.csr_matrix:
 
 
 def _rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Rows:
-    return Rows(*(torch.from_numpy(part) for part in (starts, columns, values)))
+    return Rows(torch.from_numpy(starts), torch.from_numpy(columns), torch.from_numpy(values))
 
 
 def _product(first: np.ndarray, second: np.ndarray | None, third: np.ndarray | None) -> np.ndarray:

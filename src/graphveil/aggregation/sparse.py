@@ -5,17 +5,24 @@
 Both products run as weighted sums over rows (`torch.nn.functional.embedding_bag` with 32-bit indices): on CPU the
 fastest of the kernels that plain torch wheels carry, about six times the speed of torch's own CSR product at 32
 columns (benchmarks/kernels.py).  The transpose is stored, so a gradient costs what the product costs.
+
+An engine works on blocks of rows.  A row is added up in the order of its entries wherever that is done, so all engines
+give the same bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from graphveil.engine import Blocks
+from graphveil.aggregation.shared import as_tensor
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -27,23 +34,42 @@ if TYPE_CHECKING:
 class Rows:
     """Compressed sparse rows: row i is `indices[starts[i]:starts[i+1]]` weighted by `values`.
 
-    `starts` are int32, or int64 where there are 2^31 entries and more.
+    `starts` are int32, or int64 where there are 2^31 entries and more; `engine` is where products are worked on.
     """
 
     starts: Tensor
     indices: Tensor
     values: Tensor
+    engine: Engine = LOCAL
 
     def times(self, x: Tensor) -> Tensor:
         """Return the product with a dense `x` [columns, c] -> [rows, c]."""
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
+        if self.engine != LOCAL:
+            return self._by_blocks(x)
         if self.starts.dtype == torch.int64:
             blocks = Blocks.of(self.starts.numel() - 1, x.shape[1])
             return torch.cat([self.part(block.rows).times(x) for block in blocks])
         return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
+
+    def _by_blocks(self, x: Tensor) -> Tensor:
+        found = torch.empty(self.starts.numel() - 1, x.shape[1])
+        blocks = Blocks.of(*found.shape)
+        shared = (*self._arrays, *self.engine.put(x.detach().cpu().contiguous().numpy()))
+        self.engine.gather(self.engine.map_blocks(_product, blocks, shared), blocks, found.numpy())
+        return found.to(x.device)
+
+    @cached_property
+    def _arrays(self) -> tuple[Any, ...]:
+        """The rows as the engine holds them: handed over once, for all products."""
+        return self.engine.put(*(part.cpu().numpy() for part in (self.starts, self.indices, self.values)))
+
+    def on(self, engine: Engine) -> Rows:
+        """Return the same rows, whose products an engine works on."""
+        return self if engine == self.engine else replace(self, engine=engine)
 
     def part(self, rows: slice) -> Rows:
         """Return consecutive rows alone, without a copy of their entries."""
@@ -54,7 +80,7 @@ class Rows:
 
     def to(self, device: torch.device | str) -> Rows:
         """Return the same rows on another device."""
-        return Rows(self.starts.to(device), self.indices.to(device), self.values.to(device))
+        return Rows(self.starts.to(device), self.indices.to(device), self.values.to(device), self.engine)
 
 
 @dataclass(frozen=True)
@@ -109,9 +135,16 @@ class SparseMatrix:
 
     def to(self, device: torch.device | str) -> SparseMatrix:
         """Return the same matrix on another device."""
-        forward = self.forward.to(device)
-        backward = forward if self.backward is self.forward else self.backward.to(device)
-        return SparseMatrix(forward, backward, self.shape)
+        return self._of_rows(lambda rows: rows.to(device))
+
+    def on(self, engine: Engine) -> SparseMatrix:
+        """Return the same matrix, whose products an engine works on, block by block."""
+        return self._of_rows(lambda rows: rows.on(engine))
+
+    def _of_rows(self, made: Callable[[Rows], Rows]) -> SparseMatrix:
+        forward = made(self.forward)
+        # What is stored once stays stored once.
+        return SparseMatrix(forward, forward if self.backward is self.forward else made(self.backward), self.shape)
 
 
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
@@ -131,6 +164,19 @@ def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatri
     forward = _rows(csr)
     backward = forward if symmetric else _rows(csr.T.tocsr())
     return SparseMatrix(forward, backward, (int(csr.shape[0]), int(csr.shape[1])))
+
+
+def _product(
+    block: Block,
+    starts: npt.NDArray[Any],
+    indices: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float32],
+    x: npt.NDArray[np.float32],
+) -> npt.NDArray[np.float32]:
+    """Return a block of rows of the product [rows of the block, c]: what an engine does."""
+    rows = Rows(as_tensor(starts), as_tensor(indices), as_tensor(values)).part(block.rows)
+    found: npt.NDArray[np.float32] = rows.times(as_tensor(x)).numpy()
+    return found
 
 
 def _rows(csr: sp.csr_matrix) -> Rows:

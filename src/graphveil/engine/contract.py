@@ -22,8 +22,8 @@ class Engine(Protocol):
     and however often it runs. A worker that is lost has its block done again, from the same key of noise.
     """
 
-    def put(self, *arrays: Shared) -> Any:
-        """Hand over arrays once, for all blocks of all tasks; give back what `map_blocks` takes for them."""
+    def put(self, *arrays: Shared) -> tuple[Any, ...]:
+        """Hand over arrays once, for all blocks of all tasks; give back what `map_blocks` takes for each of them."""
         ...
 
     def map_blocks(

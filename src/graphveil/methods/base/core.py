@@ -48,10 +48,12 @@ class Core(Protocol[Collected]):
     Attributes:
         account: what was paid so far, and what for.
         by_blocks: whether `collect` takes an `engine`: its reading of raw data is work on blocks of rows.
+        trains_by_blocks: whether `train` takes one: its work on what was collected is.
     """
 
     account: Account
     by_blocks: ClassVar[bool]
+    trains_by_blocks: ClassVar[bool]
 
     @property
     def kind(self) -> str:
@@ -142,6 +144,7 @@ class FittedCore(Generic[F]):
     written: ClassVar[str]
     fits: ClassVar[str]
     by_blocks: ClassVar[bool] = False
+    trains_by_blocks: ClassVar[bool] = False
     _fitted: F | None = None
 
     @property
@@ -174,7 +177,7 @@ class ForgetsPeople:
 
 
 def require_blocks(core: type[Core[Any]], name: str) -> None:
-    """Refuse a method whose reading of raw data no engine can work on yet.
+    """Refuse a method of which no engine can work on anything yet.
 
     Args:
         core: of the method.
@@ -184,7 +187,7 @@ def require_blocks(core: type[Core[Any]], name: str) -> None:
         InputError: it is one.
     """
     # An engine that is named and then left aside would have a user wait for a cluster that does nothing.
-    if not core.by_blocks:
+    if not (core.by_blocks or core.trains_by_blocks):
         raise InputError(
             f"{name} does not work by blocks yet", where="engine", allowed="the local engine with one worker"
         )
@@ -200,11 +203,21 @@ def collecting(core: Core[Collected], engine: Engine) -> Callable[..., Collected
     Raises:
         InputError: another engine than `LOCAL`, for a method that does not work by blocks.
     """
+    if engine != LOCAL:
+        require_blocks(type(core), core.kind)
     collect: Callable[..., Collected] = core.collect
-    if engine == LOCAL:
-        return collect
-    require_blocks(type(core), core.kind)
-    return partial(collect, engine=engine)
+    return partial(collect, engine=engine) if core.by_blocks else collect
+
+
+def training(core: Core[Collected], engine: Engine) -> Callable[..., None]:
+    """Return a core's `train` on an engine, where any of it is work on blocks.
+
+    Args:
+        core: of any method.
+        engine: where blocks are worked on; nothing that is trained depends on it.
+    """
+    train: Callable[..., None] = core.train
+    return partial(train, engine=engine) if core.trains_by_blocks else train
 
 
 def signature_of(core: Callable[..., object]) -> inspect.Signature:

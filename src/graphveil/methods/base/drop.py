@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.aggregation import SparseMatrix, propagate
+from graphveil.engine import LOCAL, Engine
 from graphveil.late import torch
 from graphveil.models.shares import class_softmax
 
@@ -91,6 +92,7 @@ def drop_objective(
     keep: float,
     flip: float,
     corrected: bool = True,
+    engine: Engine = LOCAL,
 ) -> Drop:
     """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
 
@@ -98,12 +100,13 @@ def drop_objective(
         p: the propagation matrix [n, n]; hops: K.
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
         corrected: whether the loss knows of them; without, K is 0.
+        engine: where blocks of people are worked on; no target depends on it.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
     if hops == 0:
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
-        mass = propagate(p, label_matrix(labels, train | val, classes), hops)[train_nodes]
+        mass = propagate(p, label_matrix(labels, train | val, classes), hops, engine=engine)[train_nodes]
         # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)

@@ -24,7 +24,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
-from graphveil.methods.base.core import Core, Stored, collecting, signature_of
+from graphveil.methods.base.core import Core, Stored, collecting, signature_of, training
 from graphveil.methods.base.not_fitted import not_fitted
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
@@ -125,7 +125,7 @@ class Estimator(Generic[C]):
         nodes = split or random_split(graph, self.core.seed)
         collected = collect(graph, split=nodes, randomness=source, progress=progress)
         self.lift = None  # it was of the fit before
-        self.core.train(collected, randomness=source, progress=progress)
+        training(self.core, engine)(collected, randomness=source, progress=progress)
         return self
 
     def predict_proba(

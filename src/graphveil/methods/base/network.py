@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.methods.base.drop import drop_objective
@@ -98,6 +99,7 @@ def train_network(
     label_smoothing: bool = False,
     backbone: nn.Module | None = None,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> Network:
     """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
 
@@ -108,6 +110,7 @@ def train_network(
         label_smoothing: steps_y smooths public labels alone (see `methods.base.smooth_labels`) in place of Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.own`; with it no weights of
             edges are learned.
+        engine: where blocks of people are worked on before the training, which is done here.
 
     Raises:
         InputError: when no training node carries a label, or none is reached by label propagation.
@@ -116,12 +119,12 @@ def train_network(
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     device = settings.device
     p = topology.propagation().to(device)
-    inputs = feature_inputs(features, offset, p, settings)
+    inputs = feature_inputs(features, offset, p, settings, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
-        inputs = standardise(inputs, generator=generator)
+        inputs = standardise(inputs, generator=generator, engine=engine)
     model, read = _model(inputs, labels.classes, settings, backbone, generator)
-    objective = _objective(labels, p, settings, label_smoothing)
+    objective = _objective(labels, p, settings, label_smoothing, engine)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
@@ -159,7 +162,9 @@ def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Mod
     return models.Links(edges.edge_index, edges.weights).to(settings.device)
 
 
-def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool) -> Any:
+def _objective(
+    labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool, engine: Engine
+) -> Any:
     """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
 
     Raises:
@@ -184,6 +189,7 @@ def _objective(labels: Labels, p: SparseMatrix, settings: NetworkSettings, label
         keep=labels.keep,
         flip=labels.flip,
         corrected=settings.loss == "drop",
+        engine=engine,
     )
     if objective.fit_nodes.numel() == 0:
         raise InputError(
@@ -254,10 +260,14 @@ def apply_network(
         return trained.rest(trained.first(read, structure), structure).cpu()
 
 
-def feature_inputs(features: FeatureMatrix, offset: float, p: SparseMatrix, settings: NetworkSettings) -> Inputs:
+def feature_inputs(
+    features: FeatureMatrix, offset: float, p: SparseMatrix, settings: NetworkSettings, *, engine: Engine = LOCAL
+) -> Inputs:
     """Return features as the operator P^Kx (features + offset)."""
     width = first_width(settings.model, settings.hidden)
-    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device)
+    return build_inputs(
+        as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device, engine=engine
+    )
 
 
 def as_matrix(features: FeatureMatrix) -> FeatureMatrix:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
+from graphveil.engine import LOCAL, Engine
 from graphveil.late import torch
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.start import Reader
@@ -81,6 +82,7 @@ def pool_labels(
     device: str = "cpu",
     reader: Reader | None = None,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> Pool:
     """Return class probabilities of every node from released `labels` [n] (-1 where none).
 
@@ -88,8 +90,10 @@ def pool_labels(
         keep, flip: the channel of randomized response the labels went through.
         seed: fixes the folds, never privacy noise.
         reader: trained elsewhere on `pool_clues`, one more member; None: none.
+        engine: where blocks of people are worked on; no bit of the result depends on it.
     """
-    read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, device=device, tell=progress)
+    place: dict[str, Any] = {"device": device, "tell": progress, "engine": engine}
+    read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
     setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
         names, scores = [*names, START], torch.cat([scores, _unit(reader.scores(*pool_clues(read)))[..., None]], dim=3)
@@ -128,6 +132,7 @@ def read_labels(
     device: str = "cpu",
     costly: bool = True,
     tell: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> Readings:
     """Return what the members make of released labels; arguments as of `pool_labels`.
 
@@ -136,7 +141,7 @@ def read_labels(
     """
     keep = min(keep, MOST_KEPT)
     flip = max(flip, (1 - keep) / (classes - 1))
-    setting = _Setting.build(topology, labels.to(device), classes, keep, flip, device)
+    setting = _Setting.build(topology, labels.to(device), classes, keep, flip, device).on(engine)
     folds = _folds(setting.labels, seed)
     # All folds side by side in one product with P: the matrix is read once for all of them.
     used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
@@ -193,6 +198,10 @@ class _Setting:
         h = homophily(edges.receiver, edges.sender, labels, classes, keep, flip)
         likelihood = channel(classes, keep, flip).to(device)[:, labels.clamp_min(0)].T.contiguous()
         return _Setting(matrices, edges, labels, likelihood, prior.log(), h, keep, flip)
+
+    def on(self, engine: Engine) -> _Setting:
+        """Return the same, whose products with P an engine works on; beliefs travel here."""
+        return replace(self, matrices={kind: p.on(engine) for kind, p in self.matrices.items()})
 
     def limit(self, member: str) -> Tensor:
         """Return what endless walks of a member tend to, up to a factor [n]: nothing where there is no edge."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphveil.aggregation import SparseMatrix, normalised, propagate
+from graphveil.aggregation import SparseMatrix, normalised
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
@@ -62,7 +63,7 @@ def spread(p: SparseMatrix, seeds: Tensor, alpha: float, steps: int = STEPS) -> 
 def variants(p: SparseMatrix) -> dict[str, Callable[[Tensor], Tensor]]:
     """Return every candidate by name, a function from seeds to Z."""
     runs: dict[str, Callable[[Tensor], Tensor]] = {f"alpha={a}": partial(spread, p, alpha=a) for a in ALPHAS}
-    runs.update({f"hops={hops}": partial(propagate, p, hops=hops) for hops in HOPS})
+    runs.update({f"hops={hops}": partial(p.power, hops=hops) for hops in HOPS})
     return runs
 
 
@@ -84,14 +85,24 @@ def all_spread(p: SparseMatrix, seeds: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 def propagate_labels(
-    p: SparseMatrix, labels: Tensor, train: Tensor, val: Tensor, *, classes: int, keep: float, flip: float
+    p: SparseMatrix,
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    *,
+    classes: int,
+    keep: float,
+    flip: float,
+    engine: Engine = LOCAL,
 ) -> tuple[Tensor, str]:
     """Return class probabilities [n, c] and the name of the variant chosen.
 
     Args:
         labels: released labels [n], -1 where none.
         keep, flip: the channel of randomized response; it is inverted on the shares that reach a node.
+        engine: where blocks of people are worked on; no bit of the result depends on it.
     """
+    p = p.on(engine)
     # On validation labels that are not among the seeds: a variant that copied its own seeds would win otherwise.
     tried = all_spread(p, label_matrix(labels, train, classes))
     hits = {name: int((z[val].argmax(dim=1) == labels[val]).sum()) for name, z in tried}
@@ -214,9 +225,20 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         )
 
     def fit_reports(
-        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
+        self,
+        released: LocalReports,
+        topology: Topology,
+        *,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> LabelPropagationCore:
         """Spread the released labels; costs nothing and may be repeated.
+
+        Args:
+            released: the reports.
+            topology: of the people who sent them.
+            progress: told how far it is.
+            engine: where blocks of people are worked on; nothing that comes out depends on it.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
@@ -224,7 +246,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         """
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
-        probabilities, variant = rule(self, released, topology, progress)
+        probabilities, variant = rule(self, released, topology, progress, engine)
         if isinstance(released.features, Answers):
             probabilities = answered(probabilities, released, topology, self.statistics)
         place = topology.fingerprint
@@ -323,20 +345,28 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
 
 
 def _propagate(
-    method: LabelPropagationCore, released: LocalReports, topology: Topology, progress: ProgressCallback | None
+    method: LabelPropagationCore,
+    released: LocalReports,
+    topology: Topology,
+    progress: ProgressCallback | None,
+    engine: Engine,
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
     p = normalised(topology.edge_index, topology.num_nodes).to(method.device)
     places = (t.to(method.device) for t in (released.labels, released.train, released.val))
-    probabilities, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip)
+    probabilities, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip, engine=engine)
     if progress is not None:
         progress(Progress(1, 1))
     return probabilities, variant
 
 
 def _pool(
-    method: LabelPropagationCore, released: LocalReports, topology: Topology, progress: ProgressCallback | None
+    method: LabelPropagationCore,
+    released: LocalReports,
+    topology: Topology,
+    progress: ProgressCallback | None,
+    engine: Engine,
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
@@ -350,6 +380,7 @@ def _pool(
         device=method.device,
         reader=method.reader(),
         progress=progress,
+        engine=engine,
     )
     if pool.doubt > 0.5:
         return pool.probabilities, "class shares, little else: the graph says nothing sure of the classes"

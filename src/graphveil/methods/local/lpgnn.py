@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil import models
 from graphveil.aggregation.high_order import require_dense, upgnet_features
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, node_names
 from graphveil.late import torch
@@ -177,9 +178,20 @@ class LPGNNCore(ReportsCore[Fitted]):
             require_dense(int(graph.num_nodes), schema.dimension)
 
     def fit_reports(
-        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
+        self,
+        released: LocalReports,
+        topology: Topology,
+        *,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> LPGNNCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Args:
+            released: the reports.
+            topology: of the people who sent them.
+            progress: told how far it is.
+            engine: where blocks of people are worked on before the training; nothing that comes out depends on it.
 
         Raises:
             InputError: when reports, topology and budgets do not belong together.
@@ -187,9 +199,8 @@ class LPGNNCore(ReportsCore[Fitted]):
         """
         published = self.recognised(released, topology)
         features, offset, settings = self._smoothed(*self._inputs(released, topology), released.schema, topology)
-        network = train_network(
-            features, offset, labels_of(released), topology, settings, backbone=self.backbone, progress=progress
-        )
+        told: dict[str, Any] = {"backbone": self.backbone, "progress": progress, "engine": engine}
+        network = train_network(features, offset, labels_of(released), topology, settings, **told)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         self.kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(

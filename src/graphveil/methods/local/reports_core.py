@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Self
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.account import Account
 from graphveil.methods.base.core import F, FittedCore
@@ -29,7 +30,7 @@ class ReportsCore(FittedCore[F], ABC):
         account: what was paid so far, and what for.
     """
 
-    fits = "fit_reports"
+    fits, trains_by_blocks = "fit_reports", True
     privacy: LocalPrivacy
     account: Account
 
@@ -57,7 +58,12 @@ class ReportsCore(FittedCore[F], ABC):
 
     @abstractmethod
     def fit_reports(
-        self, released: LocalReports, topology: Topology, *, progress: ProgressCallback | None = None
+        self,
+        released: LocalReports,
+        topology: Topology,
+        *,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Self:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
 
@@ -73,9 +79,10 @@ class ReportsCore(FittedCore[F], ABC):
         *,
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> None:
         """Train on a collection: `fit_reports`."""
-        self.fit_reports(collected.reports, collected.topology, progress=progress)
+        self.fit_reports(collected.reports, collected.topology, progress=progress, engine=engine)
 
     def recognised(self, released: LocalReports, topology: Topology) -> Guarantee | None:
         """Book reports that are to be trained on, or take over the account of the release that they come from.

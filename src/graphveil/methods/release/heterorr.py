@@ -108,6 +108,7 @@ class HeteroRRCore(ForgetsPeople):
 
     kind = "heterorr"
     by_blocks: ClassVar[bool] = False
+    trains_by_blocks: ClassVar[bool] = False
     says_who: tuple[str, ...] = ()
     settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
 
