@@ -1,4 +1,4 @@
-"""The sampler of rounded normal noise: its law, its undecided draws, its guide."""
+"""The sampler of rounded normal noise: its law, its tails, and which words decide which draw."""
 
 from __future__ import annotations
 
@@ -11,31 +11,13 @@ from scipy import stats
 from scipy.special import ndtr
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers import rounded_normal
-from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _cumulative, _table
+from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table
 from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy.derived import KeyedStream
 
 DRAWS = 4_000_000
 #: A right sampler fails one of these tests with at most this probability.
 FALSE_ALARM = 1e-6
-
-
-class Tied:
-    """A source that spells out `whole`, a 512-bit number, for each of two draws: 32 bits, the next 32, the rest."""
-
-    void = None
-
-    def __init__(self, whole: int) -> None:
-        self.whole, self.calls = whole, 0
-
-    def uint64(self, count: int) -> np.ndarray:
-        self.calls += 1
-        top, following = self.whole >> 480, (self.whole >> 448) % 2**32
-        word = top << 32 | top if self.calls == 1 else following << 32 | 12345
-        return np.full(count, word, dtype=np.uint64)
-
-    def bytes(self, count: int) -> bytes:
-        return (self.whole % 2**448).to_bytes(count, "little")
 
 
 def p_value(draws: np.ndarray, sigma: float, law: float) -> float:
@@ -62,13 +44,11 @@ def test_the_law_is_the_rounded_normal(sigma: float) -> None:
 
 
 def test_tails_that_a_float_generator_never_reaches_are_drawn() -> None:
-    """Checklist item 18: the 32-bit numbers next to either end lie beyond 6 deviations, on both sides."""
-    law = RoundedNormal(100.0, 1200)
-    table = _table(law.sigma, law.limit)
-    _, undecided = table.guide.read(np.array([0, 2**32 - 1], np.uint32))
-    assert undecided.tolist() == [0, 1]
-    ends = law._search(np.array([1, 2**63, 2**64 - 2], np.uint64), SeededRandomness(1))
-    assert ends[0] < -600 and ends[1] == 0 and ends[2] > 600
+    """Checklist item 18: the numbers next to either end of the rest lie beyond 6 deviations, on both sides."""
+    table = _table(100.0, 1200)
+    lowest = table.decided << 49
+    cells, _ = table.search(np.array([lowest + 1, 2**64 - 2], np.uint64))
+    assert cells[0] < -600 and cells[1] > 600
 
 
 @pytest.mark.parametrize("sigma", [10.0, 37.5])
@@ -86,60 +66,49 @@ def test_every_cell_has_its_share(sigma: float) -> None:
     assert stats.chisquare([*found, rest[0]], [*moved, rest[1]]).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize(("sigma", "limit"), [(12.0, 120), (700.0, 8400), (3000.0, 36_000)])
-def test_the_guide_says_what_the_table_says(sigma: float, limit: int) -> None:
-    """Every entry of the guide, at the ends of its range and around its boundary, against the sorted table."""
-    table = _table(sigma, limit)
-    guide, top = table.guide, table.first >> np.uint64(32)
-    starts = np.arange(1 << 32 - guide.low, dtype=np.uint64) << np.uint64(guide.low)
-    ends = starts + np.uint64((1 << guide.low) - 1)
-    words = np.concatenate([starts, starts + np.uint64(1), ends, top - np.uint64(1), top, top + np.uint64(1)])
-    words = words[words < 2**32]
-    cells, undecided = guide.read(words.astype(np.uint32))
-    decided = np.setdiff1d(np.arange(words.size), undecided)
-    # A 32-bit number decides if the lowest and the highest 64-bit number that begin with it agree.
-    low = np.searchsorted(table.first, words << np.uint64(32))
-    high = np.searchsorted(table.first, (words << np.uint64(32)) + np.uint64(2**32 - 1), side="right")
-    assert np.array_equal(low[decided], high[decided])
-    assert np.array_equal(cells[decided], low[decided] - limit)
-    assert decided.size > words.size / 4
-
-
-def test_the_first_64_bits_are_those_of_the_exact_sums() -> None:
-    sums = _cumulative(37.5, 900)
-    assert len(sums) == 1801 and sums == sorted(sums)
-    assert _table(37.5, 900).first.tolist() == [total >> 448 for total in sums[:-1]]
+@pytest.mark.parametrize(("sigma", "limit"), [(12.0, 120), (700.0, 8400), (3000.0, 20_000)])
+def test_the_table_has_the_chances_that_the_likelihood_tells(sigma: float, limit: int) -> None:
+    """Strips and rest added up by cell, to the digits of float64; shifted by one cell they do not fit."""
+    table, law = _table(sigma, limit), RoundedNormal(sigma, limit)
+    chances = np.diff(table.ends.astype(np.float64), prepend=table.decided * 2.0**49, append=2.0**64) / 2.0**64
+    inside = np.repeat(table.strips[: table.decided].astype(np.int64) << table.width, 1 << table.width)
+    places = inside + np.tile(np.arange(1 << table.width), table.decided)
+    chances += np.bincount(places + limit, minlength=2 * limit + 1) / 2.0 ** (15 + table.width)
+    told = np.exp(law.log_pmf(np.arange(-limit, limit + 1)))
+    assert np.allclose(chances, told, rtol=1e-9, atol=2.0**-52)
+    assert not np.allclose(chances[1:], told[:-1], rtol=1e-9, atol=2.0**-52)
 
 
 def test_few_draws_are_left_undecided() -> None:
     words = SeededRandomness(5).uint64(1 << 19).view(np.uint32)
-    for sigma in (16.0, 1448.2, 5000.0, 20_000.0):
-        guide = _table(sigma, math.ceil(12 * sigma)).guide
-        assert guide.read(words)[1].size < 0.03 * words.size
+    for sigma in (16.0, 127.0, 1448.2, 5000.0, 20_000.0):
+        table = _table(sigma, math.ceil(12 * sigma))
+        assert table.read(words)[1].size < 0.02 * words.size
+        assert table.strips.nbytes == 1 << 16
 
 
-def test_bits_past_the_32nd_and_64th_decide_where_the_first_tie() -> None:
-    law = RoundedNormal(12.0, 120)
-    sums = _cumulative(12.0, 120)
-    assert sums[-1] == 2**512
-    for place in (0, 1, 60, 120, 180, 239):
-        assert law.draw(2, Tied(sums[place] - 1)).tolist() == [place - 120] * 2
-        assert law.draw(2, Tied(sums[place])).tolist() == [place - 119] * 2
-    for place in (60, 120, 180):
-        assert law.draw(2, Tied(sums[place] + 2**449)).tolist() == [place - 119] * 2
-        assert law.draw(2, Tied(sums[place] - 2**449)).tolist() == [place - 120] * 2
-    assert not _table(12.0, 120).first.flags.writeable
-    assert not _table(12.0, 120).guide.entries.flags.writeable
+def test_a_draw_has_its_own_place_in_the_source_whatever_came_before_it() -> None:
+    """As the docstring of the module says it: half words by number, and the rest from a stream of its own."""
+    law, source = RoundedNormal(700.0, 8400), SeededRandomness(8)
+    rest, words = KeyedStream(source.bytes(32)), source.uint64(50_000).view(np.uint32)
+    expected, undecided = _table(law.sigma, law.limit).read(words)
+    more = rest.uint64(undecided.size) >> np.uint64(32)
+    numbers = (words[undecided].astype(np.uint64) << np.uint64(32)) | more
+    expected[undecided] = _table(law.sigma, law.limit).search(numbers)[0]
+    assert undecided.size > 100
+    assert np.array_equal(law.draw(100_000, SeededRandomness(8)), expected)
+    assert np.array_equal(law.draw(40_001, SeededRandomness(8)), expected[:40_001])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 65_535, 65_536, 65_537, 200_001])
 def test_any_number_of_draws_is_made_block_by_block(count: int) -> None:
     law = RoundedNormal(30.0, 360)
-    totals = np.full(count, 5.0, np.float32)
-    law.add_to(totals, SeededRandomness(6))
     draws = law.draw(count, SeededRandomness(6))
+    for kind in (np.float32, np.float64, np.int64):
+        totals = np.full(count, 5, kind)
+        law.add_to(totals, SeededRandomness(6))
+        assert np.array_equal(totals, draws + 5)
     assert draws.dtype == np.int64
-    assert np.array_equal(totals, draws + 5)
     assert count < 3 or np.unique(draws).size > 2
 
 
@@ -153,7 +122,7 @@ def test_draws_are_fresh() -> None:
 
 def test_noise_that_no_table_holds_is_refused() -> None:
     with pytest.raises(InputError, match="a reach of at most 2097151 steps"):
-        rounded_normal._guide(np.zeros(1, np.uint64), 1e6, LARGEST_LIMIT + 1)
+        RoundedNormal(1e6, LARGEST_LIMIT + 1).draw(1, SeededRandomness(0))
 
 
 def test_the_price_of_the_table() -> None:
