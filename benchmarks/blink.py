@@ -2,10 +2,11 @@
 
     python benchmarks/blink.py --data cora --epsilon 2 4 6 8
 
-Each figure comes from a process of its own, one thread, after a warm-up: "denoise" goes from what the server holds
-(both lists of everyone, noisy degrees) to the kept edges, "trial" from the graph to a trained GCN (collect, denoise,
-300 epochs, clean features, public labels).  Memory is the peak above what the process holds before.  The dense rival
-is written as tightly as its arrays allow: float32, normalised once, one pass to train and one to judge an epoch.
+Each figure comes from a process of its own, one thread, after a warm-up; ours and the dense way take turns, and the
+least of `--repeats` counts.  "denoise" goes from what the server holds (both lists of everyone, noisy degrees) to the
+kept edges, "trial" from the graph to a trained GCN (collect, denoise, 300 epochs, clean features, public labels).
+Memory is the peak above what the process holds before.  The dense rival is written as tightly as its arrays allow:
+float32, normalised once, one pass to train and one to judge an epoch.
 Settings are those published for Cora and GCN (best_hp.json of the authors' repository).  Linux only (/proc).
 """
 
@@ -38,6 +39,7 @@ from graphveil.models.degree_prior import degree_prior
 from graphveil.models.link_posterior import link_posterior
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Schedule, Trained, train
+from timing import processor, ratio
 
 EPOCHS, HIDDEN = 300, 16
 #: Published: epsilon of a list -> share of it for the degree, dropout, weight decay; learning rate 0.01.
@@ -51,22 +53,27 @@ def main() -> None:
     parser.add_argument("--data", default="cora")
     parser.add_argument("--data-root", default=None)
     parser.add_argument("--epsilon", type=int, nargs="*", default=list(PUBLISHED))
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one:
         print(json.dumps(one(chosen.data, chosen.data_root, chosen.epsilon[0], *chosen.one)))
         return
-    print(f"{'':>10}{'':>9}{'CPU seconds':>24}{'MB above start':>24}{'accuracy %':>16}")
-    print(f"{'epsilon':>10}{'':>9}" + f"{'ours':>8}{'dense':>8}{'ratio':>8}" * 2 + f"{'ours':>8}{'dense':>8}")
+    print(f"{processor()}, one thread; {chosen.data}")
+    print("| list epsilon | stage | dense / ours: CPU | memory | CPU s, ours / dense | MB, ours / dense | accuracy % |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for epsilon in chosen.epsilon:
         for stage in ("denoise", "trial"):
-            ours, dense = (measured(chosen, epsilon, way, stage) for way in ("ours", "dense"))
-            cells = f"{epsilon:>10}{stage:>9}"
-            for key in ("cpu", "mb"):
-                cells += f"{ours[key]:>8.2f}{dense[key]:>8.2f}{dense[key] / ours[key]:>8.1f}"
-            print(
-                cells + (f"{ours['accuracy']:>8.1f}{dense['accuracy']:>8.1f}" if stage == "trial" else ""), flush=True
+            rounds = [
+                [measured(chosen, epsilon, way, stage) for way in ("ours", "dense")] for _ in range(chosen.repeats)
+            ]
+            ours, dense = (
+                {key: min(row[key] for row in rows) for key in rows[0]} for rows in zip(*rounds, strict=True)
             )
+            cells = [ratio(dense[key], ours[key]) for key in ("cpu", "mb")]
+            cells += [f"{ours[key]:.3g} / {dense[key]:.3g}" for key in ("cpu", "mb")]
+            scores = f"{ours['accuracy']:.1f} / {dense['accuracy']:.1f}" if stage == "trial" else ""
+            print(f"| {epsilon} | {stage} | {' | '.join(cells)} | {scores} |", flush=True)
 
 
 def measured(chosen: argparse.Namespace, epsilon: int, way: str, stage: str) -> dict[str, float]:

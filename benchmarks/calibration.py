@@ -32,6 +32,7 @@ from graphveil.privacy import SeededRandomness
 from graphveil.training import Calibration, Schedule, train_calibrated
 from graphveil.training.loop import judge
 from graphveil.training.selection import selection_rule
+from timing import processor
 
 HOPS, HIDDEN, DROPOUT = 4, 16, 0.5
 #: Hardly a slope outside the collected entries beats this lambda2 ("grown outside"): both should end at the same A.
@@ -145,7 +146,8 @@ def timed(train: Callable[..., tuple[Tensor, Tensor]], *given: Any) -> tuple[flo
 
 def pair(chosen: argparse.Namespace) -> None:
     """Print ours beside the dense array."""
-    print(f"\n{chosen.data}, list epsilon {chosen.epsilon:g}, {chosen.epochs} epochs, {chosen.threads} thread(s)")
+    print(f"\n{processor()}: {chosen.data}, list epsilon {chosen.epsilon:g}, {chosen.epochs} epochs, ", end="")
+    print(f"{chosen.threads} thread(s)")
     print(f"{'model':>6}{'entries':>10}{'ours, CPU s':>20}{'dense, CPU s':>14}{'ratio':>8}{'wall ratio':>12}", end="")
     print(f"{'accuracy %':>20}{'largest difference of A':>26}{'grown outside':>15}")
     for name in chosen.models:
@@ -165,15 +167,16 @@ def pair(chosen: argparse.Namespace) -> None:
 
 def growth(chosen: argparse.Namespace) -> None:
     """Print seconds of an epoch as the collected entries grow."""
-    print(f"\n{chosen.data}: an epoch as the collected entries grow")
-    print(f"{'epsilon':>8}{'entries':>12}{'ms an epoch':>14}")
+    print(f"\n{processor()}: {chosen.data}, an epoch as the collected entries grow")
+    print(f"{'epsilon':>8}{'entries':>12}{'times':>8}{'ms an epoch':>14}{'times':>8}")
     rows = []
     for epsilon in GROWTH:
         task = collect(chosen.data, epsilon, chosen.models[0], chosen.data_root)
         ours(task, chosen.models[0], 3)
         seconds = min(timed(ours, task, chosen.models[0], 25)[0] for _ in range(3)) / 25
         rows.append((task.support.entries, seconds))
-        print(f"{epsilon:>8g}{rows[-1][0]:>12,}{1e3 * seconds:>14.2f}", flush=True)
+        size, time = (now / first for now, first in zip(rows[-1], rows[0], strict=True))
+        print(f"{epsilon:>8g}{rows[-1][0]:>12,}{size:>8.1f}{1e3 * seconds:>14.2f}{time:>8.1f}", flush=True)
     sizes, seconds = np.array(rows).T
     slope, floor = np.polyfit(sizes, seconds, 1, w=1 / seconds)
     print(f"{1e3 * floor:.2f} ms + {1e9 * slope:.0f} ns an entry; above 50,000 entries it grows as entries^", end="")

@@ -10,7 +10,8 @@ close (the rest is noise and collapse). Edges drawn from them are compared with 
 tree. Means of five releases. "held back" needs no private edge: a fifth of the public edges takes the private ones'
 place, for each way to make a tree; by it the default was chosen.
 
-scale: CPU seconds and peak memory of each step for `social`, average degree 20, a fifth of the edges private.
+scale: each step's CPU time for `social`, average degree 20, a fifth of the edges private, in units of what SciPy takes
+in the same run to make a sparse matrix of all edges; CPU seconds and the peak of memory beside it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from graphveil.graphs import load_graph, social_graph
 from graphveil.hierarchy import (
@@ -45,6 +48,7 @@ from graphveil.hierarchy import (
 from graphveil.hierarchy.worthwhile import ranked_tree
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import SecureRandomness
+from timing import best, processor, ratio
 
 SHARE, RELEASES, EPSILONS = 0.2, 5, (0.1, 0.5, 1.0, 2.0, 4.0)
 LEAST = 1e-9  # a density of 0 or 1 that turns out wrong costs 20 nats and not infinitely many
@@ -130,23 +134,46 @@ def released(blocks: Blocks, private: np.ndarray, epsilon: float, share: str) ->
 
 
 def scale(nodes: int) -> None:
-    """CPU seconds of each step of one release."""
-    public_tree(100, np.array([[0, 1, 2], [1, 2, 3]]))  # compiled before
-    edges = forward(social_graph(nodes, average_degree=20, dimension=10, apps=2).edge_index)
+    """Each step of one release beside a matrix of the edges."""
+    release(200, *split(made(200), 0), lambda step: None)  # compiled before
+    edges = made(nodes)
+    unit = best(partial(matrix_of, edges, nodes), 3)
     public, private = split(edges, 0)
     del edges
-    print(f"{nodes:,} nodes, {public.shape[1] + private.shape[1]:,} edges, graph made: {peak():.2f} GB")
+    print(f"{processor()}: {nodes:,} nodes, {public.shape[1] + private.shape[1]:,} edges; the matrix {unit:.3g} CPU s")
+    print("| step | times the matrix | CPU s | peak GB |")
+    print("| --- | --- | --- | --- |")
     clock = ticks()
     next(clock)
+
+    def tell(step: str) -> None:
+        seconds = next(clock)
+        print(f"| {step} | {ratio(seconds, unit)} | {seconds:.2f} | {peak():.2f} |", flush=True)
+
+    release(nodes, public, private, tell)
+
+
+def made(nodes: int) -> np.ndarray:
+    """The edges of a made network of average degree 20."""
+    return forward(social_graph(nodes, average_degree=20, dimension=10, apps=2).edge_index)
+
+
+def release(nodes: int, public: np.ndarray, private: np.ndarray, tell: Callable[[str], None]) -> None:
+    """One release, step by step."""
     tree = public_tree(nodes, public)
-    print(f"  tree        {next(clock):>8.1f} s {peak():>6.2f} GB", flush=True)
+    tell("tree")
     facts = pair_tree(tree, public=public)
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))
-    print(f"  blocks      {next(clock):>8.1f} s {peak():>6.2f} GB, {len(blocks):,} of them", flush=True)
+    tell(f"{len(blocks):,} blocks")
     noisy = released(blocks, private, 1.0, "informed")
-    print(f"  noisy counts{next(clock):>8.1f} s {peak():>6.2f} GB", flush=True)
-    made = sample_edges(blocks, noisy.density, np.random.default_rng(0))
-    print(f"  edges       {next(clock):>8.1f} s {peak():>6.2f} GB, {made.shape[1]:,} for {private.shape[1]:,}")
+    tell("noisy counts")
+    drawn = sample_edges(blocks, noisy.density, np.random.default_rng(0))
+    tell(f"{drawn.shape[1]:,} edges for {private.shape[1]:,}")
+
+
+def matrix_of(edges: np.ndarray, nodes: int) -> csr_matrix:
+    """The upper half of the adjacency, as SciPy makes it of pairs."""
+    return csr_matrix((np.ones(edges.shape[1], np.float32), (edges[0], edges[1])), shape=(nodes, nodes))
 
 
 def shuffled(nodes: int) -> Dendrogram:

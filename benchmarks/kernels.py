@@ -1,9 +1,10 @@
-"""Seconds of one sparse product (and its gradient) by the kernels that plain torch, scipy and PyG wheels carry.
+"""What one sparse product costs by the kernels that plain torch and scipy carry, next to the one that we use.
 
     python benchmarks/kernels.py --data facebook        (or social-100000, cora, ...)
 
-CPU milliseconds on one thread, best of `--repeats`; wall milliseconds on a GPU (`--device cuda`).  Also what the count
-of operations assumes: how many multiply-adds of a dense product one multiply-add of the sparse kernel costs.
+CPU time on one thread, wall time on a GPU (`--device cuda`); all take turns, and the least of `--repeats` counts.
+"with gradient" is our product and the gradient of its input.  Also what the count of operations assumes: how many
+multiply-adds of a dense product one multiply-add of the sparse kernel costs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import torch
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import load_graph
+from timing import processor
 
 WIDTHS = (4, 16, 32, 64)
+OURS = "embedding_bag"
+Program = Callable[[], object]
 
 
 def main() -> None:
@@ -33,15 +37,18 @@ def main() -> None:
     warnings.simplefilter("ignore")
     graph = load_graph(chosen.data, root=chosen.data_root)
     p = normalised(graph.edge_index, graph.num_nodes).to(chosen.device)
-    print(f"{chosen.data}: {p.shape[0]:,} nodes, {p.entries:,} entries, {chosen.device}; ms of one product")
+    where = processor() if chosen.device == "cpu" else torch.cuda.get_device_name(chosen.device)
+    print(f"{where}, {chosen.data}: {p.shape[0]:,} nodes, {p.entries:,} entries; times ours, and ms of ours")
     print(f"{'columns':>8}" + "".join(f"{name:>16}" for name in kernels(p, p.shape[0], 4)) + f"{'dense ratio':>13}")
     for width in WIDTHS:
-        times = {k: best(run, chosen.repeats, chosen.device) for k, run in kernels(p, p.shape[0], width).items()}
-        ratio = sparse_cost(times["embedding_bag"], p.entries, width, chosen)
-        print(f"{width:>8}" + "".join(f"{1e3 * seconds:>16.2f}" for seconds in times.values()) + f"{ratio:>13.1f}")
+        times = in_turns(kernels(p, p.shape[0], width), chosen.repeats, chosen.device)
+        mine = times.pop(OURS)
+        cells = [f"{1e3 * mine:.2f} ms", *(f"{seconds / mine:.1f}" for seconds in times.values())]
+        ratio = sparse_cost(mine, p.entries, width, chosen)
+        print(f"{width:>8}" + "".join(f"{text:>16}" for text in cells) + f"{ratio:>13.1f}", flush=True)
 
 
-def kernels(p: object, n: int, width: int) -> dict[str, Callable[[], object]]:
+def kernels(p: object, n: int, width: int) -> dict[str, Program]:
     """Return each kernel as a function that makes one product with `width` columns."""
     rows = p.forward  # type: ignore[attr-defined]
     device = rows.values.device
@@ -55,8 +62,8 @@ def kernels(p: object, n: int, width: int) -> dict[str, Callable[[], object]]:
     def gather() -> torch.Tensor:
         return torch.zeros_like(x).index_add_(0, target, x[source] * rows.values[:, None])
 
-    found: dict[str, Callable[[], object]] = {
-        "embedding_bag": lambda: rows.times(x),
+    found: dict[str, Program] = {
+        OURS: lambda: rows.times(x),
         "with gradient": lambda: (p @ leaf).backward(x),  # type: ignore[operator]
         "torch csr 32": lambda: narrow @ x,
         "torch csr 64": lambda: wide @ x,
@@ -74,22 +81,24 @@ def kernels(p: object, n: int, width: int) -> dict[str, Callable[[], object]]:
 def sparse_cost(seconds: float, entries: int, width: int, chosen: argparse.Namespace) -> float:
     """Return the price of a sparse multiply-add in dense ones, measured against a 4,000 x 1,000 product."""
     left, right = torch.randn(4000, 1000, device=chosen.device), torch.randn(1000, width, device=chosen.device)
-    dense = best(lambda: left @ right, chosen.repeats, chosen.device) / (4000 * 1000 * width)
-    return seconds / (entries * width) / dense
+    dense = in_turns({"dense": lambda: left @ right}, chosen.repeats, chosen.device)["dense"]
+    return seconds / (entries * width) / (dense / (4000 * 1000 * width))
 
 
-def best(run: Callable[[], object], repeats: int, device: str) -> float:
-    """Return the least seconds of a run: CPU time on the CPU, wall time on a GPU."""
+def in_turns(programs: dict[str, Program], repeats: int, device: str) -> dict[str, float]:
+    """Return the least seconds of each program, which take turns: CPU time on the CPU, wall time on a GPU."""
+    rounds = [{name: seconds(run, device) for name, run in programs.items()} for _ in range(repeats + 1)]
+    return {name: min(each[name] for each in rounds[1:]) for name in programs}
+
+
+def seconds(run: Program, device: str) -> float:
+    """Return the seconds of one run."""
     clock = time.process_time if device == "cpu" else time.perf_counter
+    synchronise(device)
+    start = clock()
     run()
-    seconds = []
-    for _ in range(repeats):
-        synchronise(device)
-        start = clock()
-        run()
-        synchronise(device)
-        seconds.append(clock() - start)
-    return min(seconds)
+    synchronise(device)
+    return clock() - start
 
 
 def synchronise(device: str) -> None:

@@ -1,33 +1,47 @@
-"""Microseconds of one Markov step over trees, and how they grow with the number of nodes.
+"""What a Markov step over trees costs next to a plain count of the edges that it needs, and how that grows with n.
 
     python benchmarks/markov.py
 
 Made graphs of ten edges a node: an edge joins two leaves of a balanced tree whose lowest common ancestor is k levels
-up with probability falling by 1.3 with k, so that every level has edges to count; nodes are numbered at random.  CPU
-time of one thread, compiled before, best of `--repeats`.  Two chains start at that balanced tree: "joint" has a fifth
-of the edges private (epsilon 1) and is held near it by the public ones; "private" has all of them private (epsilon 1),
-accepts nearly everything and drifts to ever deeper trees.  "looks" are the edges and leaves gone through and the
-places dealt out in a step: its cost before caches have their say.  "depth" is the mean depth of a leaf after the run,
-in units of log2 n.  The authors' figures are those of their own C++ tool with all edges private, -O2, measured before
-on a machine like this one.  The exponents are those of powers of n fitted to the columns.
+up with probability falling by 1.3 with k, so that every level has edges to count; nodes are numbered at random.  Two
+chains start at that balanced tree: "joint" has a fifth of the edges private (epsilon 1) and is held near it by the
+public ones; "private" has all of them private (epsilon 1), accepts nearly everything and drifts to ever deeper trees.
+
+"plain" counts the edges between the two subtrees that a step would exchange: it marks the leaves of one and goes
+through the edges of the other, compiled like ours, on the tree where our chain stands.  It does nothing else of a step:
+no randomness, no likelihood, no change of the tree.  Both take turns on one thread, the least CPU time of `--repeats`.
+"looks" are the edges and leaves gone through and the places dealt out in a step of ours: its cost before caches have
+their say.  "depth" is the mean depth of a leaf after the run, in units of log2 n.  The exponents are those of powers of
+n fitted to the columns.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+from dataclasses import astuple, dataclass
 
 import numpy as np
+from numba import njit
 
 from graphveil.hierarchy import Dendrogram, balanced_dendrogram
 from graphveil.hierarchy.chain import BLOCK, Chain, Layer, open_chain
 from graphveil.hierarchy.markov import private_weight
 from graphveil.privacy import SecureRandomness
+from timing import in_turns, processor, ratio
 
-#: nodes -> microseconds a step of the authors' tool, lowest and highest.
-AUTHORS = {500: (34, 34), 1000: (30, 50), 2000: (55, 55), 4000: (81, 91), 8000: (136, 175)}
 SIZES = (500, 1000, 2000, 4000, 8000, 20_000, 50_000, 100_000)
 DEGREE, SHARE, EPSILON = 10, 0.2, 1.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """Microseconds of a step and of its count alone, looks of a step, the share accepted, and the depth of a leaf."""
+
+    ours: float
+    plain: float
+    looks: float
+    accepted: float
+    depth: float
 
 
 def main() -> None:
@@ -36,29 +50,26 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
-    timed(made(64, SHARE)[0], 1)
-    print(f"{'':>18}{'joint':>32}{'private':>32}{'authors':>10}{'times':>8}")
-    titles = ("us", "looks", "taken", "depth")
-    print(f"{'nodes':>8}{'edges':>10}" + "".join(f"{title:>8}" for title in 2 * titles))
-    columns: dict[str, list[float]] = {name: [] for name in ("joint us", "joint looks", "private us", "private looks")}
+    timed(made(64, SHARE), 1)
+    print(f"{processor()}, one thread; ten edges a node, epsilon {EPSILON:g}")
+    print("| nodes | chain | ours / plain | microseconds, ours / plain | looks | taken | depth |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    found: dict[str, list[Step]] = {"joint": [], "private": []}
     for nodes in chosen.nodes:
-        row = f"{nodes:>8,}{made(nodes, 1.0)[1]:>10,}"
         for name, share in (("joint", SHARE), ("private", 1.0)):
-            seconds, looks, accepted, depth = timed(made(nodes, share)[0], chosen.repeats)
-            columns[f"{name} us"].append(1e6 * seconds)
-            columns[f"{name} looks"].append(looks)
-            row += f"{1e6 * seconds:>8.2f}{looks:>8.1f}{accepted:>8.2f}{depth:>8.2f}"
-        low, high = AUTHORS.get(nodes, (0, 0))
-        if low:
-            row += f"{f'{low}-{high}' if low < high else low:>10}{low / columns['private us'][-1]:>8.0f}"
-        print(row, flush=True)
-    for name, values in columns.items():
-        slope = np.polyfit(np.log(chosen.nodes), np.log(values), 1)[0] if len(values) > 1 else float("nan")
-        print(f"{name} grow as n^{slope:.2f}")
+            step = timed(made(nodes, share), chosen.repeats)
+            found[name].append(step)
+            shown = f"{ratio(step.ours, step.plain)} | {step.ours:.2f} / {step.plain:.2f} | {step.looks:.1f}"
+            print(f"| {nodes:,} | {name} | {shown} | {step.accepted:.2f} | {step.depth:.1f} |", flush=True)
+    if len(chosen.nodes) > 1:
+        for name, steps in found.items():
+            slopes = np.polyfit(np.log(chosen.nodes), np.log([astuple(step)[:3] for step in steps]), 1)[0]
+            grown = (f"{what} as n^{slope:.2f}" for what, slope in zip(("ours", "plain", "looks"), slopes, strict=True))
+            print(f"{name}: {', '.join(grown)}")
 
 
-def made(nodes: int, share: float) -> tuple[Chain, int]:
-    """Return a chain at the balanced tree of a made graph with that share of its edges private, and the edges."""
+def made(nodes: int, share: float) -> Chain:
+    """Return a chain at the balanced tree of a made graph with that share of its edges private."""
     rng = np.random.default_rng(nodes)
     levels = np.arange(1, nodes.bit_length())
     weights = 1.3**-levels
@@ -72,22 +83,54 @@ def made(nodes: int, share: float) -> tuple[Chain, int]:
     edges = names[edges]
     layers = [Layer(part, np.ones(nodes, np.bool_)) for part in (edges[:, ~private], edges[:, private])]
     tree = balanced_dendrogram(names)
-    return open_chain(tree, *layers, private_weight(EPSILON, nodes)), len(keys)
+    return open_chain(tree, *layers, private_weight(EPSILON, nodes))
 
 
-def timed(chain: Chain, repeats: int) -> tuple[float, float, float, float]:
-    """Return CPU seconds and looks of a step, the share accepted, and the mean depth of a leaf beside log2 n."""
+def timed(chain: Chain, repeats: int) -> Step:
+    """Return the figures of a chain that has walked for a while."""
     nodes, randomness = len(chain.edges.middle), SecureRandomness()
-    steps, best, accepted = max(2 * nodes, 4 * BLOCK), float("inf"), 0
-    for done in range(0, steps, BLOCK):
-        chain.walk(min(BLOCK, steps - done), randomness)
+    steps = max(2 * nodes, 4 * BLOCK)
+
+    def ours() -> int:
+        return sum(chain.walk(min(BLOCK, steps - done), randomness) for done in range(0, steps, BLOCK))
+
+    ours()
+    tree, rng = chain.dendrogram(), np.random.default_rng(0)
+    inner = rng.integers(nodes, tree.root, steps)  # the root has no other subtree beside it
+    arrays = tree.left, tree.right, tree.parent, chain.edges.starts, chain.edges.ends
+    plain_counts(*arrays, inner[:1])
     chain.tree.effort[:] = 0
-    for _ in range(repeats):
-        start = time.process_time()
-        accepted = sum(chain.walk(min(BLOCK, steps - done), randomness) for done in range(0, steps, BLOCK))
-        best = min(best, (time.process_time() - start) / steps)
+    seconds = in_turns(ours, lambda: plain_counts(*arrays, inner), repeats=repeats)
     looks = float(chain.tree.effort.sum()) / (repeats * steps)
-    return best, looks, accepted / steps, mean_depth(chain.dendrogram()) / np.log2(nodes)
+    taken = ours()
+    depth = mean_depth(chain.dendrogram()) / np.log2(nodes)
+    return Step(*(1e6 * each / steps for each in seconds), looks, taken / steps, depth)
+
+
+@njit
+def plain_counts(left, right, parent, starts, ends, picked):  # type: ignore[no-untyped-def]
+    """Return the edges between a child of every picked inner node and that node's sibling, added up."""
+    leaves, found = len(left) + 1, 0
+    mark, stack = np.zeros(leaves, np.int64), np.empty(leaves, np.int64)
+    for step in range(len(picked)):
+        inner = picked[step]
+        outer = parent[inner] - leaves
+        other = right[outer] if left[outer] == inner else left[outer]
+        child = left[inner - leaves] if step % 2 else right[inner - leaves]
+        for scans, top in ((False, other), (True, child)):
+            stack[0], pending = top, 1
+            while pending:
+                pending -= 1
+                node = stack[pending]
+                if node >= leaves:
+                    stack[pending], stack[pending + 1] = left[node - leaves], right[node - leaves]
+                    pending += 2
+                elif not scans:
+                    mark[node] = step + 1
+                else:
+                    for at in range(starts[node], starts[node + 1]):
+                        found += mark[ends[at]] == step + 1
+    return found
 
 
 def mean_depth(tree: Dendrogram) -> float:

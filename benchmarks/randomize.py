@@ -23,7 +23,7 @@ import scipy.sparse
 
 from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, OneBit, RandomizedResponse
 from graphveil.privacy import SecureRandomness
-from timing import in_turns, processor
+from timing import in_turns, processor, ratio
 
 ONES, BLOCK = 18, 10_000
 Job = Callable[[], object]
@@ -44,7 +44,8 @@ def main() -> None:
         for name, size, ours, plain in jobs(chosen.users, chosen.dimension, Path(folder)):
             mine, theirs = in_turns(ours, plain, repeats=chosen.repeats)
             print(
-                f"| {name} | {size} | {mine / theirs:.2g} | {mine:.3g} / {theirs:.3g} | {peak(ours):.0f} |", flush=True
+                f"| {name} | {size} | {ratio(mine, theirs)} | {mine:.3g} / {theirs:.3g} | {peak(ours):.0f} |",
+                flush=True,
             )
 
 

@@ -32,3 +32,9 @@ def in_turns(*works: Callable[[], object], repeats: int) -> list[float]:
     """Return the least CPU seconds of each of some works, which take turns: what else runs meets all of them alike."""
     taken = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
     return [min(column) for column in zip(*taken, strict=True)]
+
+
+def ratio(first: float, second: float) -> str:
+    """Return how many times the second the first is, to two digits."""
+    times = first / second
+    return f"{times:.0f}" if times >= 10 else f"{times:.2g}"
