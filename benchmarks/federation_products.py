@@ -3,6 +3,9 @@
     python benchmarks/federation_products.py ours --nodes 2708 --columns 1433
     python benchmarks/federation_products.py spu --nodes 2708 --columns 1433       where spu==0.9.5 is installed
 
+Beside either stands the plain product of the same numbers in one process: SciPy's sparse X and float32.  "times_plain"
+are CPU milliseconds of one holder next to it.
+
 Ours: a server that deals and two holders with half of the columns each; W and G are shared by both; the mask of X is
 reused.  SPU: semi2k with its default dealer (the first party knows all masks: no protection), brpc without
 TLS, X a cached variable.  Loopback, one thread a process; the mean of --steps products, after two that are left out.
@@ -19,6 +22,9 @@ import time
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+
+from timing import in_turns, processor
 
 
 def main() -> None:
@@ -35,7 +41,19 @@ def main() -> None:
     rng = np.random.default_rng(0)
     x = (rng.random((chosen.nodes, chosen.columns)) < chosen.density).astype(np.float32)
     found = {"ours": _ours, "spu": _spu}[chosen.engine](x, chosen.width, chosen.steps)
-    print(json.dumps({"engine": chosen.engine, "nodes": chosen.nodes, "columns": chosen.columns} | found))
+    plain = _plain(x, chosen.width, chosen.steps)
+    times = {kind: round(found[f"{kind}_cpu_ms"] / each, 1) for kind, each in plain.items()}
+    head = {"processor": processor(), "engine": chosen.engine, "nodes": chosen.nodes, "columns": chosen.columns}
+    print(json.dumps(head | {"times_plain": times, "plain_cpu_ms": plain} | found))
+
+
+def _plain(x: np.ndarray, width: int, steps: int) -> dict[str, float]:
+    """CPU milliseconds of X W and X^T G without protection."""
+    rows, rng = scipy.sparse.csr_array(x), np.random.default_rng(1)
+    turned = rows.T.tocsr()
+    w, g = (rng.standard_normal((size, width), np.float32) for size in (x.shape[1], x.shape[0]))
+    seconds = in_turns(lambda: rows @ w, lambda: turned @ g, repeats=steps)
+    return {kind: round(1e3 * each, 2) for kind, each in zip(("forward", "backward"), seconds, strict=True)}
 
 
 def _ports(count: int) -> list[int]:
@@ -97,7 +115,7 @@ def _our_party(name: str, identities: Any, addresses: Any, x: np.ndarray, width:
             lambda done, state: program(name, x, width, steps),
             store,
             patience=120.0,
-            tell=lambda round, epsilon: None,
+            progress=lambda step: None,
         )
         session.links = links = Links(
             identities[name],
@@ -141,7 +159,6 @@ def _dealer(name: str, x: np.ndarray, width: int, steps: int) -> Any:
 
 
 def _owner(name: str, x: np.ndarray, width: int, steps: int) -> Any:
-    import scipy.sparse
     import torch
 
     from graphveil.federation.crypto import ring

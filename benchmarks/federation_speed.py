@@ -1,10 +1,13 @@
-"""Seconds, CPU seconds, bytes and memory of an epoch: two holders and a server as three processes over mutual TLS.
+"""What an epoch of two holders and a server over mutual TLS costs next to the same training in one process.
 
     python benchmarks/federation_speed.py --data pubmed --mode paper --epochs 8
     python benchmarks/federation_speed.py --data social --nodes 169343 --mode individual --epochs 4     arXiv's size
 
 Loopback, one thread a process, real certificates, checkpoints on disk: what `graphveil federation serve` and `join`
 run, without alignment.  An epoch is the median time between finished rounds at the server, the first two left out.
+"plain" is `graphveil.reproduction.clear`: the same modules in the clear, without shares, network and checkpoints.  It
+runs before the federation and after it, and the less of both counts.  "times_plain" has two ratios to its CPU seconds
+of an epoch: the CPU seconds of all three processes together, and the time that passes.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,12 +41,14 @@ from graphveil.federation.modes.server import server
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
-from graphveil.federation.vertical import partition_graph
-from graphveil.graphs import load_graph, published_split, random_split, social_graph
+from graphveil.federation.vertical import partition_graph, vertical_partition
+from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
 from graphveil.progress import Progress
+from graphveil.reproduction.clear import Part, Plan, run
+from timing import cpu_seconds, processor
 
-PATIENCE = 120.0
+PATIENCE, PLAIN_EPOCHS = 120.0, 5
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,9 @@ def main() -> None:
     else:
         graph = load_graph(chosen.data, root=chosen.data_root)
         split = published_split(graph)
+    plan = Plan(chosen.mode, width=chosen.width, hops=chosen.hops)
+    parts = vertical_partition(graph, (5, 5), seed=0)
+    before = plain_epoch(plan, parts, graph.y, split)
     members, holdings = partition_graph(graph, split, (5, 5), seed=0)
     setting = Setting.of(
         members,
@@ -107,7 +115,21 @@ def main() -> None:
         found = dict(stage.answers.get() for _ in names)
         for process in processes:
             process.join()
-    print(json.dumps({"data": chosen.data, "mode": chosen.mode, "width": chosen.width} | _summary(found, stage)))
+    plain = min(before, plain_epoch(plan, parts, graph.y, split))
+    told = _summary(found, stage)
+    times = {"cpu": sum(told["cpu_epoch"].values()) / plain, "time": told["epoch_seconds"] / plain}
+    head = {"processor": processor(), "data": chosen.data, "mode": chosen.mode, "width": chosen.width}
+    head |= {"times_plain": {name: round(value, 1) for name, value in times.items()}, "plain_epoch": round(plain, 4)}
+    print(json.dumps(head | told))
+
+
+def plain_epoch(plan: Plan, parts: Sequence[Part], labels: torch.Tensor, split: Split) -> float:
+    """Return the CPU seconds of an epoch in one process: what twice the epochs take more, so that set-up falls out."""
+    once, twice = (
+        cpu_seconds(lambda epochs=epochs: run(replace(plan, epochs=epochs), parts, labels, split, 0))  # type: ignore[misc]
+        for epochs in (PLAIN_EPOCHS, 2 * PLAIN_EPOCHS)
+    )
+    return (twice - once) / PLAIN_EPOCHS
 
 
 def _summary(found: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
