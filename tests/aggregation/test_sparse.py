@@ -142,3 +142,11 @@ def test_some_rows_of_a_matrix_are_those_rows() -> None:
     # Views, not copies: a part costs nothing.
     assert part.indices.data_ptr() == rows.indices[2:].data_ptr()
     assert rows.part(slice(2, 3)).times(torch.eye(4)).tolist() == [[0.0] * 4]
+
+
+def test_named_rows_come_in_the_order_of_their_names() -> None:
+    chosen = torch.tensor([3, 0, 2])
+    part, x = from_scipy(LITERAL)[chosen], torch.randn(4, 2, generator=torch.Generator().manual_seed(1))
+    whole = torch.from_numpy(LITERAL.toarray())
+    torch.testing.assert_close(part @ x, whole[chosen] @ x)
+    torch.testing.assert_close(part.backward.times(torch.eye(3)), whole[chosen].T)

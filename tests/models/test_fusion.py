@@ -80,3 +80,20 @@ def test_features_stay_sparse() -> None:
         z = drawn(n, K)
         model.rest(model.first(build_inputs(rows, None, 0, width=H), z), z).sum().backward()
     assert watch.numbers < n * d / 20
+
+
+def test_a_large_layer_in_blocks_is_the_same_layer() -> None:
+    """With the same dropout as well: what a block needs is made again for its slope."""
+    x, z = drawn(70_001, D, seed=1), drawn(70_001, K, seed=2)
+    found, slopes = [], []
+    for whole in (1 << 26, 1 << 10):
+        model = fusion()
+        model.whole = whole
+        torch.manual_seed(0)
+        out = logits(model.train(), x, z)
+        out.square().mean().backward()
+        found.append(out.detach())
+        slopes.append([weight.grad for weight in model.parameters()])
+    torch.testing.assert_close(found[0], found[1], rtol=1e-6, atol=1e-6)
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)

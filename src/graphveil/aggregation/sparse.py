@@ -116,6 +116,12 @@ class SparseMatrix:
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
 
+    def __getitem__(self, chosen: Tensor) -> SparseMatrix:
+        """Return some rows [m, columns], int64 numbers [m], in the order in which they are named."""
+        rows = self.forward
+        held = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=self.shape)
+        return from_scipy(held[chosen.numpy()])
+
     def power(self, x: Tensor, hops: int) -> Tensor:
         """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].
 

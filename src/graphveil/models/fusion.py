@@ -9,14 +9,19 @@ tells training nodes apart does not drown what neighbours say.  Shapes: h [n, hi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from graphveil.aggregation import Inputs
 from graphveil.models.dropout import dropout
 from graphveil.models.initial import glorot
+
+#: Rows of a large hidden layer that are worked on at once.
+_ROWS: Final = 1 << 16
 
 
 def beside(sums: Sequence[Tensor], scale: float) -> Tensor:
@@ -43,7 +48,13 @@ def standardised(z: Tensor) -> Tensor:
 
 
 class Fusion(nn.Module):
-    """One hidden layer; in `train` the "structure" is Z [n, k], which may have no columns."""
+    """One hidden layer; in `train` the "structure" is Z [n, k], which may have no columns.
+
+    Attributes:
+        whole: values of a hidden layer up to which all nodes are worked on at once: a million nodes at 64 columns.
+    """
+
+    whole = 1 << 26
 
     def __init__(
         self, dimension: int, beside: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
@@ -66,8 +77,9 @@ class Fusion(nn.Module):
         Returns:
             [n, hidden].
         """
-        joined = inputs.linear(self.weight1) + self.bias1
-        return joined if z.shape[1] == 0 else joined + z @ self.beside
+        # In place: the hidden layer of all nodes is the largest thing here, and each further copy of it is felt.
+        joined = inputs.linear(self.weight1).add_(self.bias1)
+        return joined if z.shape[1] == 0 else joined.add_(z @ self.beside)
 
     def rest(self, first: Tensor, z: Tensor) -> Tensor:
         """Return the logits.
@@ -79,5 +91,12 @@ class Fusion(nn.Module):
         Returns:
             [n, classes].
         """
+        if first.numel() <= self.whole:
+            return self._scores(first)
+        # Rows do not read each other. What a block needs for its slope is made again when that is asked for, with the
+        # same dropout, and is not kept for all nodes at once.
+        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in first.split(_ROWS)])
+
+    def _scores(self, first: Tensor) -> Tensor:
         h = dropout(functional.selu(first), self.dropout, self.training)
         return h @ self.weight2 + self.bias2

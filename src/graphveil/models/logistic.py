@@ -27,11 +27,12 @@ STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 class Rows(Protocol):
-    """Rows [n, d], dense or sparse, that are multiplied by weights [d, k]."""
+    """Rows [n, d], dense or sparse, that are multiplied by weights [d, k], all or some of them."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __getitem__(self, chosen: Tensor) -> Rows: ...
 
 
 @dataclass(frozen=True)
@@ -59,17 +60,21 @@ def fit_logistic(
         strength: C, the inverse of the penalty on weights.
         start: where the search begins; None: at zero.
     """
-    classes = log_channel.shape[0]
-    weight = log_channel.new_zeros(features.shape[1], classes) if start is None else start.weight.clone()
-    bias = log_channel.new_zeros(classes) if start is None else start.bias.clone()
+    return _fit(features[nodes], log_channel[:, labels[nodes]].T.contiguous(), strength, start)
+
+
+def _fit(own: Rows, heard: Tensor, strength: float, start: Logistic | None) -> Logistic:
+    """Return the regression of `fit_logistic` on rows [m, d], given log Pr[label | class] of each [m, c]."""
+    classes = heard.shape[1]
+    weight = heard.new_zeros(own.shape[1], classes) if start is None else start.weight.clone()
+    bias = heard.new_zeros(classes) if start is None else start.bias.clone()
     weight.requires_grad_()
     bias.requires_grad_()
-    heard = log_channel[:, labels[nodes]].T.contiguous()
     search = torch.optim.LBFGS([weight, bias], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def step() -> Tensor:
         search.zero_grad()
-        found = log_shares_of((features @ weight)[nodes] + bias)
+        found = log_shares_of(own @ weight + bias)
         loss = -torch.logsumexp(found + heard, dim=1).sum() + weight.square().sum() / (2 * strength)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
@@ -96,13 +101,15 @@ def choose_logistic(
         log_channel: log T [c, c].
         strengths: values of C to try, weakest first.
     """
-    heard = log_channel[:, labels[val]].T
+    # Cut out once: a search multiplies its rows hundreds of times.
+    own, asked = features[train], features[val]
+    said, heard = log_channel[:, labels[train]].T.contiguous(), log_channel[:, labels[val]].T
     tried: list[tuple[float, Logistic, float]] = []
     for strength in strengths:
         # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
         start = tried[-1][1] if tried else None
-        fitted = fit_logistic(features, labels, train, log_channel, strength, start)
-        found = fitted.log_probabilities(features)[val]
+        fitted = _fit(own, said, strength, start)
+        found = fitted.log_probabilities(asked)
         tried.append((float(torch.logsumexp(found + heard, dim=1).sum()), fitted, strength))
     _, best, strength = max(tried, key=lambda row: row[0])
     return best, strength

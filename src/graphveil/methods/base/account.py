@@ -156,7 +156,7 @@ def digest_of(parts: Mapping[str, Tensor]) -> str:
         digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         csr = value.layout == torch.sparse_csr
         for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
-            digest.update(part.contiguous().numpy().tobytes())
+            digest.update(part.contiguous().numpy().data)
     return digest.hexdigest()
 
 

@@ -40,9 +40,9 @@ class Topology:
         """A hash of nodes, edges and weights that tells one topology from another."""
         # Also the number: isolated nodes leave no trace in the edges.
         digest = hashlib.sha256(str(self.num_nodes).encode())
-        digest.update(self.edge_index.cpu().contiguous().numpy().tobytes())
+        digest.update(self.edge_index.cpu().contiguous().numpy().data)
         if self.weights is not None:
-            digest.update(self.weights.cpu().contiguous().numpy().tobytes())
+            digest.update(self.weights.cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
     def propagation(self) -> Any:

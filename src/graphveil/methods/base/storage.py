@@ -249,5 +249,5 @@ def digest_of(kind: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
-        digest.update(value.flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(value.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()

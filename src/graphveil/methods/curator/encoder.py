@@ -12,10 +12,9 @@ from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import FeatureBlock, blocks
+from graphveil.methods.curator.training import FeatureBlock, of_all
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,8 +45,7 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
         encoder: `models.Encoder`.
         features: [n, d].
     """
-    with torch.no_grad():
-        return unit_rows(cast(models.Encoder, encoder).embed(blocks([features])))
+    return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features]))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, from_scipy
 from graphveil.aggregation.weights import edge_weights
-from graphveil.engine import LOCAL, Engine
+from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
 from graphveil.late import torch
@@ -42,6 +42,8 @@ Built = TypeVar("Built")
 ATTENTION = "attention"
 #: More than this many numbers are not made dense for private training (2 GB).
 _MOST_DENSE = 500_000_000
+#: Nodes that a trained network reads at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -392,9 +394,23 @@ def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tens
 def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
     """Return a network's logits [n, c] of all nodes."""
     network.eval()
+    return of_all(network, parts)
+
+
+def of_all(rows_of: Callable[[Any], Tensor], parts: Sequence[FeatureBlock]) -> Tensor:
+    """Return what a trained network makes of each node by itself [n, k], some nodes at a time.
+
+    Args:
+        rows_of: takes `blocks` of some nodes, and mixes no two of them.
+        parts: what is read of every node.
+    """
+    nodes = int(parts[0].shape[0])
     with torch.no_grad():
-        logits: Tensor = network(blocks(parts))
-    return logits
+        if nodes <= _AT_ONCE:
+            return rows_of(blocks(parts))
+        # Layers make several times what they read.
+        some = (torch.arange(block.start, block.stop) for block in Blocks(nodes, _AT_ONCE))
+        return torch.cat([rows_of(blocks(parts, each)) for each in some])
 
 
 def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
