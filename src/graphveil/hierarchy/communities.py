@@ -89,8 +89,10 @@ def _within(adjacency: csr_matrix, groups: IntArray, open_: np.ndarray) -> csr_m
     """The edges inside groups that may be divided further."""
     from scipy.sparse import csr_matrix
 
-    source = np.repeat(groups, np.diff(adjacency.indptr))
-    keep = (source == groups[adjacency.indices]) & open_[source]
+    own = groups.astype(np.int32)
+    source = np.repeat(own, np.diff(adjacency.indptr))
+    keep = source == own[adjacency.indices]
+    keep &= open_[source]
     ends = np.concatenate([[0], np.cumsum(keep)])[adjacency.indptr]
     kind = adjacency.indptr.dtype
     return csr_matrix((adjacency.data[keep], adjacency.indices[keep], ends.astype(kind)), shape=adjacency.shape)

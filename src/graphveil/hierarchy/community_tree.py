@@ -124,8 +124,10 @@ def _between(adjacency: csr_matrix, groups: IntArray, parents: IntArray) -> csr_
     """Edges between the groups of one parent."""
     from scipy.sparse import csr_matrix
 
-    source = np.repeat(groups, np.diff(adjacency.indptr))
-    target = groups[adjacency.indices]
-    keep = (source != target) & (parents[source] == parents[target])
+    # Groups are fewer than nodes, whose numbers have 32 bits.
+    own, above = groups.astype(np.int32), parents.astype(np.int32)
+    source, target = np.repeat(own, np.diff(adjacency.indptr)), own[adjacency.indices]
+    keep = source != target
+    keep &= above[source] == above[target]
     shape = (len(parents), len(parents))
     return csr_matrix((adjacency.data[keep], (source[keep], target[keep])), shape=shape)

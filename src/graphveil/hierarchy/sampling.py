@@ -11,12 +11,17 @@ the block's density is the same as a binomial number of different pairs drawn ev
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from graphveil.ascending import contains
 from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import FloatArray, IntArray
 from graphveil.hierarchy.noisy_blocks import Blocks
+
+# Public edges that are numbered at once.
+_EDGES: Final = 1 << 23
 
 
 def sample_edges(blocks: Blocks, density: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -85,16 +90,17 @@ def _circle_numbers(i: IntArray, j: IntArray, size: IntArray) -> IntArray:
 
 def _public_numbers(blocks: Blocks) -> IntArray:
     """The numbers of the public edges that lie in blocks, ascending."""
-    sorted_pairs = blocks.sorted_pairs
-    public = sorted_pairs.public
-    tree = sorted_pairs.tree
-    if not public.size:
-        return np.zeros(0, np.int64)
-    # A block without protected pairs is none, so that the public edges it consists of have no number.
     from graphveil.hierarchy.counts import lowest_common_ancestors
 
-    known = blocks.owner[lowest_common_ancestors(tree, public) - tree.leaves] >= 0
-    return np.sort(pair_numbers(blocks, public[:, known]))
+    public, tree = blocks.sorted_pairs.public, blocks.sorted_pairs.tree
+    found = [np.zeros(0, np.int64)]
+    # Numbering takes ten times the memory of the edges that it is done to.
+    for start in range(0, public.shape[1], _EDGES):
+        edges = public[:, start : start + _EDGES]
+        # A block without protected pairs is none, so that the public edges it consists of have no number.
+        known = blocks.owner[lowest_common_ancestors(tree, edges) - tree.leaves] >= 0
+        found.append(pair_numbers(blocks, edges[:, known]))
+    return np.sort(np.concatenate(found))
 
 
 def _skip(ranks: IntArray, skipped: IntArray) -> IntArray:

@@ -95,7 +95,8 @@ class Fusion(nn.Module):
             return self._scores(first)
         # Rows do not read each other. What a block needs for its slope is made again when that is asked for, with the
         # same dropout, and is not kept for all nodes at once.
-        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in first.split(_ROWS)])
+        parts = (first[start : start + _ROWS] for start in range(0, len(first), _ROWS))
+        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in parts])
 
     def _scores(self, first: Tensor) -> Tensor:
         h = dropout(functional.selu(first), self.dropout, self.training)
