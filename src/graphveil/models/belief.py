@@ -42,7 +42,7 @@ class Edges:
 
 
 def edges_of(a: SparseMatrix) -> Edges:
-    """Return the edges of a symmetric adjacency matrix."""
+    """Return the edges of an undirected graph, given A or P: where its entries are counts, and not what they are."""
     rows, n = a.forward, a.shape[0]
     degree = torch.diff(rows.starts.long())
     receiver = torch.repeat_interleave(torch.arange(n, device=degree.device), degree)

@@ -35,7 +35,7 @@ class Drop:
 
     keep: float
     flip: float
-    p: SparseMatrix
+    p: SparseMatrix | None
     hops: int
     train_nodes: Tensor
     train_targets: Tensor
@@ -52,7 +52,7 @@ class Drop:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Return the mean loss over the training nodes."""
-        if self.hops == 0:
+        if self.p is None or self.hops == 0:
             clean = class_softmax(logits[self.fit_nodes])
             return torch.nn.functional.nll_loss(self.channel(clean).log(), self.train_targets)
         spread = propagate(self.p, class_softmax(logits) * (self.keep - self.flip), self.hops)
@@ -85,7 +85,7 @@ def drop_objective(
     labels: Tensor,
     train: Tensor,
     val: Tensor,
-    p: SparseMatrix,
+    p: SparseMatrix | None,
     hops: int,
     *,
     classes: int,
@@ -97,13 +97,13 @@ def drop_objective(
     """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
 
     Args:
-        p: the propagation matrix [n, n]; hops: K.
+        p: the propagation matrix [n, n], None where hops is 0; hops: K.
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
         corrected: whether the loss knows of them; without, K is 0.
         engine: where blocks of people are worked on; no target depends on it.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
-    if hops == 0:
+    if p is None or hops == 0:
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
         mass = propagate(p, label_matrix(labels, train | val, classes), hops, engine=engine)[train_nodes]

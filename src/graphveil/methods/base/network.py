@@ -117,8 +117,7 @@ def train_network(
     """
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
-    device = settings.device
-    p = topology.propagation().to(device)
+    device, p = settings.device, _hops_of(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
@@ -154,6 +153,14 @@ def _model(
     return model.to(settings.device), inputs
 
 
+def _hops_of(topology: Structured, settings: NetworkSettings) -> SparseMatrix | None:
+    """Return P [n, n] where anything is propagated."""
+    if settings.steps_x or settings.steps_y:
+        p: SparseMatrix = topology.propagation().to(settings.device)
+        return p
+    return None
+
+
 def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
     """Return what the network reads of the topology."""
     if backbone is None:
@@ -163,7 +170,7 @@ def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Mod
 
 
 def _objective(
-    labels: Labels, p: SparseMatrix, settings: NetworkSettings, label_smoothing: bool, engine: Engine
+    labels: Labels, p: SparseMatrix | None, settings: NetworkSettings, label_smoothing: bool, engine: Engine
 ) -> Any:
     """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
 
@@ -244,8 +251,7 @@ def apply_network(
     Raises:
         InputError: when the features have another dimension than the network was trained on.
     """
-    p = topology.propagation().to(settings.device)
-    inputs = feature_inputs(features, offset, p, settings)
+    inputs = feature_inputs(features, offset, _hops_of(topology, settings), settings)
     dimension = inputs.dimension if backbone is not None else network.weights["weight1"].shape[0]
     if inputs.dimension != dimension:
         raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
@@ -261,7 +267,7 @@ def apply_network(
 
 
 def feature_inputs(
-    features: FeatureMatrix, offset: float, p: SparseMatrix, settings: NetworkSettings, *, engine: Engine = LOCAL
+    features: FeatureMatrix, offset: float, p: SparseMatrix | None, settings: NetworkSettings, *, engine: Engine = LOCAL
 ) -> Inputs:
     """Return features as the operator P^Kx (features + offset)."""
     width = first_width(settings.model, settings.hidden)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from graphveil.aggregation import normalised
+from graphveil.aggregation.propagation import Adjacency
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
 from graphveil.graphs.parts import GraphParts
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Topology:
-    """What is known of who is linked to whom: edges [2, E], number of nodes n, weights [E] where edges differ."""
+    """What is known of who is linked to whom: edges [2, E], number of nodes n, weights [E] where edges differ.
+
+    Matrices are made of one adjacency, put in order once; :meth:`apart` keeps what a fit makes out of what it leaves.
+    """
 
     edge_index: Tensor
     num_nodes: int
@@ -45,12 +49,30 @@ class Topology:
             digest.update(self.weights.cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
+    def apart(self) -> Topology:
+        """Return the same topology, whose matrices are let go with it."""
+        return replace(self)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """A [n, n]."""
+        return Adjacency.of(self.edge_index, self.num_nodes, weights=self.weights)
+
+    @cached_property
+    def both_ways(self) -> Adjacency:
+        """A [n, n] with each edge in both directions and of weight 1."""
+        if self.weights is None and self.adjacency.symmetric:
+            return self.adjacency
+        return Adjacency.of(torch.cat([self.edge_index, self.edge_index.flip(0)], dim=1), self.num_nodes)
+
     def propagation(self) -> Any:
         """Return P = D^{-1/2} A D^{-1/2} [n, n], see `aggregation.normalised`."""
-        return normalised(self.edge_index, self.num_nodes, weights=self.weights)
+        return self.adjacency.normalised()
 
     def structure(self, model: str, device: str = "cpu") -> Any:
         """Return what a backbone reads of the edges, see `models.structure_for`."""
+        if model == "sage":
+            return self.adjacency.normalised("mean").to(device)
         return structure_for(model, self.edge_index, self.num_nodes, device, weights=self.weights)
 
 

@@ -53,12 +53,17 @@ class SmoothLabels:
 
 
 def smooth_labels(
-    labels: Tensor, train: Tensor, val: Tensor, p: SparseMatrix, hops: int, *, classes: int
+    labels: Tensor, train: Tensor, val: Tensor, p: SparseMatrix | None, hops: int, *, classes: int
 ) -> SmoothLabels:
-    """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P."""
+    """Return the objective for public `labels` [n] on masks `train` and `val` [n], smoothed over `hops` rounds of P.
+
+    Args:
+        p: the propagation matrix [n, n]; None where hops is 0.
+        hops: l.
+    """
     nodes, val_nodes = train.nonzero().squeeze(1), val.nonzero().squeeze(1)
     own = label_matrix(labels, train, classes)
-    spread = propagate(p, own, hops)[nodes]
+    spread = (own if p is None else propagate(p, own, hops))[nodes]
     total = spread.sum(dim=1, keepdim=True)
     # Equation 12 divides by a sum that is 0 where no label is in reach.
     targets = torch.where(total > 0, spread / total.clamp_min(1e-30), own[nodes])

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil import models
-from graphveil.aggregation import CountedSum, ReceiverRows, SparseMatrix, build_inputs
+from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
@@ -484,8 +484,8 @@ def train_fusion(
 def _objective(people: NodeData, device: str) -> Objective:
     """Return what is minimised: labels are public, and nothing is propagated."""
     train_mask, val_mask = (mask_of(nodes, people.nodes).to(device) for nodes in (people.train, people.val))
-    unused, labels = cast(SparseMatrix, None), people.labels.to(device)
-    return drop_objective(labels, train_mask, val_mask, unused, 0, classes=people.classes, keep=1.0, flip=0.0)
+    labels = people.labels.to(device)
+    return drop_objective(labels, train_mask, val_mask, None, 0, classes=people.classes, keep=1.0, flip=0.0)
 
 
 def _schedule(people: NodeData, settings: SumsSettings) -> Schedule:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
 from graphveil import models
-from graphveil.aggregation import Inputs, SparseMatrix, build_inputs, standardise
+from graphveil.aggregation import Inputs, build_inputs, standardise
 from graphveil.late import torch
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.base.features import features_of
@@ -105,9 +105,8 @@ def _train(inputs: Inputs, z: Tensor, labels: Labels, epochs: int, seed: int) ->
     model = models.Fusion(inputs.dimension, z.shape[1], HIDDEN, labels.classes, DROPOUT, generator=generator).to(
         z.device
     )
-    unused = cast(SparseMatrix, None)  # nothing is propagated
     channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
-    objective = drop_objective(labels.values, labels.train, labels.val, unused, 0, **channel)
+    objective = drop_objective(labels.values, labels.train, labels.val, None, 0, **channel)
     selection = "robust" if bool(labels.val.any()) else "last"
     schedule = Schedule(epochs, LEARNING_RATE, WEIGHT_DECAY, selection)
     found = train(model, inputs, z, objective, schedule, seed=seed)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.aggregation import adjacency, from_scipy
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.late import torch
@@ -68,8 +67,7 @@ def answered(probabilities: Tensor, released: LocalReports, topology: Topology, 
 def _heard(before: Tensor, after: Tensor, released: LocalReports, topology: Topology) -> Tensor:
     """Return what the answers of friends say of everybody, see `models.friends_answers`."""
     # Both directions even if edges have one: labels are alike on either end.
-    both_ways = torch.cat([topology.edge_index, topology.edge_index.flip(0)], dim=1)
-    edges = edges_of(from_scipy(adjacency(both_ways, topology.num_nodes), symmetric=True))
+    edges = edges_of(topology.both_ways.normalised())
     classes, channel = before.shape[1], released.channel
     h = homophily(edges.receiver, edges.sender, released.labels, classes, *channel, least=0.0)
     return heard_of_friends(edges, before, after, class_shares(released.labels, classes, *channel), h)

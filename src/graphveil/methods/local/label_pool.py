@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphveil.aggregation import SparseMatrix, adjacency, from_scipy, normalised
+from graphveil.aggregation import SparseMatrix
 from graphveil.engine import LOCAL, Engine
 from graphveil.late import torch
 from graphveil.methods.base.released import Topology
@@ -187,10 +187,10 @@ class _Setting:
     @staticmethod
     def build(topology: Topology, labels: Tensor, classes: int, keep: float, flip: float, device: str) -> _Setting:
         # Both directions even if edges have one: labels are alike on either end.
-        both_ways = torch.cat([topology.edge_index, topology.edge_index.flip(0)], dim=1)
-        n = topology.num_nodes
-        matrices = {kind: normalised(both_ways, n, kind).to(device) for kind in ("gcn", "mean")}
-        edges = edges_of(from_scipy(adjacency(both_ways, n), symmetric=True).to(device))
+        both_ways = topology.both_ways
+        p, means = both_ways.normalised("gcn").to(device), both_ways.normalised("mean").to(device)
+        matrices = {"gcn": p, "mean": means}
+        edges = edges_of(p)
         counts = torch.bincount(labels[labels >= 0], minlength=classes).to(device)
         prior = class_shares(labels, classes, keep, flip).to(device)
         prior = prior.lerp(counts / counts.sum().clamp_min(1), TRACE)

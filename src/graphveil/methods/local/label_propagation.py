@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphveil.aggregation import SparseMatrix, normalised
+from graphveil.aggregation import SparseMatrix
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
@@ -246,9 +246,10 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         """
         published = self.recognised(released, topology)
         rule = _pool if self.rule == "pool" else _propagate
-        probabilities, variant = rule(self, released, topology, progress, engine)
+        here = topology.apart()
+        probabilities, variant = rule(self, released, here, progress, engine)
         if isinstance(released.features, Answers):
-            probabilities = answered(probabilities, released, topology, self.statistics)
+            probabilities = answered(probabilities, released, here, self.statistics)
         place = topology.fingerprint
         self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)
         self.released, self.topology = released, topology
@@ -353,7 +354,7 @@ def _propagate(
 ) -> tuple[Tensor, str]:
     classes = len(released.schema.classes)
     keep, flip = released.channel
-    p = normalised(topology.edge_index, topology.num_nodes).to(method.device)
+    p = topology.propagation().to(method.device)
     places = (t.to(method.device) for t in (released.labels, released.train, released.val))
     probabilities, variant = propagate_labels(p, *places, classes=classes, keep=keep, flip=flip, engine=engine)
     if progress is not None:

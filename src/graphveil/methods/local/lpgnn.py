@@ -198,9 +198,10 @@ class LPGNNCore(ReportsCore[Fitted]):
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
         published = self.recognised(released, topology)
-        features, offset, settings = self._smoothed(*self._inputs(released, topology), released.schema, topology)
+        here = topology.apart()
+        features, offset, settings = self._smoothed(*self._inputs(released, here), released.schema, here)
         told: dict[str, Any] = {"backbone": self.backbone, "progress": progress, "engine": engine}
-        network = train_network(features, offset, labels_of(released), topology, settings, **told)
+        network = train_network(features, offset, labels_of(released), here, settings, **told)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         self.kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
