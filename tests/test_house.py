@@ -274,3 +274,31 @@ def test_no_statistic_of_private_values_is_taken_outside_the_mechanisms() -> Non
                     accuracy = "== graph.y" in text  # of a simulation, in the places named above
                     raw = "graph.x" in text or "graph.y" in text
                     assert accuracy or not raw, f"{file.relative_to(SOURCE)}: {text}"
+
+
+#: Draws of torch and numpy, whose next number follows from those before it.
+PREDICTABLE = {
+    *("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "default_rng"),
+    *("rand_like", "randn_like", "randint_like", "random_", "uniform_", "normal_", "bernoulli_", "exponential_"),
+    *("geometric_", "cauchy_", "log_normal_", "RandomState", "Generator", "manual_seed"),
+}
+#: Where they draw what is no noise of a release.
+PUBLIC_DRAWS = {
+    "aggregation/inputs.py": "probes that measure reports",
+    "mechanisms/comparison.py": "values that mechanisms are compared on",
+    "training/dp_sgd.py": "masks of dropout, seeded anew from the source of the noise at each step",
+}
+
+
+def predictable_draws(tree: ast.AST) -> set[str]:
+    """The names of `PREDICTABLE` that are called."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {call.attr for call in calls if isinstance(call, ast.Attribute)} & PREDICTABLE
+
+
+def test_privacy_noise_comes_from_no_generator_of_torch_or_numpy() -> None:
+    private = [file for room in ("privacy", "mechanisms", "engine", "aggregation") for file in files(room)]
+    private += [SOURCE / "training" / name for name in ("clipped_sum.py", "dp_sgd.py", "noisy_updates.py")]
+    found = {str(file.relative_to(SOURCE)): predictable_draws(ast.parse(file.read_text())) for file in private}
+    assert {name for name, draws in found.items() if draws} == set(PUBLIC_DRAWS)
+    assert predictable_draws(ast.parse("torch.empty(3, device=x.device).normal_()")) == {"normal_"}

@@ -36,7 +36,8 @@ RELATIVE_ERROR: Final = 1e-12
 #: Noise of a wider reach is refused: its table would take more than 32 MB.
 LARGEST_LIMIT: Final = (1 << 21) - 1
 
-_KEY_BYTES: Final = 32
+#: Of the second stream, which come first.
+KEY_BYTES: Final = 32
 # Draws of a block, even so that no half word is left over: its arrays and the table stay in a core's cache.
 _BLOCK: Final = 1 << 16
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -48,6 +49,11 @@ class RoundedNormal:
 
     sigma: float
     limit: int
+
+    @property
+    def table(self) -> Strips:
+        """What draws are looked up in."""
+        return _table(self.sigma, self.limit)
 
     def draw(self, count: int, randomness: Randomness) -> Levels:
         """`count` independent draws, int64.
@@ -69,7 +75,7 @@ class RoundedNormal:
             totals: float32, float64 or int64, what the noise is added to.
             randomness: the source of the noise.
         """
-        rest = KeyedStream(randomness.bytes(_KEY_BYTES), randomness.void)
+        rest = KeyedStream(randomness.bytes(KEY_BYTES), randomness.void)
         # The compiler takes as long to load as a million draws take without it.
         add = self._add_compiled if totals.size >= _BLOCK else self._add
         for start in range(0, totals.size, _BLOCK):
@@ -77,7 +83,7 @@ class RoundedNormal:
             add(part, randomness.uint64(-(-part.size // 2)).view(np.uint32)[: part.size], rest)
 
     def _add(self, totals: np.ndarray, words: npt.NDArray[np.uint32], rest: Randomness) -> None:
-        table = _table(self.sigma, self.limit)
+        table = self.table
         cells, undecided = table.read(words)
         more = rest.uint64(undecided.size) >> np.uint64(32)
         numbers = (words[undecided].astype(np.uint64) << np.uint64(32)) | more
@@ -90,7 +96,7 @@ class RoundedNormal:
         """Add what `_add` adds, the same bits from the same words."""
         from graphveil.mechanisms.samplers.strips_loop import add_decided, add_searched
 
-        table, places = _table(self.sigma, self.limit), np.empty(words.size, np.int32)
+        table, places = self.table, np.empty(words.size, np.int32)
         places = places[: add_decided(words, table.strips, table.decided, table.width, totals, places)]
         numbers = rest.uint64(places.size)
         ties = slice(add_searched(words, places, numbers, table.ends, table.starts, table.width, totals))
