@@ -7,8 +7,8 @@ communities are left out, and each community has a modularity of its own.
 Why not a library: `benchmarks/communities.py` compares. Louvain of scikit-network 0.33 and of NetworkX 3.6 reach the
 same modularity within 0.007, above ours as often as below (ours, theirs: Cora 0.840, 0.839, 0.840; Facebook 0.814,
 0.808, 0.814). What a whole tree says of edges held back differs from ours by -0.9 to 2.3 percent, much as seeds do.
-But they divide one community a call: the tree of Facebook (170,823 edges) takes 0.6 CPU s here, 27 s with
-scikit-network and 19 s with NetworkX; and released trees would hang on another package's order of nodes.
+But they divide one community a call: in one run the tree of Facebook (170,823 edges) takes scikit-network 38 times the
+CPU time of ours and NetworkX 26 times; and released trees would hang on another package's order of nodes.
 """
 
 from __future__ import annotations

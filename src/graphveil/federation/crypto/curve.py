@@ -9,7 +9,7 @@ Clamped secrets are multiples of 8: what of a point has an order of 2, 4 or 8 is
 
 Secrets go through OpenSSL's ladder alone, in constant time.  Hashing branches on what it hashes, at the party that
 holds it; the others see when a whole set leaves, which tells them how many texts there are, and they are told anyway.
-A text costs about 50 microseconds of a core to hash, a point 28 to multiply and 15 to check.
+To hash a text costs about 1.6 times as much as to multiply a point, to check a point 0.4 times.
 
 Source: RFC 9380, suite curve25519_XMD:SHA-512_ELL2_RO_; Bernstein, Hamburg, Krasnova, Lange, CCS 2013; RFC 7748.
 """
