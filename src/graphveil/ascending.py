@@ -48,6 +48,15 @@ def packed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.
     return words
 
 
+def turned(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The same pairs, the other way round.
+
+    >>> turned(packed(np.array([1]), np.array([0]))) == packed(np.array([0]), np.array([1]))
+    array([ True])
+    """
+    return (words << HALF) | (words >> HALF)
+
+
 def contains(ascending: npt.NDArray[Whole], wanted: npt.NDArray[Whole]) -> npt.NDArray[np.bool_]:
     """Whether each of `wanted` is among the `ascending` numbers.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 import scipy.sparse as sp
 import torch
@@ -29,7 +30,7 @@ from graphveil.aggregation import (
 )
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
 from graphveil.errors import BudgetError
-from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
+from graphveil.graphs import Graph, GraphSchema, Split, load_parts, make_graph, normalise_edges
 from graphveil.graphs.features import features_from_dense
 from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
@@ -174,6 +175,18 @@ def test_no_engine_changes_a_bit_of_what_a_curator_publishes(
 ) -> None:
     found = [PUBLISHED[name](graph, SeededRandomness(3), engine) for engine in engines.values()]
     assert all(torch.equal(found[0], other) for other in found[1:])
+
+
+def test_no_engine_changes_what_is_read_of_a_folder(engines: dict[str, Engine], tmp_path: Path) -> None:
+    rows, ids = 2_200_000, polars.Series(range(0, 9 * 10**9, 10**7)).shuffle(1)
+    polars.DataFrame({"id": ids, "f": np.ones(len(ids))}).write_parquet(tmp_path / "nodes.parquet")
+    ends = {end: ids.sample(rows, with_replacement=True, seed=place) for place, end in enumerate(["source", "target"])}
+    polars.DataFrame(ends).write_parquet(tmp_path / "edges.parquet")
+    toml = 'range = [0, 1]\nclasses = ["a", "b"]\nprivate = []\ndirected = false\n'
+    (tmp_path / "graph.toml").write_text(toml)
+    found = [load_parts(tmp_path, engine=engine) for engine in engines.values()]
+    assert all(np.array_equal(found[0].edge_index, other.edge_index) for other in found[1:])
+    assert found[0].schema.notes == found[2].schema.notes
 
 
 @pytest.mark.parametrize("name", WORK)

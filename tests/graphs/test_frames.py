@@ -19,7 +19,7 @@ from graphveil.graphs.frames import as_table, columns_table
 
 def column(values: Any) -> list[Any]:
     """What a column of these values holds as a table."""
-    found: list[Any] = columns_table({"a": values}, "people").frame["a"].to_list()
+    found: list[Any] = columns_table({"a": values}, "people").column("a").to_list()
     return found
 
 

@@ -26,7 +26,6 @@ def texts(kind: str, people: int) -> list[str]:
 def test_every_id_is_found_and_no_other(kind: str, people: int) -> None:
     ids = texts(kind, people)
     known = IdPlaces.of(polars.Series(ids))
-    assert known is not None
     asked = np.random.default_rng(people).integers(0, people, 300_000)
     found = known.find(polars.Series(ids).gather(asked))
     assert np.array_equal(found, asked)
@@ -35,17 +34,36 @@ def test_every_id_is_found_and_no_other(kind: str, people: int) -> None:
     assert (known.find(polars.Series(strangers)) == -1).all()
 
 
-def test_ids_of_one_hash_have_no_table() -> None:
-    alike = SimpleNamespace(hash=lambda number: polars.Series([5, 7, 5], dtype=polars.UInt64))
-    assert IdPlaces.of(cast(polars.Series, alike)) is None
+class Alike:
+    """Texts that have one first hash, or few, and each a second one of its own."""
+
+    dtype = polars.String
+
+    def __init__(self, numbers: list[int], alike: int) -> None:
+        self.numbers, self.alike = numbers, alike
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, rows: slice) -> Alike:
+        return Alike(self.numbers[rows], self.alike)
+
+    def hash(self, number: int) -> polars.Series:
+        return polars.Series([one if number else one % self.alike for one in self.numbers], dtype=polars.UInt64)
+
+
+@pytest.mark.parametrize("alike", [1, 3, 40])
+def test_ids_of_one_hash_are_told_apart_by_the_other(alike: int) -> None:
+    known = IdPlaces.of(cast(polars.Series, Alike(list(range(7, 57)), alike)))
+    found = known.find(cast(polars.Series, Alike([56, 7, 20, 57, 6], alike)))
+    assert found.tolist() == [49, 0, 13, -1, -1]
 
 
 def test_a_text_with_the_first_hash_of_an_id_only_is_not_found() -> None:
     ids = polars.Series(["a", "b"])
     known = IdPlaces.of(ids)
-    assert known is not None
     first, second = (ids.hash(number) for number in (0, 1))
-    pretender = SimpleNamespace(hash=lambda number: second[::-1] if number else first)
+    pretender = SimpleNamespace(hash=lambda number: second[::-1] if number else first, dtype=polars.String)
 
     class Both:
         """Two texts that share the first hash with the ids, and not the second."""

@@ -23,7 +23,7 @@ from graphveil.graphs.handed import array_of, is_binary, read_ends, read_feature
 from graphveil.graphs.known import public_of
 from graphveil.graphs.parts import MASKS, GraphParts
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.tabular import Origin, join_people, read_people
+from graphveil.graphs.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value import graph_of, parts_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def from_pyg(data: Data, *, schema: GraphSchema | None = None, **declared: Unpac
     check_masks(masks.values(), x.shape[0])
     public = getattr(data, "public_edges", None)
     if public is not None:
-        public = public_of(array_of(public), ends, edge_index, nodes=x.shape[0], directed=facts.directed)
+        public = public_of(array_of(public), ends, edge_index, directed=facts.directed)
     members = getattr(data, "private_nodes", None)
     if members is not None:
         members = array_of(members)
@@ -179,7 +179,7 @@ def from_tables(
     origin = Origin("from_tables", facts.name or "tables", schema.source if schema else _BY_CALLER, remedy)
     people_table = as_table(nodes, "nodes")
     people = read_people(people_table, None if entries is None else as_table(entries, "entries"), facts, origin)
-    parts = join_people(people, as_table(edges, "edges"), facts, origin)
+    parts = join_people(people, list_edges(as_table(edges, "edges"), people, facts), facts, origin)
     people_table.refuse_short_lines()
     return _noted(parts, schema, notes)
 
@@ -239,7 +239,8 @@ def from_networkx(
         raise InputError("directed=True, but the edges of the graph have no direction", where="from_networkx")
     source = schema.source if schema else _BY_CALLER
     origin = Origin("from_networkx", facts.name or str(graph.name or "networkx"), source, "name some with features=")
-    return _noted(join_people(read_people(nodes, None, facts, origin), edges, facts, origin), schema, notes)
+    people = read_people(nodes, None, facts, origin)
+    return _noted(join_people(people, list_edges(edges, people, facts), facts, origin), schema, notes)
 
 
 def to_pyg(graph: Graph) -> Data:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import HALF, packed
+from graphveil.ascending import HALF, packed, turned
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 
@@ -71,7 +71,7 @@ def merge_edges(
     single = kept = _distinct(words[:listed])
     if not directed:
         for block in Blocks(single, _STEP):
-            words[single:][block.rows] = _turned(words[block.rows])
+            words[single:][block.rows] = turned(words[block.rows])
         kept = _distinct(words[: 2 * single])
     stored = kept if directed else kept // 2
     mirrored = 0 if directed else single - stored
@@ -111,11 +111,6 @@ def _distinct(words: npt.NDArray[np.uint64]) -> int:
             words[end : end + len(part)] = part
         end += len(part)
     return end
-
-
-def _turned(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The same pairs, the other way round."""
-    return (keys << HALF) | (keys >> HALF)
 
 
 def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
@@ -178,4 +173,4 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
     keys = packed(source, target)
     if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
         return False
-    return directed or np.array_equal(np.sort(_turned(keys)), keys)
+    return directed or np.array_equal(np.sort(turned(keys)), keys)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError
 from graphveil.graphs.declaration import FILE, read_declaration
 from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.release import read_release, refuse_stray_release
-from graphveil.graphs.tables import find_table, read_table
-from graphveil.graphs.tabular import Origin, join_people, read_people
+from graphveil.graphs.tables import find_table, open_table, read_table
+from graphveil.graphs.tabular import Origin, join_people, list_edges, read_people
 
 
-def read_folder(folder: Path) -> GraphParts:
+def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
     """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
 
     `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
@@ -23,6 +24,10 @@ def read_folder(folder: Path) -> GraphParts:
     Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges
     stored in both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range
     of their own scaled to 0..1. Everything else that does not fit is refused.
+
+    Args:
+        folder: where the files are.
+        engine: works on blocks of rows of the edges.
 
     A folder that `write_release` wrote has `graph.release`: guarantee and ledger of what was published.
 
@@ -43,7 +48,9 @@ def read_folder(folder: Path) -> GraphParts:
     nodes = read_table(_path(folder, "nodes"))
     listed = find_table(folder, "features", required=False)
     people = read_people(nodes, None if listed is None else read_table(listed), declared, origin)
-    parts = join_people(people, read_table(_path(folder, "edges")), declared, origin, release)
+    # Nothing holds on to the table of edges: they are put in order in the room that it took.
+    edges = list_edges(open_table(_path(folder, "edges")), people, declared, engine)
+    parts = join_people(people, edges, declared, origin, release)
     nodes.refuse_short_lines()
     return parts
 

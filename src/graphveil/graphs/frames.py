@@ -51,7 +51,7 @@ def as_table(frame: Frame | polars.DataFrame, title: str) -> Table:
         frame = frame.collect()
     if not isinstance(frame, polars.DataFrame):
         return columns_table(_columns(frame, title), title)
-    check_columns(frame, title)
+    check_columns(frame.schema, title)
     return Table(title, frame)
 
 
@@ -72,7 +72,7 @@ def columns_table(columns: Mapping[str, object], title: str, row_names: Sequence
     if len({len(values) for values in series.values()}) > 1:
         raise DataError("has columns of different lengths", where=title)
     frame = polars.DataFrame(series)
-    check_columns(frame, title)
+    check_columns(frame.schema, title)
     return Table(title, frame, row_names=row_names)
 
 

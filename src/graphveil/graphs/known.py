@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import contains, distinct
+from graphveil.ascending import contains, distinct, packed, turned
+from graphveil.engine import Blocks
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.edges import edge_keys
 from graphveil.graphs.tables import Table
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    import polars
+
     from graphveil.graphs.protocol import Graph
+
+
+# Rows of a step: whole groups of rows of a parquet file.
+_STEP: Final = 1 << 20
+_NEITHER: Final = -1
 
 
 def read_truth(table: Table, column: str) -> np.ndarray:
@@ -31,77 +40,101 @@ def read_truth(table: Table, column: str) -> np.ndarray:
     Raises:
         DataError: there is no such column, or a row says neither; names file and line.
     """
+    truths = np.empty(table.rows, np.int8)
+    for block in Blocks(table.rows, _STEP):
+        truths[block.rows] = _truths(table.part(column, block))
+    if (truths == _NEITHER).any():
+        row = int((truths == _NEITHER).argmax())
+        raise table.fault(row, "{column} is {value}", column, "true or false in every row")
+    return truths.view(np.bool_)
+
+
+def _truths(said: polars.Series) -> np.ndarray:
+    """1 and 0 for true and false, _NEITHER for everything else."""
     import polars
 
-    text = table.column(column).cast(polars.String).str.strip_chars().str.to_lowercase()
-    yes, no = text.is_in(["true", "1", "yes"]), text.is_in(["false", "0", "no"])
-    table.refuse(~(yes | no).fill_null(False), "{column} is {value}", column, "true or false in every row")
-    truth: np.ndarray = yes.to_numpy()
-    return truth
+    if said.dtype != polars.Boolean:
+        text = said.cast(polars.String).str.strip_chars().str.to_lowercase()
+        words = {**dict.fromkeys(["true", "1", "yes"], True), **dict.fromkeys(["false", "0", "no"], False)}
+        said = text.replace_strict(words, default=None, return_dtype=polars.Boolean)
+    truths: np.ndarray = said.cast(polars.Int8).fill_null(_NEITHER).to_numpy()
+    return truths
 
 
-def public_columns(
-    table: Table,
-    column: str,
-    ends: tuple[np.ndarray, np.ndarray],
-    edge_index: np.ndarray,
-    *,
-    nodes: int,
-    directed: bool,
-) -> np.ndarray:
-    """Return which columns of a normalised edge index stand for rows of the edges file that are declared public.
+def public_rows(table: Table, column: str, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
+    """Return which rows of the edges file are declared public.
 
     Args:
         table: the edges file; column: its column of true or false.
         ends: source and target of each of its rows, as node numbers.
-        edge_index: int64 [2, E], what `merge_edges` made of them.
-        nodes: n.
         directed: whether an edge stands in one direction only.
 
     Returns:
-        bool [E].
+        bool [rows].
 
     Raises:
         DataError: an edge is listed as public in one row and as private in another; names file and line.
     """
-    import polars
-
     public = read_truth(table, column)
-    source, target = ends
-    keys = edge_keys(source, target, nodes, directed=directed)
     # Refused and not resolved: either answer could publish an edge that somebody meant to hide.
-    clash = np.zeros(len(keys), np.bool_)
-    clash[public] = contains(distinct(keys[~public]), keys[public])
-    message = "{column} is {value}, but another row lists the same edge as private"
-    table.refuse(polars.Series(clash, dtype=polars.Boolean), message, column, "both alike")
-    return contains(distinct(keys[public]), edge_keys(edge_index[0], edge_index[1], nodes, directed=directed))
+    clash = _clash(public, ends, directed=directed)
+    if clash.any():
+        message = "{column} is {value}, but another row lists the same edge as private"
+        raise table.fault(int(clash.argmax()), message, column, "both alike")
+    return public
 
 
-def public_of(
-    public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, nodes: int, directed: bool
+def public_columns(
+    public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], edge_index: np.ndarray, *, directed: bool
 ) -> np.ndarray:
     """Return which columns of a normalised edge index stand for listed edges that are declared public.
 
     Args:
         public: bool [L], one truth for each listed edge.
-        ends: int [2, L], the edges as they were listed.
+        ends: source and target of each listed edge.
         edge_index: int64 [2, E], what `merge_edges` made of them.
-        nodes: n.
         directed: whether an edge stands in one direction only.
 
     Returns:
         bool [E].
+    """
+    known = _words(ends, public, directed=directed)
+    known = distinct(known if directed else np.concatenate([known, turned(known)]))
+    found = np.empty(edge_index.shape[1], np.bool_)
+    # In the order of the known ones, block by block: no search begins anew, and nothing is sorted again.
+    for block in Blocks(len(found), _STEP):
+        found[block.rows] = contains(known, packed(*edge_index[:, block.rows]))
+    return found
+
+
+def public_of(public: np.ndarray, ends: np.ndarray, edge_index: np.ndarray, *, directed: bool) -> np.ndarray:
+    """As `public_columns`, of edges that a caller handed over.
 
     Raises:
         DataError: not one truth for each listed edge, or an edge is listed as public and as private.
     """
     if public.dtype != np.bool_ or public.shape != ends.shape[1:]:
         raise DataError("is not true or false for each edge", where="public_edges", allowed="bool [E]")
-    keys = edge_keys(ends[0], ends[1], nodes, directed=directed)
-    known = distinct(keys[public])
-    if contains(known, keys[~public]).any():
+    pair = (ends[0], ends[1])
+    if _clash(public, pair, directed=directed).any():
         raise DataError("an edge is listed as public and as private", where="public_edges", allowed="both alike")
-    return contains(known, edge_keys(edge_index[0], edge_index[1], nodes, directed=directed))
+    return public_columns(public, pair, edge_index, directed=directed)
+
+
+def _words(ends: tuple[np.ndarray, np.ndarray], rows: np.ndarray, *, directed: bool) -> npt.NDArray[np.uint64]:
+    """One word for each of some listed edges, whichever way it is listed where edges have no direction."""
+    source, target = (each[rows] for each in ends)
+    return packed(source, target) if directed else packed(np.minimum(source, target), np.maximum(source, target))
+
+
+def _clash(public: np.ndarray, ends: tuple[np.ndarray, np.ndarray], *, directed: bool) -> np.ndarray:
+    """Which rows are public and list an edge that another row lists as private: bool [L]."""
+    known, hidden = (_words(ends, rows, directed=directed) for rows in (public, ~public))
+    clash = np.zeros(len(public), np.bool_)
+    hidden = distinct(hidden)
+    if contains(distinct(known), hidden).any():
+        clash[public] = contains(hidden, known)
+    return clash
 
 
 def draw_private(graph: Graph, share: float, seed: int) -> Graph:

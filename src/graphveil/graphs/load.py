@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
 from graphveil.graphs.conversions import object_graph
@@ -148,6 +149,7 @@ def load_parts(
     *,
     download: bool = True,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> GraphParts:
     """Load the parts of a graph without torch, where its files allow it: quick enough to look at a folder.
 
@@ -156,6 +158,7 @@ def load_parts(
         root: the data root.
         download: fetch an absent named set.
         progress: told the bytes so far while something is fetched.
+        engine: works on blocks of rows of a folder's edges.
 
     Returns:
         NumPy arrays, checked; `graphveil.graphs.describe` takes them as they are.
@@ -184,7 +187,7 @@ def load_parts(
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))
     if Path(name_or_path).is_dir():
-        return read_folder(Path(name_or_path))
+        return read_folder(Path(name_or_path), engine)
     raise _unknown(str(name_or_path))
 
 

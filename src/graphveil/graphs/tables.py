@@ -7,11 +7,13 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from graphveil.engine import Block
 from graphveil.errors import DataError
 from graphveil.reading import require_file
 
@@ -30,15 +32,27 @@ class Table:
 
     Attributes:
         title: its name in messages: the path of its file, or what the caller calls it.
-        frame: its columns.
+        frame: its columns, in memory or, of a lazy one, on disk until they are asked for.
         path: its file; None for a frame that was handed over.
         row_names: what messages call its rows, where they have better names than numbers.
     """
 
     title: str
-    frame: polars.DataFrame
+    frame: polars.DataFrame | polars.LazyFrame
     path: Path | None = None
     row_names: Sequence[str] | None = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return self.frame.collect_schema().names()
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        import polars
+
+        return int(self.frame.lazy().select(polars.len()).collect().item())
 
     @property
     def short_title(self) -> str:
@@ -61,13 +75,30 @@ class Table:
         Raises:
             DataError: there is none; names those there are.
         """
-        if name not in self.frame.columns:
-            names = self.frame.columns
+        return self.part(name, Block(0, 0, self.rows))
+
+    def part(self, name: str, block: Block) -> polars.Series:
+        """A block of rows of a column.
+
+        Raises:
+            DataError: as `column`, or its file can no longer be read as it was.
+        """
+        import polars
+
+        if name not in self.names:
+            names = self.names
             # In quotation marks where a space is all that makes a name another one.
             there = ", ".join(one if one == one.strip() else repr(one) for one in names[:12])
             allowed = f"its columns are {there}"
             raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=_separated(names))
-        return self.frame[name]
+        if isinstance(self.frame, polars.DataFrame):
+            return self.frame[name][block.rows]
+        rows = block.stop - block.start
+        with _readable(Path(self.title)):
+            part = self.frame.select(name).slice(block.start, rows).collect().to_series()
+        if len(part) != rows:
+            raise DataError("became shorter while it was read", where=self.title)
+        return part
 
     def refuse(self, bad: polars.Series, what: str, column: str, allowed: str | None = None) -> None:
         """Refuse the first row where `bad` is true.
@@ -81,11 +112,13 @@ class Table:
         Raises:
             DataError: if any is; names file and line.
         """
-        if not bad.any():
-            return
-        row = int(bad.arg_true()[0])
-        text = what.format(column=column, value=_shown(self.frame[column][row]))
-        raise DataError(text, where=self.where(row), allowed=allowed)
+        if bad.any():
+            raise self.fault(int(bad.arg_true()[0]), what, column, allowed)
+
+    def fault(self, row: int, what: str, column: str, allowed: str | None = None) -> DataError:
+        """Return the refusal of a row (from 0), for the reasons that `refuse` takes."""
+        value = self.part(column, Block(0, row, row + 1))[0]
+        return DataError(what.format(column=column, value=_shown(value)), where=self.where(row), allowed=allowed)
 
     def refuse_short_lines(self) -> None:
         """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
@@ -93,13 +126,10 @@ class Table:
         Raises:
             DataError: names file and line.
         """
-        if (
-            self.path is not None
-            and self.path.suffix != ".parquet"
-            and self.frame.width
-            and self.frame[:, -1].has_nulls()
-        ):
-            _refuse_short_lines(self.path, self.frame.height, self.frame.width)
+        if self.path is None or self.path.suffix == ".parquet":
+            return
+        if self.names and self.column(self.names[-1]).has_nulls():
+            _refuse_short_lines(self.path, self.rows, len(self.names))
 
     def text(self, name: str) -> polars.Series:
         """A column as text, null where missing; whole numbers stored as floats lose their point."""
@@ -156,32 +186,53 @@ def read_table(path: Path) -> Table:
         DataError: the file is empty, compressed or damaged, a column has no name, or a line has more or fewer fields
             than the header.
     """
+    table = open_table(path)
+    import polars
+
+    if isinstance(table.frame, polars.DataFrame):
+        return table
+    with _readable(path):
+        return replace(table, frame=table.frame.collect())
+
+
+def open_table(path: Path) -> Table:
+    """As `read_table`, but the columns of a parquet file stay on disk until they are asked for.
+
+    Raises:
+        DataError: as `read_table`; damage inside a column shows when that is read.
+    """
     require_file(path)
     if path.stat().st_size == 0:
         raise DataError("is empty", where=str(path), allowed="a header line and rows")
-    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    return _open_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
 
 
-def _read_parquet(path: Path) -> Table:
+def _open_parquet(path: Path) -> Table:
+    import polars
+
+    with _readable(path):
+        # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
+        table = Table(str(path), polars.scan_parquet(path, glob=False, hive_partitioning=False), path)
+        rows, schema = table.rows, table.frame.collect_schema()
+    if rows * len(schema) > LARGEST_TABLE:
+        raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=_CELLS)
+    check_columns(schema, str(path))
+    return table
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn whatever damage a parquet file has into one error."""
     import polars
 
     try:
-        shape = polars.scan_parquet(path, glob=False, hive_partitioning=False)
-        # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
-        rows, columns = int(shape.select(polars.len()).collect().item()), len(shape.collect_schema())
-        if rows * columns > LARGEST_TABLE:
-            raise DataError(f"holds {rows:,} rows of {columns:,} columns", where=str(path), allowed=_CELLS)
-        frame = polars.read_parquet(path, glob=False, hive_partitioning=False)
-    except DataError:
-        raise
+        yield
     except BaseException as error:
         # Polars panics over some damaged files, which Python sees as something that is no Exception.
         panic = type(error).__name__ == "PanicException"
         if not (panic or isinstance(error, polars.exceptions.PolarsError | OSError | ValueError | OverflowError)):
             raise
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
-    check_columns(frame, str(path))
-    return Table(str(path), frame, path)
 
 
 def _read_csv(path: Path) -> Table:
@@ -226,19 +277,19 @@ LARGEST_TABLE: Final = 20_000_000_000
 _CELLS: Final = f"at most {LARGEST_TABLE:,} cells"
 
 
-def check_columns(frame: polars.DataFrame, where: str) -> None:
+def check_columns(columns: polars.Schema, where: str) -> None:
     """Refuse columns whose names or values no table of people has.
 
     Args:
-        frame: the table; where: its name in messages.
+        columns: of the table; where: its name in messages.
 
     Raises:
         DataError: a name is missing, unprintable or there twice, or a column holds lists or other nested values.
     """
     import polars
 
-    _check_names(where, frame.columns)
-    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+    _check_names(where, columns.names())
+    for name, kind in columns.items():
         if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
             raise DataError(f"column {name!r} holds {kind}", where=where, allowed="text, numbers, true or false")
 

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError
-from graphveil.graphs.checks import check_parts
+from graphveil.graphs.checks import check_features, check_labels
 from graphveil.graphs.declaration import Declaration
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_dense, compact_rows
-from graphveil.graphs.id_places import IdPlaces
-from graphveil.graphs.known import public_columns, read_truth
+from graphveil.graphs.id_places import KnownIds, find_places, holds_numbers, plain_ids
+from graphveil.graphs.known import public_columns, public_rows, read_truth
 from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.tables import Table
 from graphveil.graphs.typed_columns import encode_columns, in_range
 
 if TYPE_CHECKING:
-    import polars
-
     from graphveil.graphs.release import Release
 
 _SPLITS = {"train": 0, "val": 1, "test": 2}
@@ -50,7 +49,7 @@ class People:
     """What the tables of nodes and features hold.
 
     Attributes:
-        ids: [n] texts, each once.
+        ids: of the n people.
         x: [n, d]; dimension: d.
         y: int64 [n], or float32 [n, c].
         masks: the declared split.
@@ -58,7 +57,7 @@ class People:
         notes: what was changed.
     """
 
-    ids: polars.Series
+    ids: KnownIds
     x: Features
     dimension: int
     y: np.ndarray
@@ -91,22 +90,58 @@ def read_people(nodes: Table, entries: Table | None, declared: Declaration, orig
     return People(ids, x, dimension, y, masks, _members(nodes, declared), (*notes, *label_notes))
 
 
+@dataclass(frozen=True)
+class ListedEdges:
+    """What the table of edges holds.
+
+    Attributes:
+        source, target: [rows] places among the people.
+        public: bool [rows], where that is declared: whether everybody knows an edge.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    public: np.ndarray | None
+
+
+def list_edges(edges: Table, people: People, declared: Declaration, engine: Engine = LOCAL) -> ListedEdges:
+    """Read the edges, block by block; the table is no longer needed afterwards.
+
+    Args:
+        edges: one row an edge.
+        people: from `read_people`.
+        declared: what is public of them.
+        engine: works on blocks of rows.
+
+    Raises:
+        DataError: names the table and, where there is one, the row.
+    """
+    source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
+    public = None
+    if declared.public_edges is not None:
+        public = public_rows(edges, declared.public_edges, (source, target), directed=declared.directed)
+    return ListedEdges(source, target, public)
+
+
 def join_people(
-    people: People, edges: Table, declared: Declaration, origin: Origin, release: Release | None = None
+    people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
 ) -> GraphParts:
-    """Return the graph of people and the table of their edges.
+    """Return the graph of people and their edges.
 
     Args:
         people: from `read_people`.
-        edges: one row an edge.
+        edges: from `list_edges`.
         declared: what is public of them.
         origin: where they came from.
         release: what a published graph says about itself.
 
     Raises:
-        DataError: names the table and, where there is one, the row.
+        DataError: features or labels are not as declared.
     """
-    edge_index, public, notes = _edges(edges, people.ids, declared)
+    edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)
+    public = None
+    if edges.public is not None:
+        public = public_columns(edges.public, (edges.source, edges.target), edge_index, directed=declared.directed)
     schema = GraphSchema(
         declared.name or origin.name,
         people.dimension,
@@ -119,51 +154,22 @@ def join_people(
         notes=(*people.notes, *notes),
         columns=declared.columns,
     )
-    ids = people.ids.to_numpy()
-    return check_parts(
-        GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.members, release)
-    )
+    check_features(people.x, schema)
+    check_labels(people.y, len(people.ids), schema.classes)
+    ids = people.ids.texts.to_numpy()
+    return GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.members, release)
 
 
-def _ids(nodes: Table, column: str) -> polars.Series:
-    """The node ids as text, each there once."""
-    ids = nodes.text(column)
-    if len(ids) == 0:
+def _ids(nodes: Table, column: str) -> KnownIds:
+    """The node ids, each there once."""
+    if nodes.rows == 0 and column in nodes.names:
         raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
-    nodes.refuse(ids.is_null() | (ids == ""), "{column} is missing", column, "an id in every row")
+    numbers = holds_numbers(nodes, column)
+    ids = plain_ids(nodes.column(column), numbers=numbers)
+    missing = ids.is_null() if numbers else ids.is_null() | (ids == "")
+    nodes.refuse(missing, "{column} is missing", column, "an id in every row")
     nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
-    return ids
-
-
-def _places(table: Table, column: str, ids: polars.Series) -> np.ndarray:
-    """The row number in `ids` of each id in a column."""
-    import polars
-
-    text = table.text(column)
-    table.refuse(text.is_null() | (text == ""), "{column} is missing", column, "an id in every row")
-    known = IdPlaces.of(ids)
-    if known is None:  # an Enum's physical code is the place of the id in the list
-        codes = text.cast(polars.Enum(ids), strict=False).to_physical().cast(polars.Int64)
-        places: np.ndarray = codes.fill_null(-1).to_numpy()
-    else:
-        places = known.find(text)
-    absent = polars.Series(places < 0, dtype=polars.Boolean)
-    alike = "ids written as they are there, with every zero and space"
-    table.refuse(absent, "{column} {value} is not an id in the nodes file", column, alike)
-    return places
-
-
-def _edges(
-    table: Table, ids: polars.Series, declared: Declaration
-) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
-    """The edges, which of them are public where that is declared, and what was changed."""
-    source, target = (_places(table, column, ids) for column in (declared.source, declared.target))
-    edge_index, notes = merge_edges(source, target, len(ids), directed=declared.directed)
-    if declared.public_edges is None:
-        return edge_index, None, notes
-    column, directed = declared.public_edges, declared.directed
-    public = public_columns(table, column, (source, target), edge_index, nodes=len(ids), directed=directed)
-    return edge_index, public, notes
+    return KnownIds(ids)
 
 
 def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
@@ -175,7 +181,7 @@ def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
 
 def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[str]:
     taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
-    names = list(declared.features or [name for name in nodes.frame.columns if name not in taken])
+    names = list(declared.features or [name for name in nodes.names if name not in taken])
     if not names:
         raise DataError(
             "has no feature columns",
@@ -208,7 +214,7 @@ def _typed(
 def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
     """Features from the columns of the nodes file, one after the other."""
     names = _feature_names(nodes, declared, origin)
-    values = np.empty((nodes.frame.height, len(names)), dtype=np.float32)
+    values = np.empty((nodes.rows, len(names)), dtype=np.float32)
     clipped = 0
     for index, name in enumerate(names):
         low, high = _range_of(name, declared, origin)
@@ -237,7 +243,7 @@ def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, 
 
 
 def _entries(
-    table: Table, ids: polars.Series, declared: Declaration, origin: Origin
+    table: Table, ids: KnownIds, declared: Declaration, origin: Origin
 ) -> tuple[Features, int, tuple[str, ...]]:
     """Sparse features from rows (id, feature, value)."""
     from scipy.sparse import csr_matrix
@@ -256,7 +262,7 @@ def _entries(
         )
     rows, columns = _entry_places(table, ids, declared.dimension)
     values, clipped = np.ones(len(rows), dtype=np.float32), 0
-    if "value" in table.frame.columns:
+    if "value" in table.names:
         bounds = (declared.low, declared.high)
         values, clipped = in_range(table, "value", table.numbers("value"), bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
@@ -265,11 +271,11 @@ def _entries(
     return compact_rows(matrix), declared.dimension, notes
 
 
-def _entry_places(table: Table, ids: polars.Series, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each sparse entry, each pair once."""
     import polars
 
-    rows = _places(table, "id", ids)
+    rows = find_places(table, "id", ids)
     numbers = table.numbers("feature")
     listed = numbers.cast(polars.Int64, strict=False)
     wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
@@ -290,8 +296,8 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
     column = declared.label or "label"
     if declared.label_separator is not None:
         return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
-    if declared.label is None and column not in nodes.frame.columns:
-        return np.full(nodes.frame.height, -1), ("no label column: every label unknown",)
+    if declared.label is None and column not in nodes.names:
+        return np.full(nodes.rows, -1), ("no label column: every label unknown",)
     text = nodes.text(column)
     text = text.set(text == "", None)
     codes = text.cast(polars.Enum(declared.classes), strict=False)

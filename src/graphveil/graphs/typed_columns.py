@@ -32,7 +32,7 @@ def encode_columns(nodes: Table, columns: tuple[Column, ...], *, clip: bool) -> 
     Raises:
         DataError: a cell holds something else than was declared; names the table, the line and the column.
     """
-    encoded = np.zeros((nodes.frame.height, width_of(columns)), np.float32)
+    encoded = np.zeros((nodes.rows, width_of(columns)), np.float32)
     moved = 0
     # In the declared order, whatever the order in the table: mechanisms find a column by its place.
     for column, block in zip(columns, blocks_of(columns), strict=True):

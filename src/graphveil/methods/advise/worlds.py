@@ -128,7 +128,7 @@ def _with_public_edges(graph: GraphParts, seed: int) -> GraphParts:
     known = np.zeros((2, 0), np.int64) if domain.public is None else domain.public.numpy()
     ends, public = np.concatenate([known, made], axis=1), np.arange(known.shape[1] + made.shape[1]) < known.shape[1]
     edges = merge_edges(ends[0], ends[1], graph.num_nodes, directed=False)[0]
-    mask = public_of(public, ends, edges, nodes=graph.num_nodes, directed=False)
+    mask = public_of(public, ends, edges, directed=False)
     schema = replace(graph.schema, private=("features", "labels"))
     return replace(graph, edge_index=edges, public_edges=mask, schema=schema, release=None)
 
