@@ -192,7 +192,7 @@ def test_a_bad_row_sends_nothing_and_nothing_else_breaks(bad: float, monkeypatch
     assert harmless()
     guarded = quantise(x)
 
-    def unguarded(rows: Tensor, *, bits: int, narrow: bool) -> grid.GridRows:
+    def unguarded(rows: Tensor, *, bits: int, **_: object) -> grid.GridRows:
         values = grid.GridRows(guarded.values.clone(), 1.0, bits)
         values.values[0] = bad
         return values

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from graphveil.aggregation.inputs import dense_is_cheaper as dense_is_cheaper
     from graphveil.aggregation.inputs import standardise as standardise
     from graphveil.aggregation.names import Unit as Unit
+    from graphveil.aggregation.on_disk import store_propagation as store_propagation
+    from graphveil.aggregation.on_disk import stored_propagation as stored_propagation
     from graphveil.aggregation.perturbed import PerturbedSum as PerturbedSum
     from graphveil.aggregation.perturbed import propagate_privately as propagate_privately
     from graphveil.aggregation.perturbed import sensitivity_of as sensitivity_of
@@ -50,6 +52,8 @@ _HOMES = {
     "quantise": "grid",
     "sensitivity_of": "perturbed",
     "standardise": "inputs",
+    "store_propagation": "on_disk",
+    "stored_propagation": "on_disk",
     "unit_rows": "grid",
 }
 

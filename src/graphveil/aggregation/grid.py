@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
+from graphveil.aggregation.shared import as_tensor
+from graphveil.engine import Blocks, room_beside
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -54,7 +57,15 @@ class GridRows:
         return self.values * self.step
 
 
-def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = True, narrow: bool = False) -> GridRows:
+def quantise(
+    x: Tensor,
+    *,
+    cap: float = 1.0,
+    bits: int = 10,
+    normalise: bool = True,
+    narrow: bool = False,
+    beside: npt.NDArray[Any] | None = None,
+) -> GridRows:
     """Put rows [n, c] on the grid, each scaled to length `cap`, every coordinate truncated towards zero.
 
     Each row is treated by itself.  A row with a NaN or an infinite entry, or longer than 1e30, becomes zero.
@@ -63,6 +74,7 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
         x: float [n, c].
         normalise: lengthen rows shorter than the cap too; otherwise only longer ones are scaled.
         narrow: return int16 where it holds a row of the cap's length, half the memory; otherwise float32.
+        beside: an array where the rows are kept, on disk if that is; None: in memory.
 
     Raises:
         InputError: x is no float matrix, or cap or bits are outside their range.
@@ -72,12 +84,12 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
     if not 0.0 < cap < math.inf:
         raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
     require_bits(bits)
-    rows = x.detach().to(device="cpu", dtype=torch.float32)
     kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
     # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
-    values = torch.from_numpy(np.empty(rows.shape, kind))
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
+    shape = int(x.shape[0]), int(x.shape[1])
+    values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
+    for start in range(0, len(x), _BLOCK):
+        block = x[start : start + _BLOCK].detach().to(device="cpu", dtype=torch.float32)
         # In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row
         # exceed its cap.
         lengths = block.double().square_().sum(dim=1).sqrt_()
@@ -96,11 +108,19 @@ def quantise(x: Tensor, *, cap: float = 1.0, bits: int = 10, normalise: bool = T
     return GridRows(values, cap, bits)
 
 
-def unit_rows(x: Tensor) -> Tensor:
+def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
     """Return rows [n, c] scaled to length 1, float32; rows that `quantise` makes zero are zero.
 
     For values that are released or public: the lengths are right up to rounding only.
+
+    Args:
+        x: float [n, c].
+        out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
+    if out is not None:
+        for block in Blocks.of(*out.shape):
+            out[block.rows] = unit_rows(x[block.rows]).numpy()
+        return as_tensor(out)
     rows = x.detach().float()
     lengths = torch.linalg.vector_norm(rows, dim=1)
     usable = (lengths > 0) & (lengths < _LONGEST)

@@ -25,16 +25,16 @@ one entry, and the sampler behind sqrt(D) is not stable.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
-from graphveil.aggregation.shared import as_tensor
+from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
 
@@ -231,6 +231,7 @@ class PerturbedSum:
         randomness: Randomness,
         *,
         engine: Engine = LOCAL,
+        out: np.ndarray | None = None,
     ) -> Tensor:
         """Return the noisy sums of one hop, in units in which the rows' cap is 1.
 
@@ -240,30 +241,31 @@ class PerturbedSum:
             hop: 1..K.
             randomness: where the noise comes from.
             engine: where blocks of receivers are worked on; the result does not depend on it.
+            out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
 
         Returns:
             float32 [n, c].
 
         Raises:
-            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; or the noise is too
-                small or too large for the grid.
+            InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
+                small or too large for the grid; or `out` does not fit.
         """
         if not 1 <= hop <= self.hops:
             raise InputError(f"hop is {hop!r}", allowed=f"1 to {self.hops}")
         self._check(rows)
+        # Before the first draw: a publication that breaks off later has been paid for.
+        found = require_room(out, *x.shape)
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
-        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW)
+        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW, beside=out)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks = Blocks.of(*grid.values.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = BlockNoise(randomness).keys(len(blocks), hop)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
-        found = torch.empty(x.shape)
-        engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found.numpy())
-        return found
+        return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found))
 
     def row_bits(self, weight_bits: int = 0) -> int:
         """The bits of the rows' grid, which depend on the noise and on nothing private."""
@@ -337,11 +339,12 @@ class _NoisyBlock:
 def propagate_privately(
     perturbed: PerturbedSum,
     rows: ReceiverRows,
-    x: Tensor,
+    x: Dense,
     randomness: Randomness,
     *,
     normalise: bool = True,
     engine: Engine = LOCAL,
+    out: Sequence[np.ndarray] | None = None,
 ) -> list[Tensor]:
     """Return [X_0, ..., X_K], float32 [n, c]: X_0 = unit rows of x, X_k = A^T unit(X_{k-1}) + noise.
 
@@ -350,11 +353,20 @@ def propagate_privately(
     Args:
         normalise: scale the rows of X_1..X_K to length 1 too (GAP); ProGAP keeps them as they are.
         engine: where blocks of receivers are worked on; the result does not depend on it.
+        out: K + 1 arrays float32 [n, c] that X_0..X_K are written into. On disk, as x and the arrays of `rows` may be,
+            no more than blocks and what noise is looked up in take memory.
+
+    Raises:
+        InputError: what `perturb` refuses, or other arrays in `out`.
     """
+    start = rows_of(x)
+    places = [None] * (perturbed.hops + 1) if out is None else [require_room(place, *start.shape) for place in out]
+    if len(places) != perturbed.hops + 1:
+        raise InputError(f"{len(places)} arrays in out", allowed=f"{perturbed.hops + 1}, one more than hops")
     # Hop 0 reads no edge, so at edge level it carries no noise and the model never falls below features alone.
-    found = [unit_rows(x)]
-    for hop in range(1, perturbed.hops + 1):
+    found = [unit_rows(start, out=places[0])]
+    for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
-        sums = perturbed.perturb(rows, found[-1], hop, randomness, engine=engine)
-        found.append(unit_rows(sums) if normalise else sums)
+        sums = perturbed.perturb(rows, found[-1], hop, randomness, engine=engine, out=place)
+        found.append(unit_rows(sums, out=sums.numpy()) if normalise else sums)
     return found

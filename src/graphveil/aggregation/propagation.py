@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from graphveil.aggregation.entries import Entries
+from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.aggregation.sparse import Rows, SparseMatrix
-from graphveil.engine import LOCAL, Engine
+from graphveil.engine import LOCAL, Blocks, Engine, Mapped, room_beside
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -124,8 +126,8 @@ class Adjacency:
             a = _as_scipy(self.received)
             received, sent = (np.asarray(a.sum(axis=axis)).ravel() for axis in (1, 0))
         if normalisation == "mean":
-            return _inverse(received), None
-        return _inverse(np.sqrt(received)), _inverse(np.sqrt(sent))
+            return inverse(received), None
+        return inverse(np.sqrt(received)), inverse(np.sqrt(sent))
 
 
 def normalised(
@@ -159,17 +161,29 @@ def normalised(
     return Adjacency.of(edge_index, num_nodes, self_loops=self_loops, weights=weights).normalised(normalisation)
 
 
-def propagate(p: SparseMatrix, h: Tensor, hops: int, *, engine: Engine = LOCAL) -> Tensor:
+def propagate(
+    p: SparseMatrix,
+    h: Dense,
+    hops: int,
+    *,
+    engine: Engine = LOCAL,
+    out: np.ndarray | None = None,
+) -> Tensor:
     """Return P^hops h.
 
     Args:
         p: [n, n].
-        h: [n, c].
+        h: [n, c]; on disk, or with `out`, float32.
         hops: K, from 0.
         engine: where blocks of receivers are worked on; no bit of the result depends on it.
+        out: float32 [n, c] that the result is written into, without a slope. On disk, as h and the arrays of P may be,
+            no more than blocks take memory; what stands between two hops is kept beside it.
 
     Returns:
         [n, c].
+
+    Raises:
+        InputError: shapes or types that do not fit, or an `out` that is h itself.
 
     Example:
         >>> import torch
@@ -177,7 +191,26 @@ def propagate(p: SparseMatrix, h: Tensor, hops: int, *, engine: Engine = LOCAL) 
         >>> propagate(normalised(path, 3, "mean"), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten().tolist()
         [2.0, 2.0, 2.0]
     """
-    return p.on(engine).power(h, hops)
+    if out is None:
+        return p.on(engine).power(rows_of(h), hops)
+    start = rows_of(h).detach()
+    if start.dtype != torch.float32 or start.shape[:1] != p.shape[1:] or p.shape[0] != p.shape[1]:
+        raise InputError(f"rows are {start.dtype} {tuple(start.shape)}", allowed=f"float32, {p.shape[1]} rows")
+    require_room(out, *start.shape)
+    if np.may_share_memory(out, start.numpy()):
+        raise InputError("out is what is propagated", allowed="an array of its own")
+    return as_tensor(_propagated(p.forward.on(engine), h if isinstance(h, Mapped) else start.numpy(), hops, out))
+
+
+def _propagated(rows: Rows, h: npt.NDArray[np.float32] | Mapped, hops: int, out: np.ndarray) -> np.ndarray:
+    spare = room_beside(out, out.shape, out.dtype) if hops > 1 else out
+    for hop in range(hops, 0, -1):
+        # So that the last hop writes into the right one.
+        h = rows.into(h, out if hop % 2 else spare)
+    if not hops:
+        for block in Blocks.of(*out.shape):
+            out[block.rows] = rows_of(h)[block.rows]
+    return out
 
 
 def _pairs(
@@ -221,7 +254,8 @@ def _checked(weights: Tensor, edges: int) -> np.ndarray:
     return values
 
 
-def _inverse(values: np.ndarray) -> np.ndarray:
+def inverse(values: np.ndarray) -> np.ndarray:
+    """Return 1 / values [n], and 0 where they are 0."""
     # Isolated nodes get 0 and not infinity: they keep nothing of their own and receive nothing.
-    inverse: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-    return inverse
+    found: np.ndarray = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return found

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.shared import as_tensor
 from graphveil.engine import LOCAL, Block, Blocks, Engine
+from graphveil.engine.contract import Shared
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -47,7 +48,9 @@ class Rows:
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
         if self.engine != LOCAL:
-            return self._by_blocks(x)
+            found = torch.empty(self.starts.numel() - 1, x.shape[1])
+            self.into(x.detach().cpu().contiguous().numpy(), found.numpy())
+            return found.to(x.device)
         if self.starts.dtype == torch.int64:
             blocks = Blocks.of(self.starts.numel() - 1, x.shape[1])
             return torch.cat([self.part(block.rows).times(x) for block in blocks])
@@ -55,12 +58,11 @@ class Rows:
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
 
-    def _by_blocks(self, x: Tensor) -> Tensor:
-        found = torch.empty(self.starts.numel() - 1, x.shape[1])
-        blocks = Blocks.of(*found.shape)
-        shared = (*self._arrays, *self.engine.put(x.detach().cpu().contiguous().numpy()))
-        self.engine.gather(self.engine.map_blocks(_product, blocks, shared), blocks, found.numpy())
-        return found.to(x.device)
+    def into(self, x: Shared, out: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Write the product with a dense `x` [columns, c] into `out` [rows, c], block by block; both may be on disk."""
+        blocks = Blocks.of(*out.shape)
+        shared = (*self._arrays, *self.engine.put(x))
+        return self.engine.gather(self.engine.map_blocks(_product, blocks, shared), blocks, out)
 
     @cached_property
     def _arrays(self) -> tuple[Any, ...]:
@@ -153,6 +155,15 @@ class SparseMatrix:
         return SparseMatrix(forward, forward if self.backward is self.forward else made(self.backward), self.shape)
 
 
+def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
+    """Return the type of what tells where rows begin among so many entries.
+
+    Args:
+        entries: E.
+    """
+    return np.int32 if entries < 2**31 else np.int64
+
+
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
     """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory.
 
@@ -187,7 +198,7 @@ def _product(
 
 def _rows(csr: sp.csr_matrix) -> Rows:
     return Rows(
-        torch.from_numpy(csr.indptr.astype(np.int32 if csr.nnz < 2**31 else np.int64, copy=False)),
+        torch.from_numpy(csr.indptr.astype(starts_type(csr.nnz), copy=False)),
         torch.from_numpy(csr.indices.astype(np.int32, copy=False)),
         torch.from_numpy(np.ascontiguousarray(csr.data, dtype=np.float32)),
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphveil.engine.local import LocalEngine as LocalEngine
     from graphveil.engine.mapped import Mapped as Mapped
     from graphveil.engine.mapped import create as create
+    from graphveil.engine.mapped import room_beside as room_beside
     from graphveil.engine.on_ray import RayEngine as RayEngine
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "Mapped": "mapped",
     "RayEngine": "on_ray",
     "create": "mapped",
+    "room_beside": "mapped",
 }
 
 __all__ = list(_HOMES)

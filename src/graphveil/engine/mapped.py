@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,22 @@ def create(path: Path, shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArr
     except FileExistsError as error:
         raise InputError("the file is there already", where=str(path), allowed="a new file") from error
     return np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(kind), shape=shape)
+
+
+def room_beside(array: npt.NDArray[Any], shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return a new array for work in between, kept where another one is: in memory, or in a file without a name.
+
+    Args:
+        array: the other one.
+        shape: of the new array.
+        kind: of its entries, which have no values yet.
+    """
+    place = getattr(array, "filename", None)
+    if place is None or 0 in shape:
+        return np.empty(shape, kind)
+    # Without a name nobody else opens it, and it ends with its last reader.
+    with tempfile.TemporaryFile(dir=Path(place).parent) as file:
+        return np.memmap(file, kind, "w+", shape=shape)
 
 
 def opened(array: npt.NDArray[Any] | Mapped | None) -> npt.NDArray[Any] | None:
