@@ -17,6 +17,7 @@ from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum, gradient_norms
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
+from tests.mechanisms.samplers.scripted import Scripted
 
 SCHEDULE = {"steps": 3, "rate": 0.5, "expected_batch": 32.0, "noise_multiplier": 1.0}
 
@@ -312,14 +313,10 @@ def test_batches_are_poisson() -> None:
 
 def test_a_sample_is_never_likelier_than_is_charged() -> None:
     """Of the 2^64 outcomes at most rate 2^64 put a sample into the batch: the one behind them does not."""
-
-    class Given:
-        void = None
-
-        def uint64(self, count: int) -> np.ndarray:
-            return np.array([0, 2**62 - 1, 2**62, 2**64 - 1], np.uint64)
-
-    assert poisson_batch(4, 0.25, Given()).tolist() == [0, 1]
+    rate, first = 0.25 + 2.0**-20, 1 << 14
+    sixteen = np.array([0, first - 1, first, first, first + 1, 2**16 - 1, first, 0], np.uint16).view(np.uint64)
+    rest = [(2**44 - 1) << 16, 2**44 << 16, 2**64 - 1]
+    assert poisson_batch(8, rate, Scripted([*sixteen.tolist(), *rest])).tolist() == [0, 1, 2, 7]
 
 
 def test_steps_executed_are_steps_charged() -> None:

@@ -182,7 +182,7 @@ def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
     Args:
         count: n, the number of samples.
         rate: the probability, in (0, 1].
-        randomness: n 64-bit numbers of it, unless the rate is 1.
+        randomness: 16 bits of it a sample, unless the rate is 1, and 64 for a sample that they do not decide.
 
     Returns:
         int64 [b], rising; b may be 0.
@@ -190,8 +190,13 @@ def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
     if rate >= 1.0:
         return torch.arange(count)
     # Rounded down: a batch must never hold a sample with more than the probability that is charged.
-    threshold = np.uint64(math.floor(rate * 2.0**64))
-    return torch.from_numpy(np.flatnonzero(randomness.uint64(count) < threshold))
+    first, rest = divmod(math.floor(rate * 2.0**64), 1 << 48)
+    words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]
+    chosen = words < first
+    # A 64-bit number is below the threshold by its first 16 bits, or by the others where those are the threshold's.
+    open_ = np.flatnonzero(words == first)
+    chosen[open_] = randomness.uint64(open_.size) >> np.uint64(16) < np.uint64(rest)
+    return torch.from_numpy(np.flatnonzero(chosen))
 
 
 def train_privately(
