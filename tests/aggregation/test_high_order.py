@@ -8,10 +8,11 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.aggregation.high_order import regularised, require_dense, upgnet_features
+from graphveil.aggregation.propagation import Adjacency
 from graphveil.errors import InputError
 
 #: 0 - 1 - 2, and 3 alone.
-PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+PATH = Adjacency.of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 4)
 CENTRED = np.array([[9.5, -4.5], [0.2, -0.2], [1.5, 0.5], [50.0, 50.0]], np.float32)
 
 
@@ -32,6 +33,6 @@ def test_hops_are_averaged_and_not_only_the_last_is_kept() -> None:
 
 
 def test_features_that_would_take_too_much_memory_are_refused() -> None:
-    require_dense(64_000, 1_000)
-    with pytest.raises(InputError, match="64,001 nodes with 1,000 features"):
-        require_dense(64_001, 1_000)
+    require_dense(536_870, 1_000)
+    with pytest.raises(InputError, match="536,871 nodes with 1,000 features"):
+        require_dense(536_871, 1_000)

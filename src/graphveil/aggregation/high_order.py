@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from graphveil.aggregation.inputs import DENSE_VALUES
-from graphveil.aggregation.propagation import Adjacency, normalised
+from graphveil.aggregation.propagation import Adjacency
+from graphveil.engine import Blocks
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -26,51 +26,55 @@ if TYPE_CHECKING:
 
 #: C, and the middle of the range, for features in [0, 1].
 THRESHOLD, MIDDLE = 1.0, 0.5
+#: Numbers of a dense matrix, at most: 2 GB in float32, of which a sum of hops and a training hold four at once.
+MOST_VALUES = 1 << 29
 
 
-def upgnet_features(centred: sp.csr_matrix | np.ndarray, edges: Tensor, hops: int) -> Tensor:
+def upgnet_features(centred: sp.csr_matrix | np.ndarray, a: Adjacency, hops: int) -> Tensor:
     """Return X' [n, d].
 
     Args:
         centred: X* less the middle of its range, which has length 1 [n, d].
-        edges: int64 [2, E].
+        a: who is linked to whom.
         hops: K; 0 leaves Z.
     """
-    step = torch.from_numpy(regularised(centred, edges))
+    step = torch.from_numpy(regularised(centred, a))
     if not hops:
         return step
-    p, total = normalised(edges, len(step)), torch.zeros_like(step)
+    p, total = a.normalised(), torch.zeros_like(step)
     for _ in range(hops):
         step = p @ step
         total += step
     return total / hops
 
 
-def regularised(centred: sp.csr_matrix | np.ndarray, edges: Tensor) -> np.ndarray:
+def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency) -> np.ndarray:
     """Return Z [n, d] float32; zeros where a node has no neighbour.
 
     Args:
-        centred, edges: as `upgnet_features`.
+        centred, a: as `upgnet_features`.
     """
-    mean = Adjacency.of(edges, centred.shape[0]).to_scipy("mean")
-    averaged = mean @ centred
-    # A constant is its own average, but for nodes that have nobody to average.
-    middle = MIDDLE * np.asarray(mean.sum(axis=1)).reshape(-1, 1)
-    dense = (averaged.toarray() if sp.issparse(averaged) else averaged) + middle
-    shrunk: np.ndarray = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
-    return shrunk.astype(np.float32)
+    mean, found = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
+    for block in Blocks.of(*found.shape):
+        rows = mean[block.rows]
+        averaged = rows @ centred
+        # A constant is its own average, but for nodes that have nobody to average.
+        middle = MIDDLE * np.asarray(rows.sum(axis=1)).reshape(-1, 1)
+        dense = (averaged.toarray() if sp.issparse(averaged) else averaged) + middle
+        found[block.rows] = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
+    return found
 
 
 def require_dense(nodes: int, dimension: int) -> None:
     """Refuse features that would take too much memory as a dense matrix.
 
     Raises:
-        InputError: more than `DENSE_VALUES` numbers.
+        InputError: more than `MOST_VALUES` numbers.
     """
-    if nodes * dimension > DENSE_VALUES:
+    if nodes * dimension > MOST_VALUES:
         raise InputError(
             f"{nodes:,} nodes with {dimension:,} features",
             where="upgnet",
-            allowed=f"{DENSE_VALUES:,} numbers in all: its layers need every one of them",
+            allowed=f"{MOST_VALUES:,} numbers in all: its layers need every one of them",
             remedy="train lpgnn, which does not",
         )

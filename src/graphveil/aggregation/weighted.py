@@ -78,6 +78,7 @@ class Support:
             codes = np.concatenate([codes, np.arange(num_nodes) * (num_nodes + 1)])
         codes = distinct(codes)
         if codes.size >= 2**31:
+            # Entries are numbered in 32 bits, as torch's dot products of rows number them.
             raise InputError(f"a support of {codes.size} entries", allowed="below 2^31")
         target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
         starts, indices, rows = _starts(target, num_nodes), _int32(source), _int32(target)

@@ -23,6 +23,7 @@ FITS: dict[str, tuple[str, dict[str, object], int]] = {
     "lpgnn": ("lpgnn", {**BOTH, "model": "sage"}, 1),
     "lpgnn, gcn": ("lpgnn", {**BOTH, "model": "gcn"}, 2),  # with everybody's own value beside that of the friends
     "lpgnn, no edges": ("lpgnn", {**BOTH, "model": "mlp", "steps_x": 0, "steps_y": 0}, 0),
+    "upgnet": ("upgnet", {**BOTH, "model": "sage"}, 1),
     "label-propagation": ("label-propagation", LABELS, 1),
     "label-pool": ("label-pool", LABELS, 1),
     "answer-pool": ("answer-pool", {**LABELS, "epsilon_x": 1.0, "question": "0>=0.5"}, 1),

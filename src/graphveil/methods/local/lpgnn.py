@@ -395,7 +395,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         if not self._denoises:
             return centred, offset, self.settings
         unit = as_matrix(centred) * (1 / (schema.high - schema.low))
-        smooth = upgnet_features(unit, topology.edge_index, self.settings.steps_x)
+        smooth = upgnet_features(unit, topology.adjacency, self.settings.steps_x)
         return smooth, 0.0, replace(self.settings, steps_x=0)
 
     def _built(self, schema: GraphSchema) -> dict[str, Any]:
