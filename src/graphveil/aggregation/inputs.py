@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SPARSE_COST = 2.0
 #: Nothing dense of more than this many values is ever formed here (256 MB in float32).
 DENSE_VALUES = 64_000_000
+#: But so many columns of all rows are: with fewer a product fetches rows that are shorter than what memory hands over.
+_FEWEST_PROBES = 32
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,9 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
     g = torch.randn(d, probes, generator=generator).to(device)
     # The exact norm would need the n x d product that this class avoids; 64 probes give it to a tenth or two, which a
     # scale can bear.
-    square = float(replace(there, mean=mean).linear(g).square().sum()) / probes
+    width, centred = max(_FEWEST_PROBES, DENSE_VALUES // n), replace(there, mean=mean)
+    parts = (g[:, start : start + width] for start in range(0, probes, width))
+    square = sum(float(centred.linear(part).square().sum()) for part in parts) / probes
     # Without this, small epsilons fail for their scale alone: debiased entries grow like d / epsilon, and a network
     # expects about 1.
     scale = (n * d / square) ** 0.5 if square > 0 else 1.0
