@@ -46,6 +46,7 @@ def main() -> None:
     ways = {way: divide for way, divide in available().items() if way not in chosen.without}
     print(f"{processor()}, one thread")
     print("| way | modularity | times ours (CPU s) | nats | from, to | times ours (CPU s) of the tree |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for name in chosen.data:
         graph = load_graph(name, chosen.data_root)
         edges = graph.edge_index.numpy()

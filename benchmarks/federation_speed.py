@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def main() -> None:
 def plain_epoch(plan: Plan, parts: Sequence[Part], labels: torch.Tensor, split: Split) -> float:
     """Return the CPU seconds of an epoch in one process: what twice the epochs take more, so that set-up falls out."""
     once, twice = (
-        cpu_seconds(lambda epochs=epochs: run(replace(plan, epochs=epochs), parts, labels, split, 0))  # type: ignore[misc]
+        cpu_seconds(partial(run, replace(plan, epochs=epochs), parts, labels, split, 0))
         for epochs in (PLAIN_EPOCHS, 2 * PLAIN_EPOCHS)
     )
     return (twice - once) / PLAIN_EPOCHS
