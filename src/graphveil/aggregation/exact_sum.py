@@ -10,7 +10,7 @@ A compiled loop does the same to rows of int16, which are half as wide.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ class _Sums(NamedTuple):
     values: Tensor
     long: Tensor
     totals: Tensor
+
+    def whole(self) -> Tensor:
+        """Return all sums in `values`: to what stands in the long rows, 0 or noise, their totals are added."""
+        self.values[self.long] = (self.totals + self.values[self.long].long()).float()
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,11 @@ class ReceiverRows:
         """The largest weight allowed."""
         return self.largest * 2.0**-self.weight_bits
 
+    def to(self, device: torch.device | str) -> ReceiverRows:
+        """Return the same rows on another device."""
+        weights = None if self.weights is None else self.weights.to(device)
+        return replace(self, starts=self.starts.to(device), senders=self.senders.to(device), weights=weights)
+
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Starts, senders and weights, as an engine hands them to its workers."""
@@ -137,7 +147,7 @@ class ReceiverRows:
         piece = max(1, _EXACT // (self.largest << rows.bits))
         if values.dtype == torch.int16:
             return self._compiled(values, starts, piece)
-        none = torch.zeros(0, dtype=torch.int64), torch.zeros(0, values.shape[1], dtype=torch.int64)
+        none = starts.new_zeros(0, dtype=torch.int64), starts.new_zeros(0, values.shape[1], dtype=torch.int64)
         # Nobody sends to these receivers, and the kernel refuses an empty list.
         if starts[-1] == starts[0]:
             return _Sums(values.new_zeros(stop - first, values.shape[1]), *none)
@@ -163,14 +173,14 @@ class ReceiverRows:
     def _pieces(self, values: Tensor, starts: Tensor, lengths: Tensor, piece: int) -> _Sums:
         """Cut every row after each `piece` entries, and add up the pieces of rows that have several."""
         pieces = torch.clamp(-(-lengths.long() // piece), min=1)
-        owner = torch.repeat_interleave(torch.arange(len(pieces)), pieces)
-        ordinal = torch.arange(len(owner)) - (torch.cumsum(pieces, 0) - pieces)[owner]
+        owner = torch.repeat_interleave(torch.arange(len(pieces), device=pieces.device), pieces)
+        ordinal = torch.arange(len(owner), device=pieces.device) - (torch.cumsum(pieces, 0) - pieces)[owner]
         parts = self._bag(values, torch.cat([starts[owner] + ordinal * piece, starts[-1:]]))
         long = torch.nonzero(pieces > 1).ravel()
-        place = torch.full((len(pieces),), -1)
-        place[long] = torch.arange(len(long))
+        place = torch.full_like(pieces, -1)
+        place[long] = torch.arange(len(long), device=long.device)
         several = pieces[owner] > 1
-        totals = torch.zeros(len(long), values.shape[1], dtype=torch.int64)
+        totals = long.new_zeros(len(long), values.shape[1])
         totals.index_add_(0, place[owner[several]], parts[several].long())
         found = parts[ordinal == 0]
         # Zeroed, not left with a first piece: the noise is added to these rows as it is, and the whole sums behind it

@@ -9,6 +9,7 @@ what one edge can change.  Truncation towards zero never lengthens a row, and in
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Room for the two roundings of a float32 product and for the norm's in float64, both relative.
 _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
+#: Values of a part on a device: few launches, and 128 MB of temporary numbers.
+_DEVICE: Final = 1 << 22
 _LARGEST: Final = float(np.finfo(np.float32).max)
 # Beyond this length the scale of a row would lose digits.
 _LONGEST: Final = 1e30
@@ -85,14 +88,15 @@ def quantise(
         raise InputError(f"cap is {cap!r}", allowed="a finite number above 0")
     require_bits(bits)
     kind = np.int16 if narrow and 1 << bits <= np.iinfo(np.int16).max else np.float32
-    # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
     shape = int(x.shape[0]), int(x.shape[1])
-    values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
-    for start in range(0, len(x), _BLOCK):
-        block = x[start : start + _BLOCK].detach().to(device="cpu", dtype=torch.float32)
-        # In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row
-        # exceed its cap.
-        lengths = block.double().square_().sum(dim=1).sqrt_()
+    if x.is_cpu:
+        # By numpy, which asks for large pages: rows are read in random order, and few pages are found sooner.
+        values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
+    else:
+        values = torch.empty(shape, device=x.device)
+    for own in _parts(x):
+        block = x[own].detach().float()
+        lengths = _lengths(block)
         scale = (2.0**bits * _SAFETY) / (lengths if normalise else lengths.clamp(min=cap))
         # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be told
         # otherwise.
@@ -104,7 +108,7 @@ def quantise(
         if not bool(usable.all()):
             # Written over, since NaN times 0 is NaN.
             steps[~usable] = 0.0
-        values[start : start + _BLOCK] = steps
+        values[own] = steps
     return GridRows(values, cap, bits)
 
 
@@ -122,9 +126,34 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
             out[block.rows] = unit_rows(x[block.rows]).numpy()
         return as_tensor(out)
     rows = x.detach().float()
-    lengths = torch.linalg.vector_norm(rows, dim=1)
-    usable = (lengths > 0) & (lengths < _LONGEST)
-    result = rows / torch.where(usable, lengths, 1.0)[:, None]
-    if not bool(usable.all()):
-        result[~usable] = 0.0
+    result = torch.empty_like(rows)
+    for own in _parts(rows):
+        lengths = _lengths(rows[own])
+        usable = (lengths > 0) & (lengths < _LONGEST)
+        torch.div(rows[own], torch.where(usable, lengths, 1.0).float()[:, None], out=result[own])
+        if not bool(usable.all()):
+            result[own][~usable] = 0.0
     return result
+
+
+def _parts(rows: Tensor) -> Iterator[slice]:
+    """So many rows at once that they stay in a core's cache, or keep a device busy."""
+    size = _BLOCK if rows.is_cpu else max(_BLOCK, _DEVICE // max(1, rows.shape[1]))
+    return (slice(start, start + size) for start in range(0, len(rows), size))
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """L2 lengths [n] of rows [n, c], float64, with the same bits on every processor.
+
+    In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row exceed
+    its cap.
+    """
+    squares = rows.double().square_()
+    # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.
+    while (columns := squares.shape[1]) > 1:
+        half = columns // 2
+        folded = squares[:, :half].add_(squares[:, half : 2 * half])
+        if columns % 2:
+            folded[:, 0] += squares[:, -1]
+        squares = folded
+    return squares.sum(dim=1).sqrt_()

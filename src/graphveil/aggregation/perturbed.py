@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from graphveil.aggregation.device_sums import noisy_sums
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
@@ -238,13 +239,14 @@ class PerturbedSum:
         Args:
             rows: the edges.
             x: float [n, c], each row brought to length 1 on the grid; rows with NaN or infinite entries send zero.
+                Where it lies on another device than the CPU, all is done there, with the same bits.
             hop: 1..K.
             randomness: where the noise comes from.
-            engine: where blocks of receivers are worked on; the result does not depend on it.
+            engine: where blocks of receivers are worked on by the CPU; the result does not depend on it.
             out: float32 [n, c] that the sums are written into; where it is on disk, rows on the grid are as well.
 
         Returns:
-            float32 [n, c].
+            float32 [n, c], on the device of `x`.
 
         Raises:
             InputError: no such hop; weights above `w_max`; "node" without edges of bounded degree; the noise is too
@@ -258,11 +260,15 @@ class PerturbedSum:
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
-        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW, beside=out)
+        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW and x.is_cpu, beside=out)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks = Blocks.of(*grid.values.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
         keys = BlockNoise(randomness).keys(len(blocks), hop)
+        if not x.is_cpu:
+            # A power of two, as below.
+            sums = noisy_sums(rows, grid, noise, blocks, keys).mul_(2.0 ** -(bits + rows.weight_bits))
+            return sums if out is None else as_tensor(found).copy_(sums)
         task = _NoisyBlock(rows.largest, rows.weight_bits, bits, noise)
         shared = engine.put(*rows.arrays, grid.values.numpy())
         return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found))
@@ -329,10 +335,8 @@ class _NoisyBlock:
         if self.noise is not None:
             # Each coordinate, those of isolated nodes too: a row without noise would tell that nobody sends to it.
             self.noise.add_to(out.view(-1).numpy(), key.stream())
-        # Until here the long rows hold nothing but their noise.
-        out[sums.long] = (sums.totals + out[sums.long].long()).float()
         # A power of two: scaling is exact, so the release is still a whole multiple of the public grid.
-        found: np.ndarray = out.mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
+        found: np.ndarray = sums.whole().mul_(2.0 ** -(self.bits + self.weight_bits)).numpy()
         return found
 
 
@@ -368,5 +372,5 @@ def propagate_privately(
     for hop, place in enumerate(places[1:], start=1):
         # Fresh noise at each hop, as each is an output of its own; scaling afterwards is post-processing.
         sums = perturbed.perturb(rows, found[-1], hop, randomness, engine=engine, out=place)
-        found.append(unit_rows(sums, out=sums.numpy()) if normalise else sums)
+        found.append(unit_rows(sums, out=sums.numpy() if sums.is_cpu else None) if normalise else sums)
     return found

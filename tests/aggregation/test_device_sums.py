@@ -1,0 +1,102 @@
+"""The private hop where tensors lie on a GPU: the bits of the CPU, with everything on one device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privately, quantise, unit_rows
+from graphveil.aggregation.device_sums import noisy_sums
+from graphveil.engine import Blocks
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.privacy import BlockNoise, SeededRandomness
+from tests.pretended import pretended_gpu
+
+N, COLUMNS = 300, 7
+HOP = PerturbedSum(unit="edge", sigmas=(8.0, 4.0), bits=10)
+
+
+def rows(weighted: bool = False) -> ReceiverRows:
+    """Ten edges a node, and one node that hears everybody: with weights its sum is cut into pieces."""
+    drawn = torch.Generator().manual_seed(0)
+    edges = torch.unique(torch.randint(0, N, (2, 10 * N), generator=drawn), dim=1)
+    edges = torch.cat([edges[:, edges[1] != 7], torch.stack([torch.arange(N), torch.full((N,), 7)])], dim=1)
+    weights = torch.rand(edges.shape[1], generator=drawn) if weighted else None
+    return ReceiverRows.of(edges, N, weights=weights, weight_bits=10)
+
+
+def features() -> Tensor:
+    x = torch.randn(N, COLUMNS, generator=torch.Generator().manual_seed(1))
+    x[3], x[4, 0], x[5, 1] = 0.0, float("nan"), float("inf")
+    return x
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_hop_has_the_same_bits(weighted: bool) -> None:
+    edges, hop = rows(weighted), replace(HOP, sigmas=(1.0,), bits=6)
+    expected = hop.perturb(edges, features(), 1, SeededRandomness(3))
+    assert bool(len(edges.sums(quantise(features(), bits=6)).long)) == weighted
+    with pretended_gpu() as gpu:
+        found = hop.perturb(edges, features().to("cuda"), 1, SeededRandomness(3))
+        assert gpu.holds(found)
+        assert torch.equal(found.cpu(), expected)
+        other = hop.perturb(edges, features().to("cuda"), 1, SeededRandomness(4))
+        assert not torch.equal(other.cpu(), expected)
+
+
+def test_hops_one_after_the_other_have_the_same_bits() -> None:
+    """What is normalised between them too: the lengths of rows are the same on every processor."""
+    expected = propagate_privately(HOP, rows(), features(), SeededRandomness(3))
+    with pretended_gpu():
+        found = propagate_privately(HOP, rows(), features().to("cuda"), SeededRandomness(3))
+        assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))
+
+
+def test_lengths_do_not_hang_on_the_order_of_a_kernel() -> None:
+    """Rows are the same whatever stands beside them, and near those of exact lengths."""
+    x = torch.randn(50, 33, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(unit_rows(x)[:7], unit_rows(x[:7]))
+    assert torch.allclose(unit_rows(x).double().norm(dim=1), torch.ones(50, dtype=torch.float64), atol=1e-6)
+    assert unit_rows(torch.zeros(2, 0)).shape == (2, 0)
+
+
+def test_blocks_of_all_lengths_have_the_noise_of_their_own_key() -> None:
+    """Seventeen blocks and a shorter one: more than are worked on at once."""
+    noise, blocks = RoundedNormal(50.0, 600), Blocks(N, 17)
+    grid = quantise(features(), bits=10)
+    keys = list(BlockNoise(SeededRandomness(5)).keys(len(blocks)))
+    assert len(blocks) == 18
+    expected = noisy_sums(rows(), grid, None, blocks, ())
+    for block, key in zip(blocks, keys, strict=True):
+        here = expected[block.rows]
+        here += torch.from_numpy(noise.draw(here.numel(), key.stream())).view_as(here)
+    assert torch.equal(noisy_sums(rows(), grid, noise, blocks, keys), expected)
+    swapped = [*keys[1:], keys[0]]
+    assert not torch.equal(noisy_sums(rows(), grid, noise, blocks, swapped), expected)
+
+
+def test_nothing_is_added_where_nothing_is_hidden() -> None:
+    bare = replace(HOP, sigmas=(0.0,))
+    with pretended_gpu():
+        found = bare.perturb(rows(), features().to("cuda"), 1, SeededRandomness(3))
+        assert torch.equal(found.cpu(), bare.perturb(rows(), features(), 1, SeededRandomness(3)))
+
+
+def test_tensors_of_two_devices_do_not_mix() -> None:
+    """The device that these tests pretend refuses what a GPU refuses, and counts what the CPU waits for."""
+    with pretended_gpu() as gpu:
+        there = torch.arange(4.0).to("cuda")
+        with pytest.raises(RuntimeError, match="two devices"):
+            _ = there + torch.ones(4)
+        with pytest.raises(RuntimeError, match="numpy"):
+            there.numpy()
+        with pytest.raises(RuntimeError, match="generator of the CPU"):
+            torch.empty(4, device="cuda").uniform_(generator=torch.Generator())
+        assert not gpu.waits
+        assert float(there.sum()) == 6.0
+        assert there.nonzero().shape == (3, 1)
+        assert there.cpu().tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert sum(gpu.waits.values()) == 3
