@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if debug:  # it belongs to every command, so it may stand anywhere
         typed = ["--debug", *(word for word in typed if word != "--debug")]
     try:
-        code = build()(args=typed, prog_name="graphveil", standalone_mode=False)
+        code = build(typed)(args=typed, prog_name="graphveil", standalone_mode=False)
         # Inside the try: a full disk or a closed pipe shows only when the buffer is written.
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -71,10 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code or DONE)
 
 
-def build() -> typer.Typer:
-    """The application with all its commands."""
-    app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
-    app.callback()(_common)
+_COMMANDS = {
+    command.__name__.replace("_", "-"): command
     for command in (
         demo.demo,
         train.train,
@@ -90,15 +88,32 @@ def build() -> typer.Typer:
         reproduce.reproduce,
         audit.audit,
         explain.explain,
-    ):
-        app.command(epilog=EPILOG, help=_flowing(command.__doc__ or ""))(command)
-    for name, group in (
-        ("config", config.group),
-        ("data", data.group),
-        ("mechanisms", mechanisms.group),
-        ("federation", federation.group),
-    ):
-        app.add_typer(group(), name=name)
+    )
+}
+_GROUPS = {
+    "config": config.group,
+    "data": data.group,
+    "mechanisms": mechanisms.group,
+    "federation": federation.group,
+}
+
+
+def build(typed: Sequence[str] = ()) -> typer.Typer:
+    """The application with all its commands.
+
+    Args:
+        typed: what was typed after ``graphveil``; where it begins with a command, that one alone is built, as Typer
+            makes the options of all that are there.
+    """
+    first = typed[0] if typed and typed[0] in {*_COMMANDS, *_GROUPS} else None
+    app = typer.Typer(epilog=EPILOG, add_completion=True, pretty_exceptions_enable=False)
+    app.callback()(_common)
+    for name, command in _COMMANDS.items():
+        if first in (None, name):
+            app.command(name, epilog=EPILOG, help=_flowing(command.__doc__ or ""))(command)
+    for name, group in _GROUPS.items():
+        if first in (None, name):
+            app.add_typer(group(), name=name)
     return app
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from itertools import repeat
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy.typing as npt
 
@@ -16,6 +15,9 @@ from graphveil.engine.blocks import Block, Blocks
 from graphveil.engine.contract import Shared
 from graphveil.engine.mapped import opened
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Result = TypeVar("Result")
 
@@ -59,6 +61,8 @@ class LocalEngine:
             for call in calls:
                 yield task(*call)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(self.workers) as pool:
             waiting: deque[Future[Result]] = deque()
             try:

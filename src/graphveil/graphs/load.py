@@ -16,7 +16,6 @@ import numpy as np
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
-from graphveil.graphs.conversions import object_graph
 from graphveil.graphs.digits import digits_parts
 from graphveil.graphs.facebook100 import load_facebook100
 from graphveil.graphs.folder import read_folder
@@ -91,6 +90,9 @@ def load_graph(
         >>> graph.num_nodes, graph.schema.dimension, len(graph.schema.classes)
         (1797, 32, 10)
     """
+    # Late: a command that only looks at a folder makes no graph of it.
+    from graphveil.graphs.conversions import object_graph
+
     if not isinstance(name_or_path, str | os.PathLike):
         return object_graph(name_or_path, schema)
     return object_graph(load_parts(name_or_path, root, download=download, progress=progress), schema)

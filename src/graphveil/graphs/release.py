@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import DataError, GraphveilError
-from graphveil.graphs import croissant
-from graphveil.graphs.croissant_release import of_release
 from graphveil.graphs.declaration import FILE as DECLARATION
 from graphveil.graphs.neighbour_counts import FILE as COUNTS
 from graphveil.graphs.neighbour_counts import NeighbourCounts, read_counts, write_counts
@@ -123,6 +121,9 @@ def write_release(
     Raises:
         InputError: the folder is already there, or nodes have several labels.
     """
+    from graphveil.graphs import croissant
+    from graphveil.graphs.croissant_release import of_release
+
     folder = Path(path)
     with new_graph_folder(folder) as inside:
         write_graph(graph, inside, format="parquet", release=True)
