@@ -164,9 +164,9 @@ def lists_are_sent_twice(patch: Patch) -> None:
     """Fresh noise instead of permanent: the same list answered again, and charged once."""
     real = private_links.randomize_lists
 
-    def twice(graph: Any, links: Any, *, randomness: Any) -> Any:
-        real(graph, links, randomness=randomness)
-        return real(graph, links, randomness=randomness)
+    def twice(graph: Any, links: Any, **how: Any) -> Any:
+        real(graph, links, **how)
+        return real(graph, links, **how)
 
     patch.setattr(private_links, "randomize_lists", twice)
 
@@ -174,9 +174,9 @@ def lists_are_sent_twice(patch: Patch) -> None:
 def labels_are_sent_twice(patch: Patch) -> None:
     real = reports_core.randomize_people
 
-    def twice(graph: Any, split: Any, privacy: Any, *, randomness: Any) -> Any:
-        real(graph, split, privacy, randomness=randomness)
-        return real(graph, split, privacy, randomness=randomness)
+    def twice(graph: Any, split: Any, privacy: Any, **how: Any) -> Any:
+        real(graph, split, privacy, **how)
+        return real(graph, split, privacy, **how)
 
     patch.setattr(reports_core, "randomize_people", twice)
 

@@ -11,9 +11,12 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from tests.cli.conftest import Terminal
 
-#: What sums over neighbours, or propagates what was reported, by blocks; a method that joins them is named here.
+#: What sums over neighbours, asks people, or propagates what was reported by blocks; a method that joins is named here.
 SUMS = {"class-sums", "node-sums", "gap", "progap", "lpgnet", "gcon", "eclipse", "dpdgc"}
-BY_BLOCKS = SUMS | {"label-propagation", "label-pool", "answer-pool", "lpgnn", "upgnet", "gcn", "sage", "gat", "mlp"}
+REPORTS = {"lpgnn", "upgnet", "label-propagation", "label-pool", "answer-pool", "gcn", "sage", "gat", "mlp"}
+LISTS = {"solitude", "blink", "dprr", "link-beliefs", "list-sums", "links"}
+RELEASES = {"heterorr", "feature-rr", "edge-rr", "edge-rand", "lap-graph", "priv-hrg"}
+BY_BLOCKS = SUMS | REPORTS | LISTS | RELEASES
 
 
 @pytest.mark.parametrize("workers", [None, 1])

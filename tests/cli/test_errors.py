@@ -63,7 +63,7 @@ REFUSED = [
     ("train class-sums digits --engine-address auto", "nothing is joined by the local engine; use --engine ray"),
     ("train class-sums digits --engine ray --engine-address a:1 --workers 2", "--workers: a running cluster has its"),
     ("train caribou digits --engine ray", "caribou does not work by blocks yet; allowed: the local engine with one"),
-    ("plan solitude digits --workers 2", "solitude does not work by blocks yet"),
+    ("plan dp-mlp digits --workers 2", "dp-mlp does not work by blocks yet"),
     (f"{TRAIN} --workers 0", "--workers"),
     (f"{TRAIN} --set step_x=3", "lpgnn has no setting 'step_x'"),
     (f"{TRAIN} --set step_x=3", "did you mean steps_x?"),

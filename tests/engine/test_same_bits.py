@@ -32,9 +32,23 @@ from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, load_parts, make_graph, normalise_edges
 from graphveil.graphs.features import features_from_dense
-from graphveil.mechanisms import DegreePreservingRR, EdgeRand, PairDomain
+from graphveil.mechanisms import (
+    DegreePreservingRR,
+    EdgeRand,
+    FeatureRR,
+    Laplace,
+    MultiBit,
+    OneBit,
+    PairDomain,
+    Piecewise,
+    PrivUnit,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from graphveil.mechanisms.by_blocks import PEOPLE, randomize_by_blocks
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
-from graphveil.methods import GAP, ClassSums
+from graphveil.methods import GAP, ClassSums, HeteroRR
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
@@ -121,6 +135,26 @@ def inputs(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine
     return torch.cat([built.linear(torch.ones(COLUMNS, 1)).flatten(), shift, torch.tensor([built.scale]), targets])
 
 
+def reports(mechanism: Any, values: Callable[[Tensor], Any] = lambda x: x[:, :8].sigmoid()) -> Work:
+    """What everybody's device sends: of vectors, unless `values` makes something else of x."""
+
+    def work(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+        sent = randomize_by_blocks(mechanism, values(x), randomness=randomness, engine=engine)
+        return torch.cat([part.reshape(NODES, -1).long() for part in sent.to_tensors().values()], dim=1)
+
+    return work
+
+
+def few_are_stored(x: Tensor) -> sp.csr_matrix:
+    return sp.csr_matrix((x[:, :8].sigmoid() - 0.5).clamp_min(0).numpy())
+
+
+def classes(x: Tensor) -> Tensor:
+    return x.argmax(dim=1)
+
+
+VECTORS: dict[str, Any] = {"epsilon": 4.0, "dimension": 8}
+CLASSES: dict[str, Any] = {"epsilon": 2.0, "classes": COLUMNS}
 WORK: dict[str, Work] = {
     "hop": hop,
     "hops": hops,
@@ -131,6 +165,16 @@ WORK: dict[str, Work] = {
     "spread": spread,
     "inputs": inputs,
     "dense inputs": partial(inputs, hops=24),
+    "multi-bit": reports(MultiBit(**VECTORS, sampled=2)),
+    "multi-bit of sparse rows": reports(MultiBit(**VECTORS), few_are_stored),
+    "one-bit": reports(OneBit(**VECTORS)),
+    "piecewise": reports(Piecewise(**VECTORS)),
+    "privunit": reports(PrivUnit(**VECTORS, codewords=16)),
+    "laplace": reports(Laplace(**VECTORS)),
+    "feature-rr": reports(FeatureRR(**VECTORS)),
+    "labels": reports(RandomizedResponse(**CLASSES), classes),
+    "subsets": reports(SubsetSelection(**CLASSES), classes),
+    "unary": reports(UnaryEncoding(**CLASSES), classes),
 }
 DOMAIN = PairDomain(NODES)
 
@@ -165,11 +209,21 @@ def class_sums(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
     return core.publish(graph, split=few(graph), randomness=randomness, engine=engine).sums
 
 
+def release(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
+    core = HeteroRR(epsilon_x=40.0, epsilon_y=1.0, epsilon_a=14.0, features="feature-rr", edges="edge-rand").core
+    out = core.release(graph, randomness=randomness, engine=engine)
+    return torch.cat([out.x.flatten().double(), out.y.double(), out.edge_index.flatten().double()])
+
+
 #: What a method publishes, from its raw data on.
-PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {"gap": gap, "class-sums": class_sums}
+PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {
+    "gap": gap,
+    "class-sums": class_sums,
+    "release": release,
+}
 
 
-@pytest.mark.parametrize("name", ["gap", pytest.param("class-sums", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["gap", pytest.param("class-sums", marks=pytest.mark.slow), "release"])
 def test_no_engine_changes_a_bit_of_what_a_curator_publishes(
     name: str, graph: Graph, engines: dict[str, Engine]
 ) -> None:
@@ -191,7 +245,7 @@ def test_no_engine_changes_what_is_read_of_a_folder(engines: dict[str, Engine], 
 
 @pytest.mark.parametrize("name", WORK)
 def test_no_engine_changes_a_bit(name: str, rows: ReceiverRows, x: Tensor, engines: dict[str, Engine]) -> None:
-    assert len(Blocks.of(NODES, COLUMNS)) > 16
+    assert len(Blocks.of(NODES, COLUMNS)) > 16 and len(Blocks(NODES, PEOPLE)) > 16
     found = [WORK[name](rows, x, SeededRandomness(3), engine) for engine in engines.values()]
     assert all(torch.equal(found[0], other) for other in found[1:])
     # Noise that did not come from its keys, or the same in each block, would be found here.

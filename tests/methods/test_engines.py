@@ -11,7 +11,8 @@ import torch
 
 from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
-from graphveil.graphs import social_graph
+from graphveil.graphs import Graph, Split, social_graph
+from graphveil.mechanisms.by_blocks import PEOPLE
 from graphveil.methods import METHODS, NodeSums
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
@@ -72,11 +73,38 @@ def test_the_engine_that_is_named_propagates_reports(name: str) -> None:
     assert torch.equal(*(method.predict_proba() for method in fitted))
 
 
+#: What people send beside their neighbour list: a method's settings, and how often people are asked by blocks.
+_LOCAL = {"epsilon_x": 1.0, "epsilon_y": 1.0}
+REPORTS: dict[str, tuple[dict[str, Any], int]] = {
+    "lpgnn": (_LOCAL, 2),
+    "label-propagation": ({"epsilon_y": 1.0}, 1),
+    "answer-pool": ({**_LOCAL, "question": "0>=0.5"}, 2),
+    "solitude": ({**_LOCAL, "epsilon_a": 8.0}, 3),
+    "link-beliefs": ({**_LOCAL, "epsilon_a": 8.0}, 3),
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> tuple[Graph, Split]:
+    """More of them than a block holds, among those who send a label and among those who do not."""
+    graph = social_graph(2 * PEOPLE + 4, average_degree=2, dimension=2, apps=1, classes=3, seed=1)
+    place = torch.arange(int(graph.num_nodes))
+    return graph, Split(place <= PEOPLE, place == PEOPLE + 1, place > PEOPLE + 1)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_engine_that_is_named_asks_everybody(name: str, people: tuple[Graph, Split]) -> None:
+    settings, times = REPORTS[name]
+    engine, core = Counting(2), METHODS[name].load_core()(**settings)
+    core.collect(people[0], split=people[1], randomness=SeededRandomness(1), engine=engine)
+    assert core.by_blocks and len(engine.given) == times and min(engine.given) > 1
+
+
 def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_read() -> None:
     told = {name for name, _ in BY_BLOCKS.values()}
     cores = {name: entry.load_core() for name, entry in METHODS.items()}
     others = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
-    assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "solitude" in others
+    assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "dp-mlp" in others
     for name in ("caribou", "dp-mlp"):
         method: Any = METHODS[name](epsilon=4.0)
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):

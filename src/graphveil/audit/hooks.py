@@ -31,6 +31,8 @@ A = TypeVar("A")
 Summed: TypeAlias = tuple[ReceiverRows, Tensor, int]
 #: The budget of a drawn tree, and the private edges [2, S].
 Drawn: TypeAlias = tuple[float, npt.NDArray[np.int64]]
+#: Arguments of `randomize` that are public: who draws where, and the number of a first codebook.
+_PUBLIC = ("self", "randomness", "engine", "first")
 #: The probability that the measured noise is taken for smaller than it is.
 _FALSE_ALARM = 1e-6
 
@@ -73,7 +75,7 @@ class ReportTap:
             mechanism: the one that was asked.
             arguments: of `randomize`, by name.
         """
-        (values,) = (value for name, value in arguments.items() if name not in ("self", "randomness"))
+        (values,) = (value for name, value in arguments.items() if name not in _PUBLIC)
         kept = values.clone() if isinstance(values, Tensor) else values.copy()
         constants = (mechanism,) if self._is_set else (mechanism, tuple(values.shape))
         return Question(constants, (), kept)

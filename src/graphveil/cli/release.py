@@ -9,6 +9,8 @@ import typer
 
 from graphveil.cli import choices, configured, near, options, space
 from graphveil.cli.console import complain, emit, working
+from graphveil.cli.engines import opened, require_engine
+from graphveil.cli.groups import EngineChoice
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
 
@@ -56,6 +58,9 @@ def release(
     config: configured.Config = None,
     reproducible_noise: NoiseSeed = None,
     without_lift: WithoutLift = False,
+    engine: options.EngineName = "local",
+    engine_address: options.EngineAddress = None,
+    workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
     """Publish a graph with private features or edges; using it later costs no more privacy.
@@ -64,6 +69,8 @@ def release(
     """
     info = find_release(method)
     chosen = configured.collect(context, method, info)
+    place = EngineChoice(engine, engine_address, workers)
+    require_engine(place, info)
 
     from graphveil.graphs import load_plain, write_release
     from graphveil.methods.registry import build_method
@@ -87,8 +94,9 @@ def release(
         if "edges" in maker.privacy.protected:
             complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.
-        with room_for(out, space.room_of(graph)):
-            released = maker.release(graph, randomness=choices.noise(reproducible_noise), method=method, progress=tell)
+        with room_for(out, space.room_of(graph)), opened(place) as workers_there:
+            noise = choices.noise(reproducible_noise)
+            released = maker.release(graph, randomness=noise, method=method, progress=tell, engine=workers_there)
             kept = release_report.kept_structure(graph, released)
         released = release_report.with_statistics(released, kept)
         if out.is_dir():  # empty, as was seen above

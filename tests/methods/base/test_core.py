@@ -85,7 +85,7 @@ class People(ReportsCore[Left]):
         if self.refuse:
             raise InputError("no such people")
 
-    def fit_reports(self, released: Any, topology: Any, *, progress: Any = None) -> Any:
+    def fit_reports(self, released: Any, topology: Any, **how: Any) -> Any:
         self.trained.append(f"{released.digest} on {topology.fingerprint}")
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.base.values import Rows, Values
 
 
 class InRange:
@@ -24,3 +25,11 @@ class InRange:
     def midpoint(self) -> float:
         """The middle of the range, which `centred` leaves out."""
         return self.domain.midpoint
+
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that can be reported, all of which were looked at.
+
+        Raises:
+            InputError: as `randomize`.
+        """
+        return self.domain.open(values)

@@ -19,7 +19,7 @@ from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
-from graphveil.mechanisms.base.values import BLOCK, FloatArray, Values, blocks
+from graphveil.mechanisms.base.values import BLOCK, FloatArray, Rows, Values, blocks
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ class Lattice:
         """Bytes of one report: 32 bits a coordinate."""
         return 4.0 * self.domain.dimension
 
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(*rows.shape, "reports")
+        return rows
+
     def randomize(self, values: Values, randomness: Randomness) -> LatticeReports:
         """Round, add noise and clamp, block by block, once all values are known to be in range.
 
@@ -100,8 +106,7 @@ class Lattice:
         Raises:
             InputError: an entry is NaN, infinite or out of range, or n d exceeds 50,000,000; nothing is drawn.
         """
-        rows = self.domain.open(values)
-        _validate.fits_in_memory(*rows.shape, "reports")
+        rows = self.open(values)
         levels = np.empty(rows.shape, np.int32)
         for start, stop in blocks(*rows.shape):
             # Rounding draws words of its own: to round to the nearest point would bias the mean by up to half a step.

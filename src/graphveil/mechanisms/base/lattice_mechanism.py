@@ -12,7 +12,7 @@ from graphveil.late import torch
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.reports import LatticeReports
-from graphveil.mechanisms.base.values import FloatArray, Values
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class LatticeMechanism(InRange, ABC):
     def report_bytes(self) -> float:
         """Bytes of one report: 32 bits a coordinate."""
         return self.lattice.report_bytes
+
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
+        return self.lattice.open(values)
 
     def randomize(self, values: Values, *, randomness: Randomness) -> LatticeReports:
         """What the devices send: one integer a coordinate.

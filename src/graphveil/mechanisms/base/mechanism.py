@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.mechanisms.base.domain import VectorDomain
-from graphveil.mechanisms.base.values import FloatArray, Values
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.privacy import Guarantee, Randomness
 
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ class FeatureMechanism(Protocol[R]):
     @property
     def guarantee(self) -> Guarantee:
         """What one report protects."""
+        ...
+
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
         ...
 
     def randomize(self, values: Values, *, randomness: Randomness) -> R:

@@ -33,6 +33,11 @@ class Rows(Protocol):
         """Numbers held in memory."""
         ...
 
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What holds them: one dense array, or where rows start, columns and entries."""
+        ...
+
     def block(self, start: int, stop: int) -> FloatArray:
         """Rows start..stop, dense [stop - start, d].
 
@@ -74,6 +79,10 @@ class DenseRows:
     def stored(self) -> int:
         return self.array.size
 
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        return (self.array,)
+
     def block(self, start: int, stop: int) -> FloatArray:
         return self.array[start:stop].astype(np.float64)
 
@@ -107,6 +116,10 @@ class SparseRows:
     @property
     def stored(self) -> int:
         return self.entries.size
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        return self.starts, self.columns, self.entries
 
     def block(self, start: int, stop: int) -> FloatArray:
         keys, entries = self._keys(start, stop)

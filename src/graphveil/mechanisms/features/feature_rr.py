@@ -23,7 +23,7 @@ from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
-from graphveil.mechanisms.base.values import FloatArray, Values, blocks
+from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
 from graphveil.privacy import Guarantee, Randomness, assume
@@ -138,6 +138,12 @@ class FeatureRR(InRange):
         plain = self.domain.guarantee(self.epsilon)
         return replace(plain, assumes=(*plain.assumes, assume("shares-public")))
 
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that can be reported, all of which were looked at; raises as `randomize`."""
+        rows = self.domain.open(values)
+        _validate.fits_in_memory(rows.shape[0], len(self.sent), "reports")
+        return rows
+
     def randomize(self, values: Values, *, randomness: Randomness) -> BinReports:
         """What the devices send: one bin for each feature with a share.
 
@@ -149,8 +155,7 @@ class FeatureRR(InRange):
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
                 exceeds 50,000,000.
         """
-        rows = self.domain.open(values)
-        _validate.fits_in_memory(rows.shape[0], len(self.sent), "reports")
+        rows = self.open(values)
         laws, which, sent = self._laws, self._which, self.sent
         result = np.empty((rows.shape[0], len(sent)), np.uint8)
         for start, stop in blocks(*rows.shape):

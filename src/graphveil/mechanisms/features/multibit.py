@@ -118,7 +118,7 @@ class MultiBit(InRange):
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = self.domain.open(values)
+        rows = self.open(values)
         count, size = rows.shape[0], self.coordinates
         indices, bits = np.empty((count, size), np.int32), np.empty((count, size), np.uint8)
         for start, stop in subset_blocks(rows, self.coordinates):

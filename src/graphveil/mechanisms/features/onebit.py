@@ -88,7 +88,7 @@ class OneBit(InRange):
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = self.domain.open(values)
+        rows = self.open(values)
         # Eight answers a byte: an unpacked report of d coordinates would be the size of the vector itself.
         packed = np.empty((rows.shape[0], self._bytes), np.uint8)
         for start, stop in blocks(*rows.shape):

@@ -120,6 +120,21 @@ class PrivUnit(InRange):
         """The size of one report: log2(codewords) bits. Which codebook belongs to whom is public."""
         return math.log2(self.law.codewords) / 8
 
+    def open(self, values: Values) -> Rows:
+        """A reader for values [n, d] that are all in range and within the radius; raises as `randomize`."""
+        rows = self.domain.open(values)
+        for start, stop in self._blocks(rows) if self.radius is not None else ():
+            lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
+            # A longer vector leaves the ball: closeness sees its direction alone, so the estimate would be too short.
+            if lengths.size and lengths.max() > self.length * (1 + _SLACK):
+                raise InputError(
+                    "the vector is too far from the middle of the range",
+                    where=f"values, row {start + int(np.argmax(lengths))}",
+                    allowed=f"a distance of at most {self.length:g}",
+                    remedy="declare the radius that is publicly known to hold, or shorten the vectors",
+                )
+        return rows
+
     def randomize(self, values: Values, *, randomness: Randomness, first: int = 0) -> CodewordReports:
         """What the devices send: the number of a codeword each; user i has codebook i.
 
@@ -133,7 +148,7 @@ class PrivUnit(InRange):
                 no codebook has that number.
         """
         _validate.whole(0, LAST_CODEBOOK, first=first)
-        rows = self._open(values)
+        rows = self.open(values)
         sent, books = np.empty(rows.shape[0], np.int32), first + np.arange(rows.shape[0])
         for start, stop in self._blocks(rows):
             order, negative = self._order(rows.block(start, stop), books[start:stop])
@@ -173,7 +188,7 @@ class PrivUnit(InRange):
             values: [n, d], what each was made from.
         """
         self._check(reports)
-        rows = self._open(values)
+        rows = self.open(values)
         require_pairs(len(reports), rows.shape[0])
         sent, books = reports.codewords.numpy(), reports.codebooks.numpy()
         half, result = self.law.codewords // 2, np.empty(rows.shape[0])
@@ -218,21 +233,6 @@ class PrivUnit(InRange):
 
     def _blocks(self, rows: Rows) -> list[tuple[int, int]]:
         return list(blocks(rows.shape[0], (self.dimension + 1) * self.law.codewords // 2, _BLOCK))
-
-    def _open(self, values: Values) -> Rows:
-        """A reader for values that are all in range and within the radius."""
-        rows = self.domain.open(values)
-        for start, stop in self._blocks(rows) if self.radius is not None else ():
-            lengths = np.linalg.norm(rows.block(start, stop) - self.midpoint, axis=1)
-            # A longer vector leaves the ball: closeness sees its direction alone, so the estimate would be too short.
-            if lengths.size and lengths.max() > self.length * (1 + _SLACK):
-                raise InputError(
-                    "the vector is too far from the middle of the range",
-                    where=f"values, row {start + int(np.argmax(lengths))}",
-                    allowed=f"a distance of at most {self.length:g}",
-                    remedy="declare the radius that is publicly known to hold, or shorten the vectors",
-                )
-        return rows
 
     def _order(self, values: FloatArray, codebooks: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
         """For each value the rows of its codebook, the t closest (by |w|) first; and the signs of all w."""

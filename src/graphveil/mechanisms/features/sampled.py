@@ -142,7 +142,7 @@ class SampledVectors(InRange):
         Raises:
             InputError: an entry is NaN, infinite or out of range; it is named and nothing is encoded.
         """
-        rows = self.domain.open(values)
+        rows = self.open(values)
         law, size = self.law, self.coordinates
         indices, levels = np.empty((rows.shape[0], size), np.int32), np.empty((rows.shape[0], size), np.int16)
         for start, stop in subset_blocks(rows, size):

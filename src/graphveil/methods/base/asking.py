@@ -13,6 +13,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
 from graphveil.late import torch
 from graphveil.mechanisms import catalogue
+from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.account import Account
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.people import BY_ID, Found, Kept, pay_again, pay_as_new
@@ -99,7 +100,7 @@ def randomize_features(graph: Graph, mechanism: Any, chosen: Tensor, *, randomne
     values: Any = as_matrix(graph.x)
     # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
     own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
-    return mechanism.randomize(own, randomness=randomness)
+    return randomize_by_blocks(mechanism, own, randomness=randomness)
 
 
 def reports_from(tensors: Mapping[str, Tensor]) -> Any:

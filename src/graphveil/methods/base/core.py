@@ -188,9 +188,13 @@ def require_blocks(core: type[Core[Any]], name: str) -> None:
     """
     # An engine that is named and then left aside would have a user wait for a cluster that does nothing.
     if not (core.by_blocks or core.trains_by_blocks):
-        raise InputError(
-            f"{name} does not work by blocks yet", where="engine", allowed="the local engine with one worker"
-        )
+        raise not_by_blocks(name)
+
+
+def not_by_blocks(name: str) -> InputError:
+    """Return the refusal of an engine by the method of this name."""
+    allowed = "the local engine with one worker"
+    return InputError(f"{name} does not work by blocks yet", where="engine", allowed=allowed)
 
 
 def collecting(core: Core[Collected], engine: Engine) -> Callable[..., Collected]:

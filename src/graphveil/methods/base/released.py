@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation.propagation import Adjacency
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
 from graphveil.graphs.parts import GraphParts
 from graphveil.late import torch
 from graphveil.mechanisms import NotCollected
+from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.mechanisms.question import Question
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.local_privacy import Features, LocalPrivacy
@@ -219,7 +221,9 @@ def require_labels(graph: Graph, *, public: bool) -> GraphSchema:
     return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
 
 
-def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, randomness: Randomness) -> LocalReports:
+def randomize_people(
+    graph: Graph, split: Split, privacy: LocalPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
+) -> LocalReports:
     """Return every person's features and label report: the one place where raw features and labels are read.
 
     Args:
@@ -227,12 +231,13 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
         split: train and validation nodes send a label, test nodes send none.
         privacy: budgets and mechanisms; public parts are sent as they are.
         randomness: the source of the devices' noise.
+        engine: where blocks of people are worked on; no report depends on it.
     """
     schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
     features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
-    released = _features(graph, features, randomness)
+    released = _features(graph, features, randomness, engine)
     asked = split.train | split.val
-    sent = labels.randomize(graph.y[asked], randomness=randomness).labels
+    sent = randomize_by_blocks(labels, graph.y[asked], randomness=randomness, engine=engine).labels
     # -1 for all who are not asked: what was never sent cannot be read by accident.
     everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
     everyone[asked] = sent
@@ -243,7 +248,9 @@ def randomize_people(graph: Graph, split: Split, privacy: LocalPrivacy, *, rando
     return LocalReports(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
 
 
-def ask_question(graph: Graph, who: Tensor, question: Question, *, randomness: Randomness) -> Answers:
+def ask_question(
+    graph: Graph, who: Tensor, question: Question, *, randomness: Randomness, engine: Engine = LOCAL
+) -> Answers:
     """Return what the devices of some people answer to a question about their features.
 
     Args:
@@ -251,10 +258,12 @@ def ask_question(graph: Graph, who: Tensor, question: Question, *, randomness: R
         who: mask [n] of those who are asked; nobody else's device answers.
         question: what is asked, at what epsilon.
         randomness: the source of the devices' noise.
+        engine: where blocks of people are worked on; no answer depends on it.
     """
     # Everybody's value is checked before the first draw; what is not asked for stays on the device.
     truth = torch.from_numpy(question.truth(graph.x))
-    return Answers(who.clone(), question.mechanism.randomize(truth[who], randomness=randomness))
+    sent = randomize_by_blocks(question.mechanism, truth[who], randomness=randomness, engine=engine)
+    return Answers(who.clone(), sent)
 
 
 def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
@@ -275,7 +284,7 @@ def require_matching(released: LocalReports, topology: Topology, privacy: LocalP
         )
 
 
-def _features(graph: Graph, mechanism: Features, randomness: Randomness) -> Any:
+def _features(graph: Graph, mechanism: Features, randomness: Randomness, engine: Engine) -> Any:
     if isinstance(mechanism, NotCollected):
         return None
-    return mechanism.randomize(graph.x, randomness=randomness)
+    return randomize_by_blocks(mechanism, graph.x, randomness=randomness, engine=engine)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
 from graphveil.graphs.features import features_from_rows
@@ -80,7 +81,9 @@ def spends_of(people: LocalPrivacy, links: LinkPrivacy, schema: GraphSchema, nod
     return people.spends(schema) + links.spends(schema, nodes)
 
 
-def randomize_lists(graph: Structure, links: LinkPrivacy, *, randomness: Randomness) -> dict[str, Any]:
+def randomize_lists(
+    graph: Structure, links: LinkPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
+) -> dict[str, Any]:
     """Return every person's neighbour list report: the one place where raw links are read."""
     parts = links.parts(graph.schema, int(graph.num_nodes))
     raw = graph.edge_index
@@ -90,12 +93,18 @@ def randomize_lists(graph: Structure, links: LinkPrivacy, *, randomness: Randomn
         # Two mechanisms on one list: their epsilons add up, and `LinkPrivacy` has split the budget between them.
         reports["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
     if "lists" in parts:
-        reports["lists"] = parts["lists"].randomize(raw, randomness=randomness)
+        reports["lists"] = parts["lists"].randomize(raw, randomness=randomness, engine=engine)
     return reports
 
 
 def randomize_graph(
-    graph: Graph, split: Split, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+    graph: Graph,
+    split: Split,
+    people: LocalPrivacy,
+    links: LinkPrivacy,
+    *,
+    randomness: Randomness,
+    engine: Engine = LOCAL,
 ) -> LinkReports:
     """Return everybody's reports; whoever calls this has paid for them.
 
@@ -103,8 +112,8 @@ def randomize_graph(
         InputError: for data outside the declared range or classes, or a mode that does not fit the graph.
     """
     # Lists first, as always: a seed must go on giving the same reports.
-    lists = randomize_lists(graph, links, randomness=randomness)
-    released = randomize_people(graph, split, people, randomness=randomness)
+    lists = randomize_lists(graph, links, randomness=randomness, engine=engine)
+    released = randomize_people(graph, split, people, randomness=randomness, engine=engine)
     void = released.void if links.public else randomness.void
     public = graph.edge_index if links.public else None
     return LinkReports(replace(released, void=void), lists, public, links, people_key(graph))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Self
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.account import Account
 from graphveil.methods.base.core import F, FittedCore
@@ -25,17 +26,19 @@ class ListsCore(FittedCore[F], ABC):
     """
 
     fits = "fit_reports"
+    by_blocks = True
     privacy: LocalPrivacy
     links: LinkPrivacy
     account: Account
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LinkReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LinkReports:
         """Return every person's reports; the only place that reads raw features, labels and links.
 
         Args:
             graph: with the truth at hand.
             split: who trains, validates and tests.
             randomness: the source of the noise.
+            engine: where blocks of people and of pairs are worked on; no report depends on it.
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
@@ -44,7 +47,7 @@ class ListsCore(FittedCore[F], ABC):
         """
         return self.account.collect(
             spends_of(self.privacy, self.links, graph.schema, int(graph.num_nodes)),
-            lambda: randomize_graph(graph, split, self.privacy, self.links, randomness=randomness),
+            lambda: randomize_graph(graph, split, self.privacy, self.links, randomness=randomness, engine=engine),
             check=lambda: self.require_served(graph),
         )
 
@@ -57,10 +60,16 @@ class ListsCore(FittedCore[F], ABC):
         """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> LinkReports:
         """Simulate the collection on `graph`: everybody's reports."""
-        return self.randomize(graph, split=split, randomness=randomness)
+        return self.randomize(graph, split=split, randomness=randomness, engine=engine)
 
     def train(
         self,

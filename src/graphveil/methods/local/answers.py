@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.late import torch
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def collect_answers(graph: Graph, split: Split, privacy: AskedPrivacy, *, randomness: Randomness) -> LocalReports:
+def collect_answers(
+    graph: Graph, split: Split, privacy: AskedPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
+) -> LocalReports:
     """Return labels of the train and validation nodes, and answers of the test nodes.
 
     Args:
@@ -31,11 +34,13 @@ def collect_answers(graph: Graph, split: Split, privacy: AskedPrivacy, *, random
         split: who sends what; public.
         privacy: budgets and question.
         randomness: the source of the devices' noise.
+        engine: where blocks of people are worked on; no report depends on it.
     """
-    labels = randomize_people(graph, split, privacy, randomness=randomness)
+    labels = randomize_people(graph, split, privacy, randomness=randomness, engine=engine)
     # Never both: whoever sends a label is not asked, so nobody spends more than the larger of the two budgets.
     who = split.test & ~labels.labelled
-    return replace(labels, features=ask_question(graph, who, privacy.asked(labels.schema), randomness=randomness))
+    answers = ask_question(graph, who, privacy.asked(labels.schema), randomness=randomness, engine=engine)
+    return replace(labels, features=answers)
 
 
 def answered(probabilities: Tensor, released: LocalReports, topology: Topology, statistics: str | None) -> Tensor:

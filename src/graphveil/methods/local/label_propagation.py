@@ -213,14 +213,14 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         """Return the reader that joins the pool, read from its file."""
         return read_start(self.start, "label-pool", OWN, COMMON)
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
         """Return everybody's report: labels of some, answers of the others where a question is asked."""
         if not isinstance(self.privacy, AskedPrivacy):
-            return super().randomize(graph, split=split, randomness=randomness)
+            return super().randomize(graph, split=split, randomness=randomness, engine=engine)
         privacy = self.privacy
         return self.account.collect(
             privacy.spends(graph.schema),
-            lambda: collect_answers(graph, split, privacy, randomness=randomness),
+            lambda: collect_answers(graph, split, privacy, randomness=randomness, engine=engine),
             check=lambda: self.require_served(graph),
         )
 

@@ -30,17 +30,19 @@ class ReportsCore(FittedCore[F], ABC):
         account: what was paid so far, and what for.
     """
 
-    fits, trains_by_blocks = "fit_reports", True
+    fits = "fit_reports"
+    by_blocks = trains_by_blocks = True
     privacy: LocalPrivacy
     account: Account
 
-    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness) -> LocalReports:
+    def randomize(self, graph: Graph, *, split: Split, randomness: Randomness, engine: Engine = LOCAL) -> LocalReports:
         """Return every person's report; the only place that reads raw features and labels.
 
         Args:
             graph: with the truth at hand.
             split: who trains, validates and tests.
             randomness: the source of the noise.
+            engine: where blocks of people are worked on; no report depends on it.
 
         Raises:
             BudgetError: when this collection has already been made (one report per person), before data is read.
@@ -48,7 +50,7 @@ class ReportsCore(FittedCore[F], ABC):
         """
         return self.account.collect(
             self.privacy.spends(graph.schema),
-            lambda: randomize_people(graph, split, self.privacy, randomness=randomness),
+            lambda: randomize_people(graph, split, self.privacy, randomness=randomness, engine=engine),
             check=lambda: self.require_served(graph),
         )
 
@@ -68,10 +70,17 @@ class ReportsCore(FittedCore[F], ABC):
         """Train on reports alone; may be called again and again on the same reports at no privacy cost."""
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> LocalCollection:
         """Simulate the collection on `graph`: everybody's report, and the public topology."""
-        return LocalCollection(self.randomize(graph, split=split, randomness=randomness), topology_of(graph))
+        reports = self.randomize(graph, split=split, randomness=randomness, engine=engine)
+        return LocalCollection(reports, topology_of(graph))
 
     def train(
         self,

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.late import torch
@@ -98,9 +99,12 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
         method: str = CLASS_COUNTS,
         split: Split | None = None,
         progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Graph:
         """Return the graph to publish, with its `release`: see `HeteroRRCore.release`, which reads what is private."""
-        return self._curator.release(graph, randomness=randomness, method=method, split=split, progress=progress)
+        return self._curator.release(
+            graph, randomness=randomness, method=method, split=split, progress=progress, engine=engine
+        )
 
     # ---- anybody ----
 

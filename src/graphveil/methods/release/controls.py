@@ -30,8 +30,8 @@ from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.class_counts import ClassCountsCore
-from graphveil.methods.release.edges import warning_of
-from graphveil.methods.release.heterorr import HeteroRRCore, domain_of, joined
+from graphveil.methods.release.edges import joined, warning_of
+from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:

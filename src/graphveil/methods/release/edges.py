@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
@@ -80,12 +81,14 @@ def make_edges(
     randomness: Randomness,
     features: Any = None,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> MadeEdges:
     """Return made edges in place of the private ones [2, m], at the price of `privacy.edge_budgets`.
 
     Args:
         features: [n, d] numpy or CSR, features that are PUBLIC: they place nodes without public edges. None: there are
             none.
+        engine: where blocks of pairs are worked on (edge-rand); the result does not depend on it.
 
     Raises:
         InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
@@ -96,7 +99,8 @@ def make_edges(
     if domain.size == 0 or privacy.edges == CLASS_COUNTS:
         return MadeEdges(torch.zeros(2, 0, dtype=torch.int64))
     if privacy.edges == "edge-rand":
-        return MadeEdges(EdgeRand(epsilon=budgets["edges"], domain=domain).randomize(private, randomness=randomness))
+        flipped = EdgeRand(epsilon=budgets["edges"], domain=domain)
+        return MadeEdges(flipped.randomize(private, randomness=randomness, engine=engine))
     if privacy.edges == "lap-graph":
         made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
         return MadeEdges(made.randomize(private, randomness=randomness))
@@ -108,6 +112,17 @@ def make_edges(
     # it.
     informed = privacy.edges not in CHAINS
     return _drawn(tree, facts, domain, private, budgets["block counts"], randomness, informed=informed)
+
+
+def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:
+    """Return public edges and made pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
+    known = domain.public if domain.public is not None else made[:, :0]
+    pairs = torch.cat([known, made], dim=1)
+    public = torch.arange(pairs.shape[1]) < known.shape[1]
+    both = torch.cat([pairs, pairs.flip(0)], dim=1)
+    # Sorted: the order in which pairs were drawn is no part of the release.
+    order = torch.argsort(both[0] * domain.nodes + both[1])
+    return both[:, order], public.repeat(2)[order]
 
 
 def count_neighbours(

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import graphveil
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
 from graphveil.graphs.neighbour_counts import NeighbourCounts
@@ -29,15 +30,16 @@ from graphveil.graphs.score_file import read_scores
 from graphveil.graphs.value import MASKS
 from graphveil.late import torch
 from graphveil.mechanisms import PairDomain, protected_pairs
+from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.account import Account, digest_of, restored_account
-from graphveil.methods.base.core import ForgetsPeople, Stored
+from graphveil.methods.base.core import ForgetsPeople, Stored, not_by_blocks
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, make_edges
+from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, joined, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
@@ -107,7 +109,7 @@ class HeteroRRCore(ForgetsPeople):
     """
 
     kind = "heterorr"
-    by_blocks: ClassVar[bool] = False
+    by_blocks: ClassVar[bool] = True
     trains_by_blocks: ClassVar[bool] = False
     says_who: tuple[str, ...] = ()
     settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
@@ -162,6 +164,7 @@ class HeteroRRCore(ForgetsPeople):
         method: str = "heterorr",
         split: Split | None = None,
         progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> Graph:
         """Return the graph to publish, with its `release`; the only place that reads what is private.
 
@@ -173,19 +176,22 @@ class HeteroRRCore(ForgetsPeople):
             split: whose labels may say where neighbours are counted (edges "class-counts"): those who train or
                 validate; None: everybody with a label.
             progress: hears of every step of a Markov chain.
+            engine: where blocks of nodes and of pairs are worked on; the release does not depend on it.
 
         Raises:
             BudgetError: when this release has already been made, before anything is read.
             InputError: for a directed graph whose edges are private, private edges outside the declared pairs, or
-                values outside what was declared.
+                values outside what was declared; or another engine than `LOCAL` with nothing to work on by blocks.
         """
+        if engine != LOCAL and not self.privacy.by_blocks:
+            raise not_by_blocks(method)
         # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         parts = self.account.buy(
             privacy.spends(graph.schema, domain),
-            lambda: self._read(graph, privacy, domain, randomness, split, progress),
+            lambda: self._read(graph, privacy, domain, randomness, split, progress, engine),
             check=(lambda: require_one_label(graph)) if privacy.edges == CLASS_COUNTS else None,
         )
         released = _assemble(graph, domain, parts)
@@ -202,20 +208,22 @@ class HeteroRRCore(ForgetsPeople):
         randomness: Randomness,
         split: Split | None,
         tell: ProgressCallback | None,
+        engine: Engine,
     ) -> _Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema: GraphSchema = graph.schema
+        ask = partial(randomize_by_blocks, randomness=randomness, engine=engine)
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, schema.low, schema.high, "")
         if mechanism is not None:
-            features = published_features(mechanism, mechanism.randomize(graph.x, randomness=randomness))
+            features = published_features(mechanism, ask(mechanism, graph.x))
         made, counts = None, None
         if domain is not None:
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
-            ask = partial(make_edges, chains=self.chains, randomness=randomness, progress=tell)
-            made = ask(privacy, domain, private, features=known)
+            make = partial(make_edges, chains=self.chains, randomness=randomness, progress=tell, engine=engine)
+            made = make(privacy, domain, private, features=known)
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
                 counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), randomness=randomness)
@@ -224,7 +232,7 @@ class HeteroRRCore(ForgetsPeople):
             require_one_label(graph)
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
-            y[y >= 0] = labels.randomize(y[y >= 0], randomness=randomness).labels
+            y[y >= 0] = ask(labels, y[y >= 0]).labels
         return _Parts(features, y, made, counts)
 
     def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
@@ -258,10 +266,16 @@ class HeteroRRCore(ForgetsPeople):
     # ---- both ----
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> PublishedGraph:
         """Release `graph`."""
-        return PublishedGraph(self.release(graph, randomness=randomness), split)
+        return PublishedGraph(self.release(graph, randomness=randomness, engine=engine), split)
 
     def train(
         self,
@@ -460,17 +474,6 @@ def _rows(x: Tensor) -> Any:
     """Return features [n, d] as numpy, or CSR where they are sparse."""
     features = as_matrix(x)
     return features.numpy() if isinstance(features, torch.Tensor) else features
-
-
-def joined(domain: PairDomain, made: Tensor) -> tuple[Tensor, Tensor]:
-    """Return public edges and made pairs [2, S] as (edge_index [2, E], public [E]), both directions, sorted."""
-    known = domain.public if domain.public is not None else made[:, :0]
-    pairs = torch.cat([known, made], dim=1)
-    public = torch.arange(pairs.shape[1]) < known.shape[1]
-    both = torch.cat([pairs, pairs.flip(0)], dim=1)
-    # Sorted: the order in which pairs were drawn is no part of the release.
-    order = torch.argsort(both[0] * domain.nodes + both[1])
-    return both[:, order], public.repeat(2)[order]
 
 
 def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:

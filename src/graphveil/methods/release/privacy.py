@@ -86,6 +86,11 @@ class ReleasePrivacy:
         budgets = dict(zip(UNITS, (self.epsilon_x, self.epsilon_y, self.epsilon_a), strict=True))
         return tuple(unit for unit, epsilon in budgets.items() if math.isfinite(epsilon))
 
+    @property
+    def by_blocks(self) -> bool:
+        """Whether an engine has anything to do: features, labels and `edge-rand`, but no tree, ranking or counts."""
+        return any(unit != "edges" or self.edges == "edge-rand" for unit in self.protected)
+
     def feature_mechanism(self, schema: GraphSchema) -> Any:
         """Return the feature mechanism for a schema, or None where features are public."""
         if math.isinf(self.epsilon_x):

@@ -1,0 +1,114 @@
+"""Reports of many people, block of people by block: the same bits whoever works on which block, and when.
+
+A mechanism is asked as ever, about the people of one block and under a key of noise of their own. Memory is that of the
+reports, and of the blocks under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from graphveil.engine import LOCAL, Block, Blocks, Engine
+from graphveil.late import torch
+from graphveil.mechanisms.base.category import CategoryMechanism
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.base.values import Values
+from graphveil.mechanisms.features.privunit import PrivUnit
+from graphveil.mechanisms.labels.declared import Labels, open_labels
+from graphveil.mechanisms.public import Public, PublicLabels
+from graphveil.privacy import BlockKey, BlockNoise, Randomness
+
+Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism
+Array: TypeAlias = npt.NDArray[Any]
+
+#: People of a block: enough to amortise its key and its calls, few enough to keep several workers busy.
+PEOPLE: Final = 1 << 12
+
+
+def randomize_by_blocks(
+    mechanism: Reporter | Public | PublicLabels,
+    values: Values | Labels,
+    *,
+    randomness: Randomness,
+    engine: Engine = LOCAL,
+) -> Any:
+    """Return what the devices send, as `mechanism.randomize` does.
+
+    Formal guarantees: those of the mechanism. Every row is reported once, by its own law; rows of different blocks take
+    noise from independent streams.
+
+    Args:
+        mechanism: of features or of one class a person; or what stands for data that are declared public.
+        values: feature vectors [n, d], dense or sparse rows; or integer classes [n].
+        randomness: the source of the noise.
+        engine: where blocks of people are worked on; no report depends on it.
+
+    Raises:
+        InputError: as `mechanism.randomize`, before anything is drawn.
+
+    Example:
+        >>> import torch
+        >>> from graphveil.mechanisms import MultiBit
+        >>> from graphveil.privacy import SecureRandomness
+        >>> mechanism = MultiBit(epsilon=4.0, dimension=8)
+        >>> len(randomize_by_blocks(mechanism, torch.rand(10_000, 8), randomness=SecureRandomness()))
+        10000
+    """
+    blocks = Blocks(values.shape[0], PEOPLE)
+    # One block has nothing to be kept apart from, and public data take no noise.
+    if isinstance(mechanism, Public | PublicLabels) or len(blocks) <= 1:
+        return mechanism.randomize(values, randomness=randomness)  # type: ignore[arg-type]
+    # Everybody's values are looked at before the first draw: a refusal then says nothing of the rows before it.
+    arrays = _checked(mechanism, values)
+    keys = BlockNoise(randomness).keys(len(blocks))
+    found = engine.map_blocks(_ReportsOfBlock(mechanism), blocks, engine.put(*arrays), keys)
+    return _joined(found, blocks)
+
+
+@dataclass(frozen=True)
+class _ReportsOfBlock:
+    """The reports of a block of people: what an engine does, from the block's own key."""
+
+    mechanism: Reporter
+
+    def __call__(self, block: Block, key: BlockKey, *arrays: Array) -> tuple[Any, dict[str, Array]]:
+        """Return the class of the reports, and their arrays by name, from the arrays of all people."""
+        values: Any = arrays[0][block.rows] if len(arrays) == 1 else self._sparse(block, *arrays)
+        if isinstance(self.mechanism, PrivUnit):
+            # A codebook belongs to a person, whatever block that person is in.
+            sent = self.mechanism.randomize(values, randomness=key.stream(), first=block.start)
+        else:
+            sent = self.mechanism.randomize(values, randomness=key.stream())
+        return type(sent), {name: part.numpy() for name, part in sent.to_tensors().items()}
+
+    def _sparse(self, block: Block, starts: Array, columns: Array, entries: Array) -> scipy.sparse.csr_matrix:
+        own = starts[block.start : block.stop + 1]
+        stored = slice(int(own[0]), int(own[-1]))
+        shape = (block.stop - block.start, self.mechanism.dimension)  # type: ignore[union-attr]
+        return scipy.sparse.csr_matrix((entries[stored], columns[stored], own - own[0]), shape=shape)
+
+
+def _joined(found: Iterable[tuple[Any, dict[str, Array]]], blocks: Blocks) -> Any:
+    """The reports of all blocks, each written into its rows when it comes: no second copy of them is ever held."""
+    kinds, whole = set[Any](), dict[str, Array]()
+    for block, (kind, parts) in zip(blocks, found, strict=True):
+        kinds.add(kind)
+        for name, part in parts.items():
+            if name not in whole:
+                whole[name] = np.empty((blocks.rows, *part.shape[1:]), part.dtype)
+            whole[name][block.rows] = part
+    (kind,) = kinds
+    return kind.from_tensors({name: torch.from_numpy(array) for name, array in whole.items()})
+
+
+def _checked(mechanism: Reporter, values: Values | Labels) -> tuple[Array, ...]:
+    """The arrays of values that the mechanism can report: dense rows, the three of sparse ones, or classes."""
+    if isinstance(mechanism, CategoryMechanism):
+        return (open_labels(values, mechanism.classes),)
+    return mechanism.open(values).arrays
