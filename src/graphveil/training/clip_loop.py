@@ -34,6 +34,13 @@ def squared(row: npt.NDArray[np.float32]) -> float:
 
 
 @compiled
+def clear(row: npt.NDArray[np.float32]) -> None:
+    """Set a row to zero: as an assignment it would take the compiler a second."""
+    for j in range(row.size):
+        row[j] = 0.0
+
+
+@compiled
 def measure(
     rows: npt.NDArray[np.float32],
     bias: bool,
@@ -79,7 +86,7 @@ def rounded(
             for j in range(rows.shape[1]):
                 whole[i, j] = np.rint(rows[i, j] * factor)
         else:
-            whole[i] = 0.0
+            clear(whole[i])
 
 
 @compiled
@@ -129,7 +136,7 @@ def clip(
             rough += part.size * squares[k, i] / 6.0
             fine &= sound[k, i]
         if not (fine and math.isfinite(length)):
-            deltas[i] = 0.0
+            clear(deltas[i])
             continue
         # Dither lengthens a vector by about a sixth a coordinate in squares: most samples then fit at the first try.
         room = math.sqrt(max((cap - _SPREAD) ** 2 - rough, cap**2 / 4.0))
@@ -143,6 +150,7 @@ def clip(
         # On the integers that are added, not on the floats they came from: this is the sensitivity that noise pays for.
         if not fits(deltas[i], starts, squares[:, i], cap):
             # The room above makes the truncated ones fit; what does not all the same, be it NaN, is left out.
-            deltas[i] = np.trunc(exact)
+            for j in range(exact.size):
+                deltas[i, j] = np.trunc(exact[j])
             if not fits(deltas[i], starts, squares[:, i], cap):
-                deltas[i] = 0.0
+                clear(deltas[i])

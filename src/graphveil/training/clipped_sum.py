@@ -67,6 +67,12 @@ class Lengths:
         """Those of some of the rows."""
         return Lengths(self.scale[rows], self.ones[rows], self.squares[rows], self.sound[rows])
 
+    @staticmethod
+    def joined(parts: Sequence[Lengths]) -> Lengths:
+        """Those of rows one part after the other."""
+        fields = ("scale", "ones", "squares", "sound")
+        return Lengths(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+
 
 @dataclass(frozen=True)
 class Captured:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from graphveil.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike
+from graphveil.training.streamed import Streamed, rows_of
 from graphveil.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 
 Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
+# Rows that are measured at a time, whatever their number.
+_MEASURED: Final = 4096
 
 
 class PrivateDescent:
@@ -39,7 +42,7 @@ class PrivateDescent:
 
     Args:
         model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once, on the CPU.
-        inputs: [n, d] float32, one row a sample.
+        inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
         targets: [n] or [n, c], one row a sample.
         schedule: steps, sampling, noise.
         loss: the loss of every row alone, [b]; default: cross entropy.
@@ -49,9 +52,16 @@ class PrivateDescent:
     """
 
     def __init__(
-        self, model: nn.Module, inputs: Tensor, targets: Tensor, schedule: PrivateSchedule, *, loss: Loss | None = None
+        self,
+        model: nn.Module,
+        inputs: Tensor | Streamed,
+        targets: Tensor,
+        schedule: PrivateSchedule,
+        *,
+        loss: Loss | None = None,
     ) -> None:
-        if inputs.ndim != 2 or len(inputs) != len(targets) or inputs.dtype != torch.float32:
+        none = rows_of(inputs, torch.arange(0))
+        if none.ndim != 2 or inputs.shape[0] != len(targets) or none.dtype != torch.float32:
             raise InputError(f"inputs {list(inputs.shape)} and {len(targets)} targets", allowed="one float32 row each")
         self._layers = linear_layers(model)
         # Tried in the mode that trains: a layer can mix rows in one mode and not in the other.
@@ -84,7 +94,7 @@ class PrivateDescent:
             self._step(randomness)
 
     def _step(self, randomness: Randomness) -> None:
-        chosen = poisson_batch(len(self._inputs), self._schedule.rate, randomness)
+        chosen = poisson_batch(len(self._targets), self._schedule.rate, randomness)
         flat = torch.cat([total.flatten() for sums in self.clipped_sums(chosen, randomness) for total in sums])
         self._updates.add_noise(flat, randomness)
         # The divisor is public: the number of samples that came would tell who is among them.
@@ -106,7 +116,8 @@ class PrivateDescent:
             return None
         bias = layer.bias is not None
         if bias not in self._lengths:
-            self._lengths[bias] = input_lengths(self._inputs, bias)
+            places = torch.split(torch.arange(len(self._targets)), _MEASURED)
+            self._lengths[bias] = Lengths.joined([input_lengths(rows_of(self._inputs, part), bias) for part in places])
         return self._lengths[bias].of(chosen.numpy())
 
     def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
@@ -140,7 +151,7 @@ class PrivateDescent:
 
     def _passed(self, samples: Tensor, places: slice | Tensor) -> list[Captured]:
         """The same of the samples at some places of a batch; the others fill it up."""
-        rows = self._inputs.index_select(0, samples)
+        rows = rows_of(self._inputs, samples)
         with Recorder(self._layers) as recorder:
             losses = self._loss(self._model(rows), self._targets.index_select(0, samples))
             seen = recorder.seen
@@ -201,7 +212,7 @@ def poisson_batch(count: int, rate: float, randomness: Randomness) -> Tensor:
 
 def train_privately(
     model: nn.Module,
-    inputs: Tensor,
+    inputs: Tensor | Streamed,
     targets: Tensor,
     schedule: PrivateSchedule,
     *,

@@ -6,6 +6,7 @@ rows would tie them together before anything is clipped.
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from graphveil.methods import load_method
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import dense_blocks, train_with_noise
+from graphveil.methods.curator.training import build_seeded, dense_blocks, train_with_noise, training_rows
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
@@ -75,6 +76,24 @@ def test_rows_of_several_parts_stand_side_by_side_as_they_are() -> None:
     nodes = torch.tensor([7, 0, 3])
     wanted = np.concatenate([dense.numpy(), sparse.toarray().astype(np.float32)], axis=1)[nodes.numpy()]
     assert np.array_equal(dense_blocks([dense, sparse], nodes).numpy(), wanted)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "both"])
+def test_rows_made_for_each_batch_train_the_same_network(form: str) -> None:
+    """More numbers than are made dense at once: rows are made when a batch has them, and no weight differs by a bit."""
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.randn(400, 6, generator=generator)
+    sparse = sp.random_array((400, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    parts = {"dense": [dense], "sparse": [sparse], "both": [dense, sparse]}[form]
+    nodes, classes = torch.randperm(400, generator=generator)[:300], torch.arange(300) % 3
+    start, weights = build_seeded(lambda: Encoder(sum(part.shape[1] for part in parts), 8, 3, batch_norm=False), 1), []
+    for rows in (training_rows(parts, nodes), training_rows(parts, nodes, most=1000)):
+        network = copy.deepcopy(start)
+        settings = CuratorSettings(batch=64, passes=3)
+        train_with_noise(network, Rows(rows, classes), settings, 1.0, randomness=SeededRandomness(5))
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in network.parameters()]))
+    assert isinstance(training_rows(parts, nodes), torch.Tensor) and not isinstance(rows, torch.Tensor)
+    assert torch.equal(*weights)
 
 
 def test_private_training_is_given_the_rows_it_was_called_with(monkeypatch: pytest.MonkeyPatch) -> None:

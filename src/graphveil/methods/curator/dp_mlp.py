@@ -22,6 +22,7 @@ from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
+    MOST_DENSE,
     FeatureBlock,
     FittedCurator,
     NodeData,
@@ -35,6 +36,7 @@ from graphveil.methods.curator.training import (
     restored,
     train_openly,
     train_with_noise,
+    training_rows,
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
@@ -165,7 +167,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             history, void = self._train_openly(network, people, progress), None
         else:
             source = self._spend_once(collected, randomness)
-            rows = Rows(dense_blocks([people.features], people.train), people.labels[people.train])
+            rows = Rows(training_rows([people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
             train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
             # No figures: a loss on the training rows is a query of its own, and nobody has paid for it.
@@ -301,11 +303,13 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     def _scores(self, network: nn.Module, features: FeatureBlock) -> Tensor:
         """Return the scores [n, c] of all nodes, each from its own features [n, d]."""
         network.eval()
-        own = self.backbone is not None  # takes plain tensors
         with torch.no_grad():
-            rows = dense_blocks([features], torch.arange(int(features.shape[0]))) if own else blocks([features])
-            scores: Tensor = network(rows)
-        return scores
+            if self.backbone is None:
+                scores: Tensor = network(blocks([features]))
+                return scores
+            # A user's own module takes plain tensors, and each row for itself.
+            nodes = torch.split(torch.arange(features.shape[0]), max(1, MOST_DENSE // features.shape[1]))
+            return torch.cat([network(dense_blocks([features], part)) for part in nodes])
 
     def _require_rows_alone(self, network: nn.Module, schema: GraphSchema) -> None:
         """Refuse a backbone that mixes rows, or gives other scores than one for each class; looks at no data."""

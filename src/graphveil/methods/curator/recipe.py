@@ -46,7 +46,6 @@ from graphveil.methods.curator.training import (
     Published,
     blocks,
     build_seeded,
-    dense_blocks,
     logits_of,
     parameters_of,
     prefixed,
@@ -59,6 +58,7 @@ from graphveil.methods.curator.training import (
     train_attention_weights,
     train_openly,
     train_with_noise,
+    training_rows,
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
@@ -447,7 +447,7 @@ class StagedCore(FittedCore[FittedCurator]):
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
         train_with_noise(
             network,
-            Rows(dense_blocks(parts, people.train), train),
+            Rows(training_rows(parts, people.train), train),
             self.settings,
             noise.multipliers[f"network{which}"],
             randomness=randomness,

@@ -31,6 +31,7 @@ from graphveil.training.attention import train_attention
 from graphveil.training.dp_sgd import train_privately
 from graphveil.training.full_batch import Rows, train_full_batch
 from graphveil.training.noisy_updates import PrivateSchedule
+from graphveil.training.streamed import Streamed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -40,8 +41,8 @@ FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
-#: More than this many numbers are not made dense for private training (2 GB).
-_MOST_DENSE = 500_000_000
+#: More numbers than these are not made dense at a time (2 GB).
+MOST_DENSE = 500_000_000
 #: Nodes that a trained network reads at once.
 _AT_ONCE = 1 << 18
 
@@ -187,14 +188,7 @@ def _block(part: FeatureBlock, nodes: Tensor | None) -> Any:
 
 
 def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
-    """Return the rows of some nodes as one dense float32 matrix, which private training reads.
-
-    Raises:
-        InputError: when they would take too much memory.
-    """
-    wide = sum(int(part.shape[1]) for part in parts)
-    if len(nodes) * wide > _MOST_DENSE:
-        raise InputError(f"{len(nodes)} rows of {wide} features", where="private training", remedy="use fewer features")
+    """Return the rows of some nodes as one dense float32 matrix."""
     rows = []
     for part in parts:
         if isinstance(part, torch.Tensor):
@@ -202,6 +196,20 @@ def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
         else:
             rows.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
     return torch.cat(rows, dim=1)
+
+
+def training_rows(parts: Sequence[FeatureBlock], nodes: Tensor, *, most: int = MOST_DENSE) -> Tensor | Streamed:
+    """Return the rows that private training reads: dense, or made for each batch where there are too many numbers.
+
+    Args:
+        parts: what stands side by side in a row, [n, d] each.
+        nodes: who trains, int64 [m].
+        most: numbers that are made dense at once.
+    """
+    wide = sum(int(part.shape[1]) for part in parts)
+    if len(nodes) * wide <= most:
+        return dense_blocks(parts, nodes)
+    return Streamed((len(nodes), wide), lambda places: dense_blocks(parts, nodes[places]))
 
 
 def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
