@@ -43,7 +43,7 @@ def main() -> None:
         done = subprocess.run([sys.executable, __file__, *options], check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout))
         print("  ".join(f"{name} {value:,.3g}" for name, value in rows[-1].items()), flush=True)
-    for name in ("round", "fit"):
+    for name in ("round", "fit") if len(rows) > 1 else ():
         sizes, seconds = (np.log([row[key] for row in rows]) for key in ("nodes", name))
         slope = float(np.polyfit(sizes, seconds, 1)[0])
         far = math.exp(seconds[-1] + slope * (math.log(LARGE) - sizes[-1]))
