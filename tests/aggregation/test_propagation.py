@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import adjacency, normalised, propagate
-from graphveil.aggregation.entries import Entries
-from graphveil.aggregation.propagation import Adjacency
 from graphveil.errors import InputError
 
 UNDIRECTED = torch.tensor([[0, 1, 1, 2, 0, 3, 1, 3, 2, 3], [1, 0, 2, 1, 3, 0, 3, 1, 3, 2]])
@@ -198,24 +196,3 @@ def test_duplicate_edges_with_weights_are_refused() -> None:
     twice = torch.cat([UNDIRECTED, UNDIRECTED[:, :1]], dim=1)
     with pytest.raises(InputError, match="a weighted edge is listed twice"):
         adjacency(twice, 5, weights=torch.ones(11))
-
-
-@pytest.mark.parametrize("order", ["of the senders", "drawn"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_receivers_are_counted_as_a_sort_would_order_them(order: str, weighted: bool) -> None:
-    """Twins among the pairs without weights; some nodes send to nobody, others hear nobody."""
-    edges = np.random.default_rng(0).integers(0, 60, (2, 900)) + np.array([[0], [10]])
-    edges = edges[:, edges[0] != edges[1]]
-    weights = None
-    if weighted:
-        edges = np.random.default_rng(1).permuted(np.unique(edges, axis=1), axis=1)
-        edges = np.unique(edges[:, edges[0] != edges[1]], axis=1)[:, ::-1]
-        weights = np.arange(edges.shape[1], dtype=np.float32)
-    if order == "of the senders":
-        edges = edges[:, (kept := np.lexsort(edges[::-1]))]
-        weights = None if weights is None else weights[kept]
-    a = Adjacency.of(edges, 70, weights=None if weights is None else torch.from_numpy(weights))
-    expected = Entries.of(edges[1], edges[0], 70, weights)
-    assert a.received.equals(expected) and not a.symmetric
-    for found, other in zip(vars(a.received).values(), vars(expected).values(), strict=True):
-        assert (found is None and other is None) or found.dtype == other.dtype

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from graphveil.aggregation.entries import Entries, Starts
-from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
+from graphveil.aggregation.entries import Entries
+from graphveil.aggregation.shared import Dense, as_tensor, overlap, require_room, rows_of
 from graphveil.aggregation.sparse import Rows, SparseMatrix
 from graphveil.engine import LOCAL, Blocks, Engine, Mapped, room_beside
 from graphveil.errors import InputError
@@ -46,7 +46,7 @@ def adjacency(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tenso
 def received(edge_index: Tensor | np.ndarray, num_nodes: int, *, weights: Tensor | None = None) -> Entries:
     """Return A of `adjacency` as its entries, row by row: in row u those who send to u."""
     source, target, values = _pairs(edge_index, num_nodes, weights)
-    return _transposed(Entries.of(source, target, num_nodes, values))
+    return Entries.of(target, source, num_nodes, values)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Adjacency:
             nodes = np.arange(num_nodes)
             source, target = np.concatenate([source, nodes]), np.concatenate([target, nodes])
             values = None if values is None else np.concatenate([values, np.ones(num_nodes, np.float32)])
+        received = Entries.of(target, source, num_nodes, values)
         sent = Entries.of(source, target, num_nodes, values)
-        received = _transposed(sent)
         return Adjacency(received, received if received.equals(sent) else sent)
 
     @property
@@ -193,11 +193,11 @@ def propagate(
     """
     if out is None:
         return p.on(engine).power(rows_of(h), hops)
-    start = rows_of(h).detach()
+    start = rows_of(h).detach().cpu()
     if start.dtype != torch.float32 or start.shape[:1] != p.shape[1:] or p.shape[0] != p.shape[1]:
         raise InputError(f"rows are {start.dtype} {tuple(start.shape)}", allowed=f"float32, {p.shape[1]} rows")
     require_room(out, *start.shape)
-    if np.may_share_memory(out, start.numpy()):
+    if overlap(out, h):
         raise InputError("out is what is propagated", allowed="an array of its own")
     return as_tensor(_propagated(p.forward.on(engine), h if isinstance(h, Mapped) else start.numpy(), hops, out))
 
@@ -231,17 +231,6 @@ def _pairs(
 def _as_scipy(entries: Entries) -> sp.csr_matrix:
     values = np.ones(len(entries.columns), np.float32) if entries.weights is None else entries.weights
     return sp.csr_matrix((values, entries.columns, entries.starts), shape=(len(entries.starts) - 1,) * 2)
-
-
-def _transposed(entries: Entries) -> Entries:
-    # By counting: a graph's edges are in the order of their senders already, and a sort in the other order would take
-    # several times as long.
-    values = np.ones(len(entries.columns), np.int8) if entries.weights is None else entries.weights
-    turned = sp.csr_matrix((values, entries.columns, entries.starts), shape=(len(entries.starts) - 1,) * 2).tocsc()
-    starts: Starts = turned.indptr.astype(entries.starts.dtype, copy=False)
-    # SciPy has columns of 64 bits wherever it needs them for the places.
-    columns = turned.indices.astype(np.int32, copy=False)
-    return Entries(starts, columns, None if entries.weights is None else turned.data)
 
 
 def _rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Rows:
