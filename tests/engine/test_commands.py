@@ -6,17 +6,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from graphveil.cli import main
 from graphveil.engine import RayEngine
 
-RUN = ("train", "class-sums", "digits", "--epochs", "2", "--no-controls", "--reproducible-noise", "3", "--out")
+LAST = ("--no-controls", "--reproducible-noise", "3", "--out")
+RUN = ("train", "class-sums", "digits", "--epochs", "2", *LAST)
+RUNS = {
+    "class-sums": RUN,
+    "lpgnn": ("train", "lpgnn", "digits", "--epochs", "2", *LAST),
+    "label-propagation": ("train", "label-propagation", "digits", *LAST),
+}
 
 
-def test_a_run_leaves_the_same_wherever_its_blocks_were_worked_on(ray: RayEngine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", RUNS)
+def test_a_run_leaves_the_same_wherever_its_blocks_were_worked_on(method: str, ray: RayEngine, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    assert main([*RUN, str(here), "--workers", "3"]) == 0
+    assert main([*RUNS[method], str(here), "--workers", "3"]) == 0
     # It works in the cluster of these tests, and leaves it standing.
-    assert main([*RUN, str(there), "--engine", "ray"]) == 0
+    assert main([*RUNS[method], str(there), "--engine", "ray"]) == 0
     assert ray.workers == 2 and list(ray.put(None)) == [None]
     for name in ("model.safetensors", "config.toml", "ledger.json"):
         assert (here / name).read_bytes() == (there / name).read_bytes(), name

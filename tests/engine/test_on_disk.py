@@ -151,8 +151,10 @@ def test_an_array_that_results_do_not_fit_into_is_refused(place: Path, tmp_path:
             propagate(p, x, 1, out=out)
     with pytest.raises(InputError, match="rows are"):
         propagate(p, x[:1], 1, out=x[:1].copy())
-    with pytest.raises(InputError, match="out is what"):
-        propagate(p, x, 1, out=x)
+    kept = create(tmp_path / "x.npy", x.shape, np.float32)
+    for start, out in ((x, x), (torch.from_numpy(x), x), (Mapped(tmp_path / "x.npy"), kept), (kept, kept[:])):
+        with pytest.raises(InputError, match="out is what"):
+            propagate(p, start, 1, out=out)
     rows, hidden = ReceiverRows.of(torch.tensor([[0, 1], [1, 0]]), 2), PerturbedSum(sigmas=(8.0,))
     with pytest.raises(InputError, match="1 arrays"):
         propagate_privately(hidden, rows, x, SeededRandomness(0), out=[x])

@@ -29,8 +29,16 @@ def as_tensor(array: npt.NDArray[Any]) -> Tensor:
 
 def rows_of(x: Dense) -> Tensor:
     """Return rows as a tensor that shares their memory, or their file."""
+    return x if isinstance(x, torch.Tensor) else as_tensor(x.open() if isinstance(x, Mapped) else x)
+
+
+def overlap(out: npt.NDArray[Any], x: Dense) -> bool:
+    """Return whether what is written into `out` changes x: they share memory, or a file."""
+    if isinstance(x, torch.Tensor):
+        return bool(np.may_share_memory(out, x.detach().cpu().numpy()))
     array = x.open() if isinstance(x, Mapped) else x
-    return as_tensor(array) if isinstance(array, np.ndarray) else array
+    files = [getattr(one, "filename", None) for one in (out, array)]
+    return bool(np.may_share_memory(out, array)) or (files[0] is not None and files[0] == files[1])
 
 
 def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.NDArray[Any]:

@@ -52,8 +52,10 @@ class Rows:
             self.into(x.detach().cpu().contiguous().numpy(), found.numpy())
             return found.to(x.device)
         if self.starts.dtype == torch.int64:
-            blocks = Blocks.of(self.starts.numel() - 1, x.shape[1])
-            return torch.cat([self.part(block.rows).times(x) for block in blocks])
+            found = x.new_empty(self.starts.numel() - 1, x.shape[1])
+            for block in Blocks.of(*found.shape):
+                found[block.rows] = self.part(block.rows).times(x)
+            return found
         return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
