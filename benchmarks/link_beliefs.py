@@ -76,7 +76,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     beliefs = torch.randn(nodes, CLASSES, generator=generator)
     table = torch.randn(144, CLASSES, CLASSES, generator=generator)
     cell = torch.randint(144, (len(pairs.source),), generator=generator)
-    told = PairMessages.between(pairs.source, pairs.target, cell, beliefs)
+    told = PairMessages.between(pairs.source, pairs.target, cell)
     messages = told.silence(beliefs)
     told.renew(messages, beliefs, table.exp())  # compiles
     ours, plain = in_turns(

@@ -24,7 +24,7 @@ def drawn(classes: int, nodes: int, pairs: int, kind: torch.dtype) -> tuple[Pair
         torch.randn(*shape, generator=generator, dtype=kind)
         for shape in ((nodes, classes), (2, pairs, classes), (4, classes, classes))
     )
-    told = PairMessages.between(source, target, cells, beliefs)
+    told = PairMessages.between(source, target, cells)
     scale = torch.tensor([0.1, 1.0, 5.0, 20.0], dtype=kind)[:, None, None]
     return told, 30 * beliefs, 5 * messages, (scale * ratios).exp()
 

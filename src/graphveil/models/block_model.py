@@ -140,7 +140,7 @@ class _State:
 
 def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
     values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
-    told = PairMessages.between(pairs.source, pairs.target, kind, evidence)
+    told = PairMessages.between(pairs.source, pairs.target, kind)
     ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
     return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
 

@@ -213,7 +213,7 @@ def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: C
     sure, ratios = known >= 0, model.table.exp().to(evidence)
     settled = _settled(model, known, evidence)
     inner = ~(sure[model.source] | sure[model.target])
-    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner], evidence)
+    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
     share = shares_of(evidence)
     share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
     messages, unnamed = told.silence(evidence), _unnamed(model, share)

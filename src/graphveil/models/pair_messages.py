@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphveil.aggregation.sparse import Rows
 from graphveil.late import torch
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 #: Share of the last message that is kept, so that loops do not make the rounds swing.
 DAMPING = 0.3
 #: Pairs in a piece: its messages stay in a core's cache from the gather to the logarithm.
-PIECE = 1 << 13
+PIECE = 1 << 12
 #: Nothing is thought less likely than this.
 LEAST = 1e-30
 
@@ -34,32 +33,24 @@ class PairMessages:
     """Who tells whom.
 
     Attributes:
-        source, target: int64 [S]; cell: int32 [S], which ratios hold for a pair.
-        into: sums messages [2 S, c] into their receivers.
+        source, target: int32 [S]; cell: int32 [S], which ratios hold for a pair.
         compiled: whether the arrays lie where compiled loops reach them.
     """
 
     source: Tensor
     target: Tensor
     cell: Tensor
-    into: Rows
     compiled: bool
 
     @staticmethod
-    def between(source: Tensor, target: Tensor, cell: Tensor, like: Tensor) -> PairMessages:
+    def between(source: Tensor, target: Tensor, cell: Tensor) -> PairMessages:
         """Return who tells whom among some pairs.
 
         Args:
-            source, target: int64 [S].
+            source, target: integers [S].
             cell: integers [S].
-            like: [n, c], of the type that messages have.
         """
-        receiver = torch.cat([source, target])
-        counts = torch.bincount(receiver, minlength=len(like))
-        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-        order = torch.argsort(receiver, stable=True).int()
-        into = Rows(starts, order, like.new_ones(len(order)))
-        return PairMessages(source, target, cell.int(), into, source.is_cpu)
+        return PairMessages(source.int(), target.int(), cell.int(), source.is_cpu)
 
     def silence(self, like: Tensor) -> Tensor:
         """Return messages that say nothing, of the type and the classes of `like` [.., c]."""
@@ -73,10 +64,11 @@ class PairMessages:
             beliefs: [n, c], which hold those messages.
             ratios: R, the source's classes first.
         """
+        received = torch.zeros_like(beliefs, memory_format=torch.contiguous_format)
         for here in self.pieces():
-            said = self._heard(self.weights(messages, beliefs, here), ratios, here)
-            messages[:, here].lerp_(said.log_(), 1 - DAMPING)
-        return self.into.times(messages.flatten(0, 1))
+            said = self._heard(self.weights(messages, beliefs, here), ratios, here).log_()
+            self._take_in(said, messages, received, here)
+        return received
 
     def joint(self, messages: Tensor, beliefs: Tensor, ratios: Tensor) -> Tensor:
         """Return the sum of c_u(a) c_v(b) / Z of each cell's pairs [cells, c, c], Z that of c_u(a) c_v(b) R_ab.
@@ -113,13 +105,13 @@ class PairMessages:
             here: the pairs.
         """
         found = beliefs.new_empty(2, here.stop - here.start, beliefs.shape[1])
-        for way, ends in enumerate((self.source, self.target)):
-            if self.compiled:
-                from graphveil.models.pair_loops import without_answers
+        if self.compiled:
+            from graphveil.models.pair_loops import without_answers
 
-                arrays = beliefs.contiguous(), ends, messages[way], found[way]
-                without_answers(here.start, *(part.numpy() for part in arrays))
-            else:
+            arrays = beliefs.contiguous(), self.source, self.target, messages, found
+            without_answers(beliefs.shape[1])(here.start, *(part.numpy() for part in arrays))
+        else:
+            for way, ends in enumerate((self.source, self.target)):
                 left = torch.sub(beliefs[ends[here]], messages[way, here], out=found[way])
                 left -= left.amax(dim=1, keepdim=True)
         return found.exp_()
@@ -129,8 +121,21 @@ class PairMessages:
         if self.compiled:
             from graphveil.models.pair_loops import heard_of
 
-            heard_of(here.start, LEAST, *(part.numpy() for part in (weights, self.cell, ratios)))
+            arrays = weights, self.cell, ratios
+            heard_of(weights.shape[2])(here.start, LEAST, *(part.numpy() for part in arrays))
             return weights
         table, shares = ratios[self.cell[here].long()], weights / weights.sum(dim=2, keepdim=True)
         to_source, to_target = table @ shares[1, :, :, None], table.transpose(1, 2) @ shares[0, :, :, None]
         return torch.stack([to_source, to_target])[..., 0].clamp_min(LEAST)
+
+    def _take_in(self, said: Tensor, messages: Tensor, received: Tensor, here: slice) -> None:
+        """Renew the messages of some pairs by what is said [2, s, c], and add them to what their receivers are told."""
+        if self.compiled:
+            from graphveil.models.pair_loops import take_in
+
+            arrays = said, self.source, self.target, messages, received
+            take_in(said.shape[2])(here.start, 1 - DAMPING, *(part.numpy() for part in arrays))
+            return
+        messages[:, here].lerp_(said, 1 - DAMPING)
+        for way, ends in enumerate((self.source, self.target)):
+            received.index_add_(0, ends[here], messages[way, here])
