@@ -51,10 +51,10 @@ class Fusion(nn.Module):
     """One hidden layer; in `train` the "structure" is Z [n, k], which may have no columns.
 
     Attributes:
-        whole: values of a hidden layer up to which all nodes are worked on at once: a million nodes at 64 columns.
+        whole: values of a hidden layer up to which all nodes are worked on at once: 262,144 nodes at 64 columns.
     """
 
-    whole = 1 << 26
+    whole = 1 << 24
 
     def __init__(
         self, dimension: int, beside: int, hidden: int, classes: int, dropout: float, *, generator: torch.Generator
