@@ -89,7 +89,7 @@ def least(reader: str, folder: str, repeats: int) -> dict[str, float]:
 
 
 def show(kind: str, ending: str, plain: dict[str, float], ours: dict[str, float], *, edges: int) -> None:
-    """Print one row of the table; bytes an edge are of all that the command takes beyond its libraries."""
+    """Print one row of the table; bytes an edge are of all that the command takes, people and libraries too."""
     seconds = (plain["seconds"], ours["seconds"], ours["seconds"] / plain["seconds"])
     cells = [f"{kind:>10}{ending:>10}", *(f"{value:10.2f}" for value in seconds)]
     memory = (plain["peak"], ours["peak"], (ours["peak"] - ours["before"]) * 1e6 / edges)

@@ -126,7 +126,8 @@ def holds_numbers(table: Table, column: str) -> bool:
     if kind.is_float():
         # Of all rows: as text, 2.0 is the number 2 where no other row has a part of one.
         return all(_whole(table.part(column, block)) for block in Blocks(table.rows, _ROWS))
-    return (kind.is_signed_integer() and kind != polars.Int128) or kind in (polars.UInt8, polars.UInt16, polars.UInt32)
+    signed = (polars.Int8, polars.Int16, polars.Int32, polars.Int64)
+    return kind in (*signed, polars.UInt8, polars.UInt16, polars.UInt32)
 
 
 def plain_ids(ids: polars.Series, *, numbers: bool) -> polars.Series:
@@ -206,10 +207,9 @@ class IdPlaces:
         heads, following = np.full(2 << n.bit_length(), n, kind), np.full(n + 1, n, kind)
         buckets, left = _hash(ids, 0) >> _shift(heads), np.arange(n, dtype=kind)
         heads[buckets] = left
-        last = heads
+        last = heads.copy()
         while (left := left[last[buckets[left]] != left]).size:
             # Of each bucket one of those who are left, whichever is written last, comes behind the last one.
-            last = last.copy() if last is heads else last
             before = last[buckets[left]]
             following[before] = left
             last[buckets[left]] = following[before]
