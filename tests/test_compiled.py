@@ -47,3 +47,18 @@ def test_what_is_asked_for_early_is_read_as_it_stands() -> None:
     rows = np.arange(12.0).reshape(4, 3)
     assert first_of_each_row(rows) == rows[:, 0].sum()
     assert first_of_each_row(rows[:, 1:]) == rows[:, 1].sum()
+
+
+@compiled.compiled
+def sum_of_some(columns: np.ndarray, weights: np.ndarray, x: np.ndarray, found: np.ndarray) -> None:
+    compiled.weighted_sum(columns, weights, x, found, 1, 3, 0, 1, 4)
+
+
+def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs() -> None:
+    """Entries 1 and 2 of three, four columns from the second on; the rest of the row is left as it is."""
+    x = np.arange(18, dtype=np.float32).reshape(3, 6)
+    columns, weights = np.array([0, 2, 1], np.int32), np.array([100, 2, -1], np.float32)
+    found = np.full((2, 6), 7, np.float32)
+    sum_of_some(columns, weights, x, found)
+    assert found[0].tolist() == [7, *(2 * x[2] - x[1])[1:5], 7]
+    assert (found[1] == 7).all()

@@ -54,3 +54,54 @@ def _fetched(_: BaseContext, array: Type, row: Type, column: Type) -> tuple[Sign
 
 #: prefetch(array, row, column), in a compiled loop: ask for an entry that will be read soon, and wait for nothing.
 prefetch = intrinsic(_fetched)
+
+
+def _weighted(
+    _: BaseContext,
+    columns: Type,
+    weights: Type,
+    x: Type,
+    found: Type,
+    first: Type,
+    stop: Type,
+    row: Type,
+    column: Type,
+    lanes: Any,
+) -> tuple[Signature, Callable[..., object]]:
+    kinds, wide = (columns, weights, x, found), lanes.literal_value
+
+    def write(
+        context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
+    ) -> object:
+        ir, (first, stop, row, column) = cgutils.ir, arguments[4:8]
+        number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
+        held = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
+
+        def entry(array: int, *at: Any) -> Any:
+            return cgutils.get_item_pointer(context, builder, kinds[array], held[array], at)
+
+        def part_of(array: int, row: Any) -> Any:
+            return builder.bitcast(entry(array, row, column), vector.as_pointer())
+
+        multiply_add = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{wide}f32"
+        )
+        nothing, all_first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), wide), None)
+        # Where nothing else can point at: the compiler keeps it in registers.
+        total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        with cgutils.for_range_slice(builder, first, stop, number(1), intp=number) as (j, _):
+            sender = builder.zext(builder.load(entry(0, j)), number)
+            sent = builder.load(part_of(2, sender), align=4)
+            weight = builder.insert_element(nothing, builder.load(entry(1, j)), ir.IntType(32)(0))
+            weight = builder.shuffle_vector(weight, nothing, all_first)
+            builder.store(builder.call(multiply_add, [weight, sent, builder.load(total)]), total)
+        builder.store(builder.load(total), part_of(3, row), align=4)
+        return context.get_dummy_value()
+
+    return types.void(*kinds, *[types.intp] * 4, lanes), write
+
+
+#: weighted_sum(columns, weights, x, found, first, stop, row, column, lanes), in a compiled loop: set so many entries of
+#: a row of `found`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32,
+#: in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2.
+weighted_sum = intrinsic(prefer_literal=True)(_weighted)

@@ -2,9 +2,9 @@
 
     y = A x,        dL/dx = A^T dL/dy
 
-Both products run as weighted sums over rows (`torch.nn.functional.embedding_bag` with 32-bit indices): on CPU the
-fastest of the kernels that plain torch wheels carry, about six times the speed of torch's own CSR product at 32
-columns (benchmarks/kernels.py).  The transpose is stored, so a gradient costs what the product costs.
+Both products run as weighted sums over rows, on CPU in a compiled loop that holds a row in registers (`row_loop`), else
+by `torch.nn.functional.embedding_bag`, which adds up in the same order with the same roundings (benchmarks/kernels.py).
+The transpose is stored, so a gradient costs what the product costs.
 
 An engine works on blocks of rows.  A row is added up in the order of its entries wherever that is done, so all engines
 give the same bits.
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from graphveil.aggregation.shared import as_tensor
-from graphveil.engine import LOCAL, Block, Blocks, Engine
+from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.engine.contract import Shared
 from graphveil.errors import InputError
 from graphveil.late import torch
@@ -45,20 +45,55 @@ class Rows:
 
     def times(self, x: Tensor) -> Tensor:
         """Return the product with a dense `x` [columns, c] -> [rows, c]."""
+        return self.power(x, 1)
+
+    def power(self, x: Tensor, hops: int) -> Tensor:
+        """Return the product `hops` times, with a dense `x` [columns, c] first -> [rows, c]; above 1 of square rows."""
+        if x.device.type != "cpu" and self.engine == LOCAL:
+            for _ in range(hops):
+                x = self._bags(x)
+            return x
+        if hops == 0:
+            return x
+        from graphveil.aggregation.row_loop import room, widened
+
+        wide = widened(x.cpu().numpy())
+        # Written over in turns: large arrays are slow to take from the system.
+        rooms = [room(self.starts.numel() - 1, wide.shape[1]) for _ in range(min(hops, 2))]
+        for hop in range(hops):
+            wide = self._sums(wide, rooms[hop % 2])
+        found = torch.from_numpy(wide).to(x.device)
+        return found if wide.shape[1] == x.shape[1] else found[:, : x.shape[1]].contiguous()
+
+    def _bags(self, x: Tensor) -> Tensor:
         if self.indices.numel() == 0:
             return x.new_zeros(self.starts.numel() - 1, x.shape[1])
-        if self.engine != LOCAL:
-            found = torch.empty(self.starts.numel() - 1, x.shape[1])
-            self.into(x.detach().cpu().contiguous().numpy(), found.numpy())
-            return found.to(x.device)
         if self.starts.dtype == torch.int64:
             found = x.new_empty(self.starts.numel() - 1, x.shape[1])
             for block in Blocks.of(*found.shape):
-                found[block.rows] = self.part(block.rows).times(x)
+                found[block.rows] = self.part(block.rows)._bags(x)
             return found
         return torch.nn.functional.embedding_bag(
             self.indices, x, self.starts, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
+
+    def _sums(self, x: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        from graphveil.aggregation.row_loop import add_rows
+
+        if self.engine != LOCAL:
+            return self.into(x, out)
+        blocks, (starts, indices, values) = Blocks.of(*out.shape), self._arrays
+        threads = 1 if len(blocks) == 1 else torch.get_num_threads()
+        if threads == 1:
+            add_rows(starts, indices, values, x, out)
+            return out
+
+        def add(block: Block) -> None:
+            add_rows(starts[block.start : block.stop + 1], indices, values, x, out[block.rows])
+
+        for _ in LocalEngine(threads).map_blocks(add, blocks):
+            pass
+        return out
 
     def into(self, x: Shared, out: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Write the product with a dense `x` [columns, c] into `out` [rows, c], block by block; both may be on disk."""
@@ -115,8 +150,7 @@ class SparseMatrix:
         Raises:
             InputError: when the shapes do not fit.
         """
-        if x.dim() != 2 or x.shape[0] != self.shape[1]:
-            raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
+        self._require_fitting(x)
         # Without a gradient to come nothing needs to be kept: predictions skip the bookkeeping of autograd.
         return self._differentiable(x, 1) if x.requires_grad else self.forward.times(x)
 
@@ -134,9 +168,13 @@ class SparseMatrix:
         """
         if x.requires_grad and hops and x.shape[0] == self.shape[0] == self.shape[1]:
             return self._differentiable(x, hops)
-        for _ in range(hops):
-            x = self @ x
-        return x
+        if hops:
+            self._require_fitting(x)
+        return self.forward.power(x, hops)
+
+    def _require_fitting(self, x: Tensor) -> None:
+        if x.dim() != 2 or x.shape[0] != self.shape[1]:
+            raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
 
     def _differentiable(self, x: Tensor, hops: int) -> Tensor:
         from graphveil.aggregation.sparse_slopes import Product
@@ -166,6 +204,17 @@ def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if entries < 2**31 else np.int64
 
 
+def quick_width(columns: int) -> int:
+    """Return the number of columns from `columns` on with which a product on CPU is quickest: 4, 8 or a multiple of 16.
+
+    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can.
+
+    Args:
+        columns: of the matrix that is multiplied.
+    """
+    return next((width for width in (4, 8) if columns <= width), -(-columns // 16) * 16)
+
+
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
     """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory.
 
@@ -193,8 +242,12 @@ def _product(
     x: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
     """Return a block of rows of the product [rows of the block, c]: what an engine does."""
-    rows = Rows(as_tensor(starts), as_tensor(indices), as_tensor(values)).part(block.rows)
-    found: npt.NDArray[np.float32] = rows.times(as_tensor(x)).numpy()
+    from graphveil.aggregation.row_loop import add_rows, room
+
+    found = room(block.stop - block.start, x.shape[1])
+    # As tensors and back: for arrays that may not be written, the loop would be compiled once more.
+    first, second, third, fourth = map(as_tensor, (starts[block.start : block.stop + 1], indices, values, x))
+    add_rows(first.numpy(), second.numpy(), third.numpy(), fourth.numpy(), found)
     return found
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from graphveil.aggregation.sparse import Rows, SparseMatrix
+    from graphveil.aggregation.sparse import SparseMatrix
 
 
 class _Kept(Protocol):
@@ -30,16 +30,9 @@ class Product(torch.autograd.Function):
     def forward(ctx: _Kept, x: Tensor, matrix: SparseMatrix, hops: int) -> Tensor:
         """Return A^hops x [m, c], for hops of at least 1."""
         ctx.matrix, ctx.hops = matrix, hops
-        return _powers(matrix.forward, x, hops)
+        return matrix.forward.power(x, hops)
 
     @staticmethod
     def backward(ctx: _Kept, gradient: Tensor) -> tuple[Tensor, None, None]:
         """Return (A^T)^hops dL/dy [n, c]."""
-        return _powers(ctx.matrix.backward, gradient, ctx.hops), None, None
-
-
-def _powers(rows: Rows, x: Tensor, hops: int) -> Tensor:
-    x = x.contiguous()
-    for _ in range(hops):
-        x = rows.times(x)
-    return x
+        return ctx.matrix.backward.power(gradient, ctx.hops), None, None

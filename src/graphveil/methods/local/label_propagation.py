@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.aggregation.sparse import quick_width
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
@@ -56,7 +57,7 @@ def spread(p: SparseMatrix, seeds: Tensor, alpha: float, steps: int = STEPS) -> 
     """Return Z [n, c] after `steps` of the first formula."""
     z = seeds
     for _ in range(steps):
-        z = alpha * (p @ z) + (1 - alpha) * seeds
+        z = (p @ z).mul_(alpha).add_(seeds, alpha=1 - alpha)
     return z
 
 
@@ -67,19 +68,28 @@ def variants(p: SparseMatrix) -> dict[str, Callable[[Tensor], Tensor]]:
     return runs
 
 
-def all_spread(p: SparseMatrix, seeds: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield every candidate's name and Z [n, c], in no order, from one chain of products for all of them.
+def all_spread(p: SparseMatrix, seeds: Tensor, nodes: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield every candidate's name and some rows of its Z, in no order, from one chain of products for all of them.
 
     Z = (1 - alpha) sum_{k<30} alpha^k P^k Y' + alpha^30 P^30 Y'      (the first formula, written out)
+
+    Args:
+        p: [n, n].
+        seeds: Y' [n, c].
+        nodes: whose rows are wanted, int64 [m].
+
+    Returns:
+        Names and rows [m, c].
     """
     power = seeds
-    sums = {alpha: (1 - alpha) * seeds for alpha in ALPHAS}
+    sums = {alpha: (1 - alpha) * seeds[nodes] for alpha in ALPHAS}
     for k in range(1, STEPS + 1):
         power = p @ power
+        here = power[nodes]
         if k in HOPS:
-            yield f"hops={k}", power
+            yield f"hops={k}", here
         for alpha, total in sums.items():
-            total.add_(power, alpha=alpha**k if k == STEPS else (1 - alpha) * alpha**k)
+            total.add_(here, alpha=alpha**k if k == STEPS else (1 - alpha) * alpha**k)
     for alpha, total in sums.items():
         yield f"alpha={alpha}", total
 
@@ -103,12 +113,15 @@ def propagate_labels(
         engine: where blocks of people are worked on; no bit of the result depends on it.
     """
     p = p.on(engine)
+    # With columns after those of the classes, into which nothing ever comes: products are soonest done so.
+    wide, judged = quick_width(classes), val.nonzero().squeeze(1)
     # On validation labels that are not among the seeds: a variant that copied its own seeds would win otherwise.
-    tried = all_spread(p, label_matrix(labels, train, classes))
-    hits = {name: int((z[val].argmax(dim=1) == labels[val]).sum()) for name, z in tried}
+    tried = all_spread(p, label_matrix(labels, train, wide), judged)
+    hits = {name: int((z[:, :classes].argmax(dim=1) == labels[judged]).sum()) for name, z in tried}
     runs = variants(p)
     name = max(runs, key=hits.__getitem__)
-    return shares_to_probabilities(runs[name](label_matrix(labels, train | val, classes)), keep, flip), name
+    z = runs[name](label_matrix(labels, train | val, wide))[:, :classes].contiguous()
+    return shares_to_probabilities(z, keep, flip), name
 
 
 def shares_to_probabilities(z: Tensor, keep: float, flip: float) -> Tensor:

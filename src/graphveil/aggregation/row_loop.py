@@ -1,0 +1,79 @@
+"""The compiled loop of `sparse`: weighted sums of rows, as many columns at once as a register holds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.aggregation.sparse import quick_width
+from graphveil.compiled import compiled, weighted_sum
+
+#: Numbers in a line of the cache.
+_LINE: Final = 16
+
+
+def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
+    """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
+
+    Args:
+        rows: of the array.
+        columns: of the array, from 1.
+    """
+    # By numpy, which asks for large pages where there is much: they make rows all over it quicker to find.
+    space = np.empty(rows * columns + _LINE, np.float32)
+    start = -space.ctypes.data % (4 * _LINE) // 4
+    return space[start : start + rows * columns].reshape(rows, columns)
+
+
+def widened(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return x [n, c] itself, or with columns of zeros after its own, so that they are `quick_width`.
+
+    Args:
+        x: [n, c], float32.
+    """
+    columns = x.shape[1]
+    width = quick_width(columns)
+    if width == columns:
+        return np.ascontiguousarray(x)
+    wide = room(len(x), width)
+    wide[:, :columns], wide[:, columns:] = x, 0
+    return wide
+
+
+@compiled
+def add_rows(
+    starts: npt.NDArray[Any],
+    columns: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float32],
+    x: npt.NDArray[np.float32],
+    found: npt.NDArray[np.float32],
+) -> None:
+    """Set found[u] to the sum of weights[j] x[columns[j]] for j from starts[u] to starts[u + 1].
+
+    A sum is taken in the order of its entries, whatever rows are worked on with it.
+
+    Args:
+        starts: [rows + 1], int32 or int64.
+        columns: rows of x, one an entry.
+        weights: one an entry.
+        x: [n, c], soonest of the columns that `widened` gives it.
+        found: set to the sums [rows, c].
+    """
+    width = x.shape[1]
+    for u in range(found.shape[0]):
+        first, stop, done = np.intp(starts[u]), np.intp(starts[u + 1]), width // 32 * 32
+        for k in range(0, done, 32):
+            weighted_sum(columns, weights, x, found, first, stop, u, k, 32)
+        if width - done >= 16:
+            weighted_sum(columns, weights, x, found, first, stop, u, done, 16)
+            done += 16
+        if width - done >= 8:
+            weighted_sum(columns, weights, x, found, first, stop, u, done, 8)
+            done += 8
+        if width - done >= 4:
+            weighted_sum(columns, weights, x, found, first, stop, u, done, 4)
+            done += 4
+        for k in range(done, width):
+            weighted_sum(columns, weights, x, found, first, stop, u, k, 1)

@@ -1,0 +1,116 @@
+"""The compiled sums of rows, against whole numbers that float32 adds up exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from graphveil.aggregation import from_scipy
+from graphveil.aggregation.row_loop import add_rows, room, widened
+from graphveil.engine import Blocks, LocalEngine
+
+DRAWN = np.random.default_rng(0)
+MATRIX = sp.random_array(
+    (40, 30), density=0.2, rng=DRAWN, data_sampler=lambda size: DRAWN.integers(-9, 9, size)
+).tocsr()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("columns", [1, 4, 5, 8, 9, 16, 17, 32, 33, 48, 65])
+def test_each_row_is_the_sum_of_its_entries(columns: int, kind: type) -> None:
+    x = DRAWN.integers(-100, 100, (30, columns))
+    matrix = MATRIX.indptr.astype(kind), MATRIX.indices.astype(np.int32), MATRIX.data.astype(np.float32)
+    for given in (x.astype(np.float32), widened(x.astype(np.float32))):
+        found = np.full((40, given.shape[1]), np.nan, np.float32)
+        add_rows(*matrix, given, found)
+        assert np.array_equal(found[:, :columns], MATRIX @ x)
+        assert not found[:, columns:].any()
+
+
+@pytest.mark.parametrize(("columns", "width"), [(1, 4), (4, 4), (5, 8), (9, 16), (17, 32), (33, 48)])
+def test_rows_lie_in_few_lines_of_the_cache(columns: int, width: int) -> None:
+    x = np.ones((3, columns), np.float32)
+    wide = widened(x)
+    assert wide.shape == (3, width)
+    assert np.array_equal(wide[:, :columns], x)
+    assert (wide is x) == (columns == width)
+    assert columns == width or wide.ctypes.data % 64 == 0
+
+
+def test_rows_that_lie_apart_are_read_as_they_are_meant() -> None:
+    x = DRAWN.integers(-9, 9, (16, 30)).astype(np.float32)
+    assert np.array_equal(widened(x.T), x.T)
+    assert widened(x.T).flags.c_contiguous
+
+
+def test_threads_give_the_bits_of_one() -> None:
+    rows, columns = 40_000, 16
+    assert len(Blocks.of(rows, columns)) > 1
+    p = from_scipy(sp.random_array((rows, rows), density=1e-4, rng=DRAWN, dtype=np.float32))
+    x, before = torch.randn(rows, columns), torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(p.power(x, 2))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*found)
+
+
+def test_a_row_is_rounded_once_an_entry_and_in_the_order_of_its_entries() -> None:
+    """As a fused multiply-add rounds: the product is exact in 64 bits, and only its sum with the rest goes to 32."""
+    drawn = np.random.default_rng(1)
+    entries, columns = 200, 13
+    senders = drawn.integers(0, 30, entries).astype(np.int32)
+    weights, x = drawn.normal(size=entries).astype(np.float32), drawn.normal(size=(30, columns)).astype(np.float32)
+    found = np.empty((1, columns), np.float32)
+    add_rows(np.array([0, entries]), senders, weights, x, found)
+    total = np.zeros(columns, np.float32)
+    for sender, weight in zip(senders, weights, strict=True):
+        total = (np.float64(weight) * x[sender].astype(np.float64) + total).astype(np.float32)
+    # In 64 bits the sum is rounded a first time, which changes a last digit about once in 2^29 entries.
+    assert np.allclose(found[0], total, rtol=1e-6, atol=0)
+    assert np.mean(found[0] == total) > 0.9
+    turned = np.empty_like(found)
+    add_rows(np.array([0, entries]), senders[::-1].copy(), weights[::-1].copy(), x, turned)
+    assert np.allclose(turned, found, atol=1e-4)
+    assert not np.array_equal(turned, found)
+
+
+@pytest.mark.parametrize("columns", [1, 6, 16, 40])
+@pytest.mark.parametrize("rows", [slice(0, 7), slice(13, 40), slice(39, 40)])
+def test_some_rows_alone_have_the_bits_of_all_together(rows: slice, columns: int) -> None:
+    """Whoever works on a block of rows finds what one loop over all of them finds."""
+    matrix = sp.random_array((40, 30), density=0.5, rng=np.random.default_rng(2), dtype=np.float32).tocsr()
+    x = np.random.default_rng(columns).normal(size=(30, columns)).astype(np.float32)
+    parts = matrix.indices.astype(np.int32), matrix.data, x
+    whole, some = np.empty((40, columns), np.float32), np.empty((rows.stop - rows.start, columns), np.float32)
+    add_rows(matrix.indptr, *parts, whole)
+    add_rows(matrix.indptr[rows.start : rows.stop + 1], *parts, some)
+    assert np.array_equal(whole[rows], some)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 7, 30])
+@pytest.mark.parametrize("hops", [0, 1, 4])
+def test_several_products_are_products_one_after_the_other(hops: int, columns: int) -> None:
+    p = from_scipy(sp.random_array((50, 50), density=0.1, rng=np.random.default_rng(3), dtype=np.float32))
+    x = torch.randn(50, columns, generator=torch.Generator().manual_seed(4))
+    found, expected = p.power(x, hops), x
+    for _ in range(hops):
+        expected = p @ expected
+    assert found.shape == x.shape
+    assert found.is_contiguous()
+    assert torch.equal(found, expected)
+    assert torch.equal(p.on(LocalEngine(2)).power(x, hops), expected)
+
+
+def test_rooms_begin_with_a_line_of_the_cache() -> None:
+    for rows, columns in ((0, 4), (1, 4), (3, 8), (1000, 16)):
+        made = room(rows, columns)
+        assert made.shape == (rows, columns)
+        assert made.dtype == np.float32
+        assert made.flags.c_contiguous
+        assert rows == 0 or made.ctypes.data % 64 == 0
