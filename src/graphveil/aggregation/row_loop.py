@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.aggregation.sparse import quick_width
+from graphveil.aggregation.widths import quick_width
 from graphveil.compiled import compiled, weighted_sum
 
 #: Numbers in a line of the cache.

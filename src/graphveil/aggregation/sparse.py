@@ -204,17 +204,6 @@ def starts_type(entries: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if entries < 2**31 else np.int64
 
 
-def quick_width(columns: int) -> int:
-    """Return the number of columns from `columns` on with which a product on CPU is quickest: 4, 8 or a multiple of 16.
-
-    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can.
-
-    Args:
-        columns: of the matrix that is multiplied.
-    """
-    return next((width for width in (4, 8) if columns <= width), -(-columns // 16) * 16)
-
-
 def from_scipy(matrix: sp.csr_matrix, *, symmetric: bool = False) -> SparseMatrix:
     """Return a scipy sparse matrix as a `SparseMatrix`, which shares what it can of its memory.
 

@@ -33,6 +33,19 @@ _OWN: Final = "For the maker of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
 
 
+def copies(model: Estimator[Any], graph: Graph, split: Split) -> tuple[Picture | None, Picture | None]:
+    """Return the maker's copy, and the one that may be handed on.
+
+    Args:
+        model: fitted on the graph.
+        graph: the truth.
+        split: who trained, validated and tested.
+    """
+    shown = shareable(model, graph)
+    # Drawn once where nobody but people themselves knows more: places take longer than all else of a picture.
+    return shown if _kept_on_devices(model.guarantee) else own(model, graph, split), shown
+
+
 def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture | None:
     """Return the maker's copy: true edges and labels beside the predictions, where a curator holds them.
 

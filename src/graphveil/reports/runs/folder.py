@@ -323,14 +323,16 @@ def _write_drawn(
 ) -> None:
     """Write both parts with their pictures: the maker's own copy, and the one that the guarantee covers, if any."""
     from graphveil.methods.runs.experiment import split_of  # all of training, which no rewriting needs
-    from graphveil.reports.runs.copies import own, shareable
+    from graphveil.reports.runs.copies import copies
 
     split = split_of(graph, str(record.options.get("split", "random")), int(record.options.get("seed", 0)))
-    # Two calls and not one that leaves out: what is told apart from the start cannot slip through.
-    mine, shown = own(model, graph, split), shareable(model, graph)
-    if shown is not None:
-        write_text(folder / parts.PUBLIC / PICTURE, _picture_json(shown))
-    _write(record, model, folder, {**fixed, **({} if mine is None else {PICTURE: _picture_json(mine)})})
+    # Two pictures and not one of which parts are left out: what is told apart from the start cannot slip through.
+    mine, shown = copies(model, graph, split)
+    told = None if shown is None else _picture_json(shown)
+    if told is not None:
+        write_text(folder / parts.PUBLIC / PICTURE, told)
+    own = told if mine is shown or mine is None else _picture_json(mine)
+    _write(record, model, folder, {**fixed, **({} if own is None else {PICTURE: own})})
 
 
 def _picture_json(picture: Picture) -> str:
