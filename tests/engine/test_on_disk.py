@@ -21,7 +21,7 @@ from graphveil.aggregation import (
     stored_propagation,
 )
 from graphveil.aggregation.sparse import starts_type
-from graphveil.engine import LOCAL, Engine, LocalEngine, Mapped, create, room_beside
+from graphveil.engine import LOCAL, Engine, Mapped, create, room_beside
 from graphveil.errors import InputError
 from graphveil.graphs import normalise_edges
 from graphveil.privacy import SeededRandomness
@@ -91,12 +91,14 @@ def test_hops_from_file_to_file_are_those_in_memory(
     assert {path.name for path in tmp_path.iterdir()} == {"p", "out 0.npy"}
 
 
-def test_private_hops_from_file_to_file_are_those_in_memory(edges: np.ndarray, place: Path, tmp_path: Path) -> None:
+def test_private_hops_from_file_to_file_are_those_in_memory(
+    edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]
+) -> None:
     hops, x = PerturbedSum(sigmas=(8.0, 4.0)), torch.from_numpy(np.load(place / "x.npy"))
     rows = ReceiverRows.of(torch.from_numpy(edges), NODES)
     expected = propagate_privately(hops, rows, x, SeededRandomness(1))
-    for engine in (LOCAL, LocalEngine(2)):
-        out = of(tmp_path, f"{engine.workers} workers", 3)
+    for name, engine in engines.items():
+        out = of(tmp_path, name, 3)
         found = propagate_privately(hops, rows, Mapped(place / "x.npy"), SeededRandomness(1), engine=engine, out=out)
         assert all(map(torch.equal, found, expected))
 
