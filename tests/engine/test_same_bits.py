@@ -164,7 +164,7 @@ WORK: dict[str, Work] = {
     "propagated": propagated,
     "spread": spread,
     "inputs": inputs,
-    "dense inputs": partial(inputs, hops=24),
+    "dense inputs": partial(inputs, hops=28),
     "multi-bit": reports(MultiBit(**VECTORS, sampled=2)),
     "multi-bit of sparse rows": reports(MultiBit(**VECTORS), few_are_stored),
     "one-bit": reports(OneBit(**VECTORS)),
