@@ -3,7 +3,8 @@
     python benchmarks/dp_sgd.py          (expected batch 256, layers 1433-64-64-7, ten batches of samples)
 
 Steps alternate, so that other work on the machine slows both alike. Building the noise's table, once a run, is timed
-apart. Also per-sample gradients by `torch.func.vmap`: what a step costs without closed-form norms.
+apart. Also per-sample gradients by `torch.func.vmap`: what a step costs without closed-form norms; and, where it is
+installed, a step of Opacus with its usual float noise.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import pairwise
 
 import torch
@@ -20,6 +22,7 @@ from torch.nn import functional
 
 from graphveil.privacy import SecureRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule
+from timing import processor
 
 
 def main() -> None:
@@ -40,15 +43,19 @@ def main() -> None:
     for _ in range(chosen.repeats):
         for name, step in steps.items():
             times[name].append(seconds(step))
-    slow = vmap(chosen, x, y)
-    times["vmap gradients"] = [seconds(slow) for _ in range(5)]
-    base = statistics.fmean(times["plain"])
+    others = {"vmap gradients": vmap(chosen, x, y)}
+    if find_spec("opacus") is not None:
+        others["opacus"] = opacus(chosen, x, y)
+    for name, step in others.items():
+        times[name] = [seconds(step) for _ in range(6)][1:]
+    base = statistics.median(times["plain"])
     print(f"layers {chosen.layers}, expected batch {chosen.batch}, noise multiplier {chosen.noise:g}; CPU ms")
     print(f"first private step, the noise's table included: {1e3 * first['private']:.0f}")
+    print(f"{processor()}; ratios of medians")
     print(f"{'step':>16}{'mean':>9}{'median':>9}{'least':>9}{'ratio':>8}")
     for name, found in times.items():
         figures = statistics.fmean(found), statistics.median(found), min(found)
-        print(f"{name:>16}" + "".join(f"{1e3 * t:>9.2f}" for t in figures) + f"{figures[0] / base:>8.2f}")
+        print(f"{name:>16}" + "".join(f"{1e3 * t:>9.2f}" for t in figures) + f"{figures[1] / base:>8.2f}")
 
 
 def network(layers: list[int]) -> nn.Sequential:
@@ -90,6 +97,28 @@ def vmap(chosen: argparse.Namespace, x: torch.Tensor, y: torch.Tensor) -> Callab
 
     gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
     return lambda: gradients(parameters, x[: chosen.batch], y[: chosen.batch])
+
+
+def opacus(chosen: argparse.Namespace, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
+    """A step of Opacus: a Poisson batch, gradients of every sample, clipping, float noise, Adam."""
+    from opacus.grad_sample import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
+    model = GradSampleModule(network(chosen.layers))
+    optimiser = DPOptimizer(
+        torch.optim.Adam(model.parameters(), lr=0.01, fused=True),
+        noise_multiplier=chosen.noise,
+        max_grad_norm=1.0,
+        expected_batch_size=chosen.batch,
+    )
+
+    def step() -> None:
+        rows = (torch.rand(len(x)) < 0.1).nonzero()[:, 0]
+        optimiser.zero_grad(set_to_none=True)
+        functional.cross_entropy(model(x.index_select(0, rows)), y[rows]).backward()
+        optimiser.step()
+
+    return step
 
 
 def seconds(run: Callable[[], object]) -> float:
