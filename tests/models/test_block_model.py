@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.models.block_model import NamedPairs, block_beliefs
+from graphveil.models.block_model import CHUNK, NamedPairs, block_beliefs
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -237,3 +237,11 @@ def test_beliefs_do_not_depend_on_the_order_of_pairs_or_ends_and_progress_is_tol
     assert torch.allclose(plain.beliefs - plain.beliefs.mean(1, True), again.beliefs - again.beliefs.mean(1, True))
     assert torch.allclose(plain.links[order], again.links)
     assert told == [(number, 7) for number in range(1, 8)]
+
+
+def test_kinds_of_ratios_are_those_of_all_pairs_sorted_at_once() -> None:
+    drawn = torch.randint(3, (2 * CHUNK + 7,), generator=torch.Generator().manual_seed(1))
+    ratios = torch.tensor([3.0, -2.0, 0.5], dtype=torch.float64)[drawn]
+    values, kind = NamedPairs(2, drawn, drawn, ratios, 0.0, 1.0, directed=True).kinds()
+    expected = torch.unique(ratios, return_inverse=True)
+    assert torch.equal(values, expected[0]) and torch.equal(kind, expected[1])

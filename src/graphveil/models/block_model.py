@@ -65,6 +65,13 @@ class NamedPairs:
         source, target, ratio = (part.to(device) for part in (self.source, self.target, self.log_ratio))
         return replace(self, source=source, target=target, log_ratio=ratio)
 
+    def kinds(self) -> tuple[Tensor, Tensor]:
+        """Return the distinct ratios, ascending, and which of them each named pair has [S]."""
+        # Few, one for each number of reports that name a pair: to sort all S of them at once would take their memory.
+        pieces = [torch.unique(piece) for piece in torch.split(self.log_ratio, CHUNK)]
+        values = torch.unique(torch.cat(pieces))
+        return values, torch.searchsorted(values, self.log_ratio)
+
     @property
     def turned(self) -> NamedPairs:
         """The same pairs with every link pointing the other way."""
@@ -139,7 +146,7 @@ class _State:
 
 
 def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
-    values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
+    values, kind = pairs.kinds()
     told = PairMessages.between(pairs.source, pairs.target, kind)
     ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
     return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))

@@ -197,7 +197,7 @@ def _model(
 ) -> _Model:
     prior = out.level[:, None, None, None] * into.level[:, None, None] * density
     rest = torch.tensor(pairs.background, dtype=torch.float64).exp()
-    values, kind = torch.unique(pairs.log_ratio, return_inverse=True)
+    values, kind = pairs.kinds()
     linked = (factors[:, None, None, None, None] * prior).clamp_max(SURE)
     ratio = values.double().clamp_max(LARGEST_LOG).exp().view(-1, 1, 1, 1, 1, 1)
     table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
