@@ -62,3 +62,12 @@ def test_a_part_of_a_weighted_sum_of_rows_is_written_where_it_belongs() -> None:
     sum_of_some(columns, weights, x, found)
     assert found[0].tolist() == [7, *(2 * x[2] - x[1])[1:5], 7]
     assert (found[1] == 7).all()
+
+
+@pytest.mark.parametrize("wrong", ["doubles", "columns apart"])
+def test_a_weighted_sum_of_rows_that_are_read_otherwise_is_refused(wrong: str) -> None:
+    x = np.ones((3, 6), np.float64 if wrong == "doubles" else np.float32)
+    columns, weights, found = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros((2, 6), np.float32)
+    with pytest.raises(numba.TypingError, match="weighted"):
+        sum_of_some(columns, weights, x if wrong == "doubles" else x[:, ::2], found)
+    assert not found.any()

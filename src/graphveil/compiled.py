@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from numba.core.base import BaseContext
-    from numba.core.types import Type
+    from numba.core.types import Array, Type
     from numba.core.typing.templates import Signature
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -58,17 +58,23 @@ prefetch = intrinsic(_fetched)
 
 def _weighted(
     _: BaseContext,
-    columns: Type,
-    weights: Type,
-    x: Type,
-    found: Type,
+    columns: Array,
+    weights: Array,
+    x: Array,
+    found: Array,
     first: Type,
     stop: Type,
     row: Type,
     column: Type,
-    lanes: Any,
-) -> tuple[Signature, Callable[..., object]]:
-    kinds, wide = (columns, weights, x, found), lanes.literal_value
+    lanes: Type,
+) -> tuple[Signature, Callable[..., object]] | None:
+    kinds = columns, weights, x, found
+    # Entries of another size, or apart from each other, would be read as what they are not: refused when compiled.
+    if {kind.dtype for kind in kinds[1:]} != {types.float32} or {x.layout, found.layout} != {"C"}:
+        return None
+    if not isinstance(lanes, types.IntegerLiteral):
+        return None
+    wide = lanes.literal_value
 
     def write(
         context: BaseContext, builder: cgutils.ir.IRBuilder, signature: Signature, arguments: list[Type]
@@ -77,10 +83,10 @@ def _weighted(
         number, vector = ir.IntType(64), ir.VectorType(ir.FloatType(), wide)
         held = [context.make_array(kind)(context, builder, arguments[n]) for n, kind in enumerate(kinds)]
 
-        def entry(array: int, *at: Any) -> Any:
+        def entry(array: int, *at: Type) -> Any:
             return cgutils.get_item_pointer(context, builder, kinds[array], held[array], at)
 
-        def part_of(array: int, row: Any) -> Any:
+        def part_of(array: int, row: Type) -> Any:
             return builder.bitcast(entry(array, row, column), vector.as_pointer())
 
         multiply_add = cgutils.get_or_insert_function(
@@ -102,6 +108,6 @@ def _weighted(
 
 
 #: weighted_sum(columns, weights, x, found, first, stop, row, column, lanes), in a compiled loop: set so many entries of
-#: a row of `found`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32,
-#: in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2.
+#: a row of `found`, from a column on, to the sum of the rows columns[first:stop] of x, each times its weight; float32
+#: without gaps, in the order of the entries, by fused multiply-adds. `lanes` is written out: a power of 2.
 weighted_sum = intrinsic(prefer_literal=True)(_weighted)

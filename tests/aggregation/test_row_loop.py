@@ -39,6 +39,14 @@ def test_rows_lie_in_few_lines_of_the_cache(columns: int, width: int) -> None:
     assert columns == width or wide.ctypes.data % 64 == 0
 
 
+@pytest.mark.parametrize("kind", [torch.float64, torch.int64])
+def test_other_numbers_are_multiplied_as_the_numbers_that_they_are(kind: torch.dtype) -> None:
+    x = torch.arange(16).repeat(30, 1)
+    found = from_scipy(MATRIX).forward.times(x.to(kind))
+    assert found.dtype == torch.float32
+    assert np.array_equal(found, MATRIX @ x.numpy())
+
+
 def test_rows_that_lie_apart_are_read_as_they_are_meant() -> None:
     x = DRAWN.integers(-9, 9, (16, 30)).astype(np.float32)
     assert np.array_equal(widened(x.T), x.T)

@@ -27,16 +27,16 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
     return space[start : start + rows * columns].reshape(rows, columns)
 
 
-def widened(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def widened(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Return x [n, c] itself, or with columns of zeros after its own, so that they are `quick_width`.
 
     Args:
-        x: [n, c], float32.
+        x: [n, c], numbers of any kind; they become float32.
     """
     columns = x.shape[1]
     width = quick_width(columns)
     if width == columns:
-        return np.ascontiguousarray(x)
+        return np.ascontiguousarray(x, np.float32)
     wide = room(len(x), width)
     wide[:, :columns], wide[:, columns:] = x, 0
     return wide
