@@ -116,7 +116,7 @@ def test_several_products_are_products_one_after_the_other(hops: int, columns: i
 
 
 def test_rooms_begin_with_a_line_of_the_cache() -> None:
-    for rows, columns in ((0, 4), (1, 4), (3, 8), (1000, 16)):
+    for rows, columns in ((0, 4), (1, 4), (3, 8), (1000, 16), (1 << 18, 16)):
         made = room(rows, columns)
         assert made.shape == (rows, columns)
         assert made.dtype == np.float32

@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 from graphveil.aggregation.widths import quick_width
 from graphveil.compiled import compiled, weighted_sum
+from graphveil.late import torch
 
 #: Numbers in a line of the cache.
 _LINE: Final = 16
+#: Numbers that the system hands out anew each time, 16 MB of them.
+_MUCH: Final = 1 << 22
 
 
 def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
@@ -21,7 +24,10 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
         rows: of the array.
         columns: of the array, from 1.
     """
-    # By numpy, which asks for large pages where there is much: they make rows all over it quicker to find.
+    if rows * columns < _MUCH:
+        # By torch, whose memory is used again, and begins with a line.
+        return torch.empty(rows, columns).numpy()
+    # By numpy, which asks for large pages: they make rows all over it quicker to find.
     space = np.empty(rows * columns + _LINE, np.float32)
     start = -space.ctypes.data % (4 * _LINE) // 4
     return space[start : start + rows * columns].reshape(rows, columns)
