@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -109,8 +110,12 @@ class _Renamed(TorchFunctionMode):
     """Takes "cuda" for the device that is pretended: torch without CUDA would ask for a driver."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is Tensor.tolist:
-            return args[0].cpu().tolist() if isinstance(args[0], OnGpu) else func(*args)
+        there = bool(args) and isinstance(args[0], OnGpu)
+        # Both work on numbers behind the back of modes.
+        if there and func is Tensor.tolist:
+            return args[0].cpu().tolist()
+        if there and func is Tensor.new_tensor:
+            return torch.tensor(args[1], dtype=args[0].dtype).to(_GPU)
         return func(*map(_renamed, args), **{name: _renamed(value) for name, value in (kwargs or {}).items()})
 
 
@@ -126,5 +131,12 @@ def _held(value: Any) -> Any:
 @contextmanager
 def pretended_gpu() -> Iterator[PretendedGpu]:
     """Yield a GPU that is not there, and that torch says is there."""
-    with mock.patch("torch.cuda.is_available", return_value=True), _Renamed(), PretendedGpu() as gpu:
+    # What is drawn here is drawn by the generator of the CPU.
+    forked = partial(torch.random.fork_rng, devices=[], device_type="cpu")
+    with (
+        mock.patch("torch.cuda.is_available", return_value=True),
+        mock.patch("torch.random.fork_rng", forked),
+        _Renamed(),
+        PretendedGpu() as gpu,
+    ):
         yield gpu

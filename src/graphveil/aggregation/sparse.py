@@ -156,9 +156,9 @@ class SparseMatrix:
 
     def __getitem__(self, chosen: Tensor) -> SparseMatrix:
         """Return some rows [m, columns], int64 numbers [m], in the order in which they are named."""
-        rows = self.forward
+        rows = self.forward.to("cpu")
         held = sp.csr_matrix((rows.values.numpy(), rows.indices.numpy(), rows.starts.numpy()), shape=self.shape)
-        return from_scipy(held[chosen.numpy()])
+        return from_scipy(held[chosen.cpu().numpy()]).to(self.forward.values.device)
 
     def power(self, x: Tensor, hops: int) -> Tensor:
         """Return A^hops x [n, c] for a square matrix and a dense `x` [n, c].

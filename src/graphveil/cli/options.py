@@ -148,7 +148,15 @@ NoiseSeed = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="cpu|cuda", help="Where to compute.", rich_help_panel=_SPEED)]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="cpu|cuda",
+        help="Where to compute; on a GPU what docs/how-to/gpu.md lists.",
+        rich_help_panel=_SPEED,
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="CPU threads. Default: whatever measures fastest.", rich_help_panel=_SPEED),

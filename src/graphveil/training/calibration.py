@@ -140,7 +140,7 @@ class _Alternation:
         self.product = inputs.linear(self.model.weight1)
         self.present: Any = None
 
-    def train_network(self) -> tuple[float, Tensor]:
+    def train_network(self) -> tuple[Tensor, Tensor]:
         """Take a step on theta; return the loss before it and the logits with dropout."""
         self.present = self.structure(self.weights.values)
         fixed = self.present.detach()
@@ -150,7 +150,7 @@ class _Alternation:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.product = self.inputs.linear(self.model.weight1)
-        return float(loss.detach()), logits.detach()
+        return loss.detach(), logits.detach()
 
     def evaluate(self) -> Tensor:
         """Return the logits without dropout, differentiable in the weights."""

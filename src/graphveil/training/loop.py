@@ -31,10 +31,10 @@ class Objective(Protocol):
     def loss(self, logits: Tensor) -> Tensor:
         """Return the training loss of logits [n, c]."""
 
-    def train_accuracy(self, logits: Tensor) -> float:
+    def train_accuracy(self, logits: Tensor) -> Tensor | float:
         """Return the share of the training nodes' noisy labels met by logits [n, c]."""
 
-    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+    def validate(self, logits: Tensor) -> tuple[Tensor | float, Tensor | float, Tensor | float]:
         """Return (validation loss, accuracy on noisy labels, estimated accuracy on true labels)."""
 
 
@@ -116,7 +116,7 @@ def train(
             first = backbone.first(inputs, structure)
             with torch.no_grad():
                 clean = backbone.rest(first, structure)
-                history.append(judge(number, float(loss), logits, clean, objective))
+                history.append(judge(number, loss.detach(), logits.detach(), clean, objective))
             if rule(history[-1]):
                 kept = {name: value.detach().clone() for name, value in model.state_dict().items()}
                 kept_logits, kept_epoch = clean.detach(), number
@@ -126,7 +126,7 @@ def train(
     return Trained(kept_epoch, kept_logits, tuple(history))
 
 
-def judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
+def judge(number: int, loss: Tensor, noisy: Tensor, clean: Tensor, objective: Objective) -> Epoch:
     """Return the epoch's figures.
 
     Args:
@@ -139,9 +139,12 @@ def judge(number: int, loss: float, noisy: Tensor, clean: Tensor, objective: Obj
     Raises:
         InputError: when the loss is not a number.
     """
-    require_number(loss, number)
-    val_loss, val_accuracy, estimate = objective.validate(clean)
-    return Epoch(number, loss, val_loss, objective.train_accuracy(noisy), val_accuracy, estimate)
+    figures = loss, *objective.validate(clean), objective.train_accuracy(noisy)
+    # Read together: on a GPU each reading waits for all work before it.
+    told = torch.stack([torch.as_tensor(figure, dtype=torch.float64, device=loss.device) for figure in figures])
+    train_loss, val_loss, val_accuracy, estimate, accuracy = told.tolist()
+    require_number(train_loss, number)
+    return Epoch(number, train_loss, val_loss, accuracy, val_accuracy, estimate)
 
 
 def require_number(loss: float, number: int) -> None:

@@ -66,19 +66,20 @@ class Drop:
         # With public labels q = 0, and a class of probability 0 would make the loss infinite.
         return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
 
-    def train_accuracy(self, logits: Tensor) -> float:
+    def train_accuracy(self, logits: Tensor) -> Tensor:
         """Return the share of training nodes whose most likely class is their noisy label."""
         return _share(logits[self.train_nodes], self.train_labels)
 
-    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+    def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return (loss of p(y'|x), accuracy on noisy labels, estimated accuracy on true labels)."""
         if self.val_nodes.numel() == 0:
-            return 0.0, 0.0, 0.0
+            none = logits.new_zeros(())
+            return none, none, none
         here = logits[self.val_nodes]
-        loss = float(torch.nn.functional.nll_loss(self.channel(class_softmax(here)).log(), self.val_labels))
+        loss = torch.nn.functional.nll_loss(self.channel(class_softmax(here)).log(), self.val_labels)
         share = _share(here, self.val_labels)
         # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
-        return loss, share, (share - self.flip) / (self.keep - self.flip)
+        return loss, share, (share.double() - self.flip) / (self.keep - self.flip)
 
 
 def drop_objective(
@@ -131,5 +132,5 @@ def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
 
 
-def _share(logits: Tensor, labels: Tensor) -> float:
-    return float((logits.argmax(dim=1) == labels).float().mean()) if labels.numel() else 0.0
+def _share(logits: Tensor, labels: Tensor) -> Tensor:
+    return (logits.argmax(dim=1) == labels).float().mean() if labels.numel() else logits.new_zeros(())

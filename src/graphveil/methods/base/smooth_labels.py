@@ -35,21 +35,19 @@ class SmoothLabels:
         """Return the mean cross entropy against the smoothed labels."""
         return -(self.targets * torch.nn.functional.log_softmax(logits[self.nodes], dim=1)).sum() / len(self.nodes)
 
-    def train_accuracy(self, logits: Tensor) -> float:
+    def train_accuracy(self, logits: Tensor) -> Tensor:
         """Return the share of training nodes whose most likely class is their own label."""
-        return float((logits[self.nodes].argmax(dim=1) == self.labels).float().mean())
+        return (logits[self.nodes].argmax(dim=1) == self.labels).float().mean()
 
-    def validate(self, logits: Tensor) -> tuple[float, float, float]:
+    def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return (loss, accuracy, accuracy) on the validation nodes' own labels."""
         if self.val_nodes.numel() == 0:
-            return 0.0, 0.0, 0.0
+            none = logits.new_zeros(())
+            return none, none, none
         here = logits[self.val_nodes]
-        share = float((here.argmax(dim=1) == self.val_labels).float().mean())
-        return (
-            float(torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=1), self.val_labels)),
-            share,
-            share,
-        )
+        share = (here.argmax(dim=1) == self.val_labels).float().mean()
+        loss = torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=1), self.val_labels)
+        return loss, share, share
 
 
 def smooth_labels(

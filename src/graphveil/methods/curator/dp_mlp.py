@@ -33,6 +33,7 @@ from graphveil.methods.curator.training import (
     prefixed,
     read_features,
     read_people,
+    require_on_cpu,
     restored,
     train_openly,
     train_with_noise,
@@ -123,6 +124,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
                 remedy="train it in torch: nothing is protected",
             )
         self.settings, self.backbone = CuratorSettings(**settings), backbone
+        require_on_cpu(self.settings, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
 

@@ -14,7 +14,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import FeatureBlock, of_all
+from graphveil.methods.curator.training import FeatureBlock, device_of, of_all
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -45,7 +45,7 @@ def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
         encoder: `models.Encoder`.
         features: [n, d].
     """
-    return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features]))
+    return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
 
 
 def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:

@@ -22,7 +22,7 @@ from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import FeatureBlock, blocks
+from graphveil.methods.curator.training import FeatureBlock, blocks, device_of
 from graphveil.models.sizes import stage_size
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ProgapRecipe(Recipe):
             with torch.no_grad():
                 # Learned from features, labels and earlier noisy sums: no edge is read here, so the next sum costs
                 # what the first does.
-                rows = stage.embed(blocks(parts))
+                rows = stage.embed(blocks(parts, device=device_of(stage)))
             # The recipe asks; noise and accounting are with whoever carries it out, so no method can forget them.
             total = yield AddUp(rows, number + 1)
             parts.append(cast(torch.Tensor, total))

@@ -46,6 +46,7 @@ from graphveil.methods.curator.training import (
     Published,
     blocks,
     build_seeded,
+    device_of,
     logits_of,
     parameters_of,
     prefixed,
@@ -185,6 +186,8 @@ class StagedCore(FittedCore[FittedCurator]):
         steps = self.recipe.steps(networks, known, self.settings.hops)
         parts = carry_out(steps, train=learn, add=add)
         void = None if self.privacy.public else randomness.void
+        # What is published is kept, sent and read where no GPU has to be.
+        parts = [part.cpu() if isinstance(part, torch.Tensor) else part for part in parts]
         return Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
     def fit_published(
@@ -315,7 +318,7 @@ class StagedCore(FittedCore[FittedCurator]):
         }
         tensors: dict[str, Tensor] = {}
         for which, network in enumerate(fitted.networks):
-            tensors |= prefixed(f"network{which}", network.state_dict())
+            tensors |= prefixed(f"network{which}", {name: value.cpu() for name, value in network.state_dict().items()})
         if fitted.logits is not None and not self._own_rows:
             tensors["logits"] = fitted.logits
         return Stored(facts, tensors)
@@ -342,7 +345,8 @@ class StagedCore(FittedCore[FittedCurator]):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
-        method = cls(**budget_from(facts["privacy"]), **facts["settings"])
+        # Whoever loads a model may have no GPU.
+        method = cls(**budget_from(facts["privacy"]), **{**facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
             networks = cls.recipe.networks(method.settings, schema, batch_norm=not method._own_rows)
@@ -386,7 +390,9 @@ class StagedCore(FittedCore[FittedCurator]):
     def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
         """Return networks with initial weights."""
         build = self.recipe.networks
-        return build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
+        found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
+        # Attention is trained on edges, privately and so by the CPU.
+        return [net if isinstance(net, models.PairAttention) else net.to(self.settings.device) for net in found]
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
@@ -418,12 +424,14 @@ class StagedCore(FittedCore[FittedCurator]):
 
         def add(stage: AddUp) -> Tensor:
             if not rows:
-                start, own = unit_rows(stage.rows), self.settings
+                # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
+                start, own = unit_rows(stage.rows).cpu(), self.settings
                 if attention is not None and people is not None:
                     train_attention_weights(
                         attention, read.graph, start, people, own, self.privacy, noise, read.randomness, read.progress
                     )
-                rows.append(receiver_rows(read.graph, self.privacy, own, start, people, attention))
+                edges = receiver_rows(read.graph, self.privacy, own, start, people, attention)
+                rows.append(edges.to(stage.rows.device))
             return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
 
         return add
@@ -439,15 +447,18 @@ class StagedCore(FittedCore[FittedCurator]):
         progress: ProgressCallback | None,
     ) -> tuple[Epoch, ...]:
         """Train one network: openly where edges are protected, else privately."""
-        train, val = people.labels[people.train], people.labels[people.val]
         if not self._own_rows:
-            rows = Rows(blocks(parts, people.train), train)
-            return train_openly(network, rows, Rows(blocks(parts, people.val), val), self.settings, progress)
+            device = device_of(network)
+            rows, judges = (
+                Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
+                for nodes in (people.train, people.val)
+            )
+            return train_openly(network, rows, judges, self.settings, progress)
         if randomness is None:
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
         train_with_noise(
             network,
-            Rows(training_rows(parts, people.train), train),
+            Rows(training_rows(parts, people.train), people.labels[people.train]),
             self.settings,
             noise.multipliers[f"network{which}"],
             randomness=randomness,

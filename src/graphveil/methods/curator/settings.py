@@ -35,7 +35,8 @@ class CuratorSettings:
         share_hops: the part of the budget that noisy sums get beside private training.
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
-        device: "cpu".
+        device: "cpu", or "cuda" where all that is trained is trained on what was released (`gap` and `progap` under
+            units of edges).
 
     Raises:
         InputError: for a value outside its range.
@@ -88,10 +89,7 @@ class CuratorSettings:
         if self.bits is not None:
             require_bits(self.bits)
         largest_weight(self.weights)
-        if self.device != "cpu":
-            raise InputError(
-                f"device {self.device!r}", allowed="cpu", remedy="noise is added exactly, which is done on the CPU"
-            )
+        require_device(self.device)
 
     @property
     def full_batch(self) -> FullBatch:

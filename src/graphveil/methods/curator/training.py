@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +41,8 @@ FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
+#: Methods whose networks and noisy sums may lie on a GPU, where the unit is one of edges.
+_ON_GPU = ("gap", "progap")
 #: More numbers than these are not made dense at a time (2 GB).
 MOST_DENSE = 500_000_000
 #: Nodes that a trained network reads at once.
@@ -173,18 +175,27 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
     return features
 
 
-def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None) -> Any:
-    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list."""
-    if all(isinstance(part, torch.Tensor) for part in parts):
-        dense = [cast(torch.Tensor, part) for part in parts]
-        return torch.cat([part if nodes is None else part[nodes] for part in dense], dim=1)
-    return [_block(part, nodes) for part in parts]
+def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: torch.device | str = "cpu") -> Any:
+    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list.
+
+    Args:
+        parts: what is read of every node.
+        nodes: int64 numbers.
+        device: where the network is.
+    """
+    found = [_block(part, nodes, device) for part in parts]
+    return torch.cat(found, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else found
 
 
-def _block(part: FeatureBlock, nodes: Tensor | None) -> Any:
+def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str) -> Any:
     if isinstance(part, torch.Tensor):
-        return part if nodes is None else part[nodes]
-    return from_scipy(part if nodes is None else part[nodes.numpy()])
+        return (part if nodes is None else part[nodes.to(part.device)]).to(device)
+    return from_scipy(part if nodes is None else part[nodes.numpy()]).to(device)
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Return where a network is."""
+    return next(network.parameters()).device
 
 
 def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
@@ -219,6 +230,7 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         InputError: no hops; weights learned from labels that are private, or that a query would not have; or attention
             in another method than gap or over more than one hop.
     """
+    require_on_cpu(settings, kind, unless=kind in _ON_GPU and not privacy.nodes)
     if settings.hops < 1:
         raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
     # Labels are part of a protected node; weights learned from them would carry them into every sum.
@@ -233,6 +245,23 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
         raise InputError("weights learned from labels exist for the training graph only", allowed="queries = 0")
+
+
+def require_on_cpu(settings: CuratorSettings, kind: str, *, unless: bool = False) -> None:
+    """Refuse another device where private training or exact noise is done by the CPU alone.
+
+    Args:
+        settings: which name a device.
+        kind: the method.
+        unless: whether the method can do without.
+
+    Raises:
+        InputError: for another device than the CPU.
+    """
+    if settings.device != "cpu" and not unless:
+        raise InputError(
+            f"device {settings.device!r}", where=kind, allowed="cpu", remedy="gap and progap hide edges on a GPU"
+        )
 
 
 def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
@@ -400,25 +429,28 @@ def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tens
 
 
 def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
-    """Return a network's logits [n, c] of all nodes."""
+    """Return a network's logits [n, c] of all nodes, on the CPU."""
     network.eval()
-    return of_all(network, parts)
+    return of_all(network, parts, device_of(network)).cpu()
 
 
-def of_all(rows_of: Callable[[Any], Tensor], parts: Sequence[FeatureBlock]) -> Tensor:
+def of_all(
+    rows_of: Callable[[Any], Tensor], parts: Sequence[FeatureBlock], device: torch.device | str = "cpu"
+) -> Tensor:
     """Return what a trained network makes of each node by itself [n, k], some nodes at a time.
 
     Args:
         rows_of: takes `blocks` of some nodes, and mixes no two of them.
         parts: what is read of every node.
+        device: where the network is.
     """
     nodes = int(parts[0].shape[0])
     with torch.no_grad():
         if nodes <= _AT_ONCE:
-            return rows_of(blocks(parts))
+            return rows_of(blocks(parts, device=device))
         # Layers make several times what they read.
         some = (torch.arange(block.start, block.stop) for block in Blocks(nodes, _AT_ONCE))
-        return torch.cat([rows_of(blocks(parts, each)) for each in some])
+        return torch.cat([rows_of(blocks(parts, each, device)) for each in some])
 
 
 def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
