@@ -1,0 +1,99 @@
+"""A GPU beside the CPU, in one command: words of noise, a private hop beside the plain product, an epoch of LPGNN.
+
+    python benchmarks/gpu.py [--nodes 10000000] [--edges 100000000] [--columns 64] [--repeats 3]
+
+Prints one JSON object a line, each with the device it was taken on. Without a GPU it stops before it makes anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from graphveil.aggregation import PerturbedSum, ReceiverRows
+from graphveil.graphs import social_graph
+from graphveil.methods import LPGNN
+from graphveil.privacy import BlockNoise, SecureRandomness
+from graphveil.privacy.aes_words import KeyStreams
+from timing import processor
+
+#: Numbers of 32 bits of a key, and keys at once.
+NUMBERS, KEYS = 1 << 18, 16
+EPOCHS = 50
+
+
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """Return the least wall seconds of some runs after a first one, until the device has finished."""
+    taken = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return min(taken[1:])
+
+
+def report(**facts: object) -> None:
+    """Print one line."""
+    print(json.dumps({"device": torch.cuda.get_device_name(), "processor": processor(), **facts}), flush=True)
+
+
+def words(repeats: int) -> None:
+    """Time the cipher alone."""
+    streams = KeyStreams.of(list(BlockNoise(SecureRandomness()).keys(KEYS)), "cuda")
+    took = seconds(lambda: streams.numbers(0, NUMBERS), repeats)
+    report(what="words of noise", numbers_per_second=KEYS * NUMBERS / took)
+
+
+def hop(nodes: int, edges: int, columns: int, repeats: int) -> None:
+    """Time a private hop, and the sums of the same rows over the same edges without grid and noise."""
+    drawn = torch.Generator().manual_seed(0)
+    rows = ReceiverRows.of(torch.randint(0, nodes, (2, edges), generator=drawn), nodes).to("cuda")
+    x = torch.randn(nodes, columns, device="cuda")
+    perturbed = PerturbedSum(unit="edge", sigmas=(8.0,))
+    torch.cuda.reset_peak_memory_stats()
+    private = seconds(lambda: perturbed.perturb(rows, x, 1, SecureRandomness()), repeats)
+    peak = torch.cuda.max_memory_allocated()
+
+    def plain() -> object:
+        return torch.nn.functional.embedding_bag(rows.senders, x, rows.starts, mode="sum", include_last_offset=True)
+
+    product = seconds(plain, repeats)
+    facts = {"nodes": nodes, "entries": rows.senders.numel(), "columns": columns, "peak_gib": peak / 2**30}
+    report(what="private hop", **facts, seconds=private, plain_product=product, ratio=private / product)
+
+
+def epoch(nodes: int, repeats: int) -> None:
+    """Time an epoch of LPGNN: the difference of two trainings, so that what comes before an epoch drops out."""
+    graph = social_graph(nodes, average_degree=20, dimension=200, classes=8, seed=1)
+
+    def fit(epochs: int, device: str) -> None:
+        method = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, device=device)
+        method.fit(graph, randomness=SecureRandomness())
+
+    for device in ("cuda", "cpu"):
+        few, many = (seconds(partial(fit, epochs, device), repeats) for epochs in (1, 1 + EPOCHS))
+        report(what="epoch of lpgnn", nodes=nodes, trained_on=device, seconds=(many - few) / EPOCHS)
+
+
+def main() -> None:
+    """Measure, or refuse."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("nodes", 10**7), ("edges", 10**8), ("columns", 64), ("repeats", 3), ("people", 10**5)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("no GPU: torch finds no CUDA device, and nothing here is measured on a CPU in its place")
+    words(asked.repeats)
+    hop(asked.nodes, asked.edges, asked.columns, asked.repeats)
+    epoch(asked.people, asked.repeats)
+
+
+if __name__ == "__main__":
+    main()
