@@ -18,12 +18,13 @@ SLOW = {"label-pool", "class-sums"}
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in METHODS])
 def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
-    """The pretended GPU computes as the CPU does, so that predictions are equal and not only near."""
+    """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
     with pretended_gpu() as gpu:
         found = fitted(name, "cuda", epochs=2).predict_proba()
         assert not gpu.holds(found)
         assert gpu.waits
-    assert torch.equal(torch.as_tensor(found), torch.as_tensor(fitted(name, "cpu", epochs=2).predict_proba()))
+    expected = fitted(name, "cpu", epochs=2).predict_proba()
+    assert torch.allclose(torch.as_tensor(found), torch.as_tensor(expected), atol=1e-5)
 
 
 @pytest.mark.parametrize(

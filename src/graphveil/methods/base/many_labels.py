@@ -68,7 +68,7 @@ def f1_shares(predicted: Tensor, labels: Tensor) -> np.ndarray:
     both = (predicted.sum(dim=1) + there.sum(dim=1)).double()
     # Shares with this denominator average to the micro F1, so its interval follows from the nodes as for accuracy.
     total = float(both.mean())
-    shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).numpy()
+    shares: np.ndarray = (2 * hit / total if total else torch.zeros_like(hit)).cpu().numpy()
     return shares
 
 
