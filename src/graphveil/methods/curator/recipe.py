@@ -44,11 +44,11 @@ from graphveil.methods.curator.training import (
     FittedCurator,
     NodeData,
     Published,
-    blocks,
+    brought_back,
     build_seeded,
-    device_of,
     logits_of,
     parameters_of,
+    placed,
     prefixed,
     progress_of,
     read_features,
@@ -56,6 +56,7 @@ from graphveil.methods.curator.training import (
     receiver_rows,
     require_usable,
     restored,
+    rows_for,
     train_attention_weights,
     train_openly,
     train_with_noise,
@@ -186,9 +187,7 @@ class StagedCore(FittedCore[FittedCurator]):
         steps = self.recipe.steps(networks, known, self.settings.hops)
         parts = carry_out(steps, train=learn, add=add)
         void = None if self.privacy.public else randomness.void
-        # What is published is kept, sent and read where no GPU has to be.
-        parts = [part.cpu() if isinstance(part, torch.Tensor) else part for part in parts]
-        return Published(tuple(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
+        return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
     def fit_published(
         self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
@@ -345,7 +344,6 @@ class StagedCore(FittedCore[FittedCurator]):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
-        # Whoever loads a model may have no GPU.
         method = cls(**budget_from(facts["privacy"]), **{**facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
@@ -391,8 +389,7 @@ class StagedCore(FittedCore[FittedCurator]):
         """Return networks with initial weights."""
         build = self.recipe.networks
         found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
-        # Attention is trained on edges, privately and so by the CPU.
-        return [net if isinstance(net, models.PairAttention) else net.to(self.settings.device) for net in found]
+        return placed(found, self.settings.device)
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
@@ -424,14 +421,12 @@ class StagedCore(FittedCore[FittedCurator]):
 
         def add(stage: AddUp) -> Tensor:
             if not rows:
-                # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
-                start, own = unit_rows(stage.rows).cpu(), self.settings
+                start, own = unit_rows(stage.rows), self.settings
                 if attention is not None and people is not None:
                     train_attention_weights(
                         attention, read.graph, start, people, own, self.privacy, noise, read.randomness, read.progress
                     )
-                edges = receiver_rows(read.graph, self.privacy, own, start, people, attention)
-                rows.append(edges.to(stage.rows.device))
+                rows.append(receiver_rows(read.graph, self.privacy, own, start, people, attention))
             return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
 
         return add
@@ -448,22 +443,13 @@ class StagedCore(FittedCore[FittedCurator]):
     ) -> tuple[Epoch, ...]:
         """Train one network: openly where edges are protected, else privately."""
         if not self._own_rows:
-            device = device_of(network)
-            rows, judges = (
-                Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
-                for nodes in (people.train, people.val)
-            )
+            rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train, people.val))
             return train_openly(network, rows, judges, self.settings, progress)
         if randomness is None:
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
-        train_with_noise(
-            network,
-            Rows(training_rows(parts, people.train), people.labels[people.train]),
-            self.settings,
-            noise.multipliers[f"network{which}"],
-            randomness=randomness,
-            progress=progress,
-        )
+        rows = Rows(training_rows(parts, people.train), people.labels[people.train])
+        multiplier = noise.multipliers[f"network{which}"]
+        train_with_noise(network, rows, self.settings, multiplier, randomness=randomness, progress=progress)
         return ()
 
     def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None) -> Tensor:

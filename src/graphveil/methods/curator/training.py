@@ -193,6 +193,29 @@ def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str)
     return from_scipy(part if nodes is None else part[nodes.numpy()]).to(device)
 
 
+def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData, nodes: Tensor) -> Rows:
+    """Return the rows of some nodes and their classes, where the network is.
+
+    Args:
+        network: which reads them.
+        parts: what is read of every node.
+        people: who have labels.
+        nodes: int64 numbers.
+    """
+    device = device_of(network)
+    return Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
+
+
+def brought_back(parts: Sequence[FeatureBlock]) -> tuple[FeatureBlock, ...]:
+    """Return what is published on the CPU: it is kept, sent and read where no GPU has to be."""
+    return tuple(part.cpu() if isinstance(part, torch.Tensor) else part for part in parts)
+
+
+def placed(networks: Sequence[nn.Module], device: str) -> list[nn.Module]:
+    """Return networks on a device, but for attention, which is trained on edges, privately and so by the CPU."""
+    return [net if isinstance(net, models.PairAttention) else net.to(device) for net in networks]
+
+
 def device_of(network: nn.Module) -> torch.device:
     """Return where a network is."""
     return next(network.parameters()).device
@@ -292,7 +315,8 @@ def receiver_rows(
         people: whose labels learned weights are learned from.
         attention: trained, for those weights.
     """
-    close = compared_by(settings, x, people)
+    # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
+    close = compared_by(settings, x.cpu(), people)
     edges: Tensor | BoundedEdges = graph.edge_index
     nodes = int(graph.num_nodes)
     if privacy.nodes and not privacy.public:
@@ -302,7 +326,7 @@ def receiver_rows(
     plain = edges if isinstance(edges, torch.Tensor) else edges.edge_index
     weigh = None if attention is None else attention.weigh
     weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
-    return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max)
+    return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max).to(x.device)
 
 
 def build_seeded(build: Callable[[], Built], seed: int) -> Built:
@@ -378,7 +402,7 @@ def train_attention_weights(
     schedule = private_schedule(settings, len(people.train), multiplier)
     train_attention(
         network,
-        x,
+        x.cpu(),
         ReceiverRows.of(graph.edge_index, int(graph.num_nodes)),
         people.train,
         people.labels[people.train],
