@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -82,14 +83,12 @@ def test_features_stay_sparse() -> None:
     assert watch.numbers < n * d / 20
 
 
-def test_a_large_layer_in_blocks_is_the_same_layer() -> None:
-    """With the same dropout as well: what a block needs is made again for its slope."""
+def test_a_large_layer_in_parts_is_the_same_layer() -> None:
     x, z = drawn(70_001, D, seed=1), drawn(70_001, K, seed=2)
     found, slopes = [], []
     for whole in (1 << 24, 1 << 10):
         model = fusion()
-        model.whole = whole
-        torch.manual_seed(0)
+        model.whole, model.dropout = whole, 0.0
         out = logits(model.train(), x, z)
         out.square().mean().backward()
         found.append(out.detach())
@@ -97,3 +96,28 @@ def test_a_large_layer_in_blocks_is_the_same_layer() -> None:
     torch.testing.assert_close(found[0], found[1], rtol=1e-6, atol=1e-6)
     for one, other in zip(*slopes, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
+
+
+def test_slopes_of_a_large_layer_are_those_of_what_dropout_left() -> None:
+    """Against a small step both ways under the same seed, of the rows and of the weights."""
+    model, none = fusion().double().train(), drawn(70_001, 0)
+    model.whole, step = 1, 1e-6
+    first, way = (drawn(70_001, H, seed=seed).double() for seed in (4, 5))
+    first.requires_grad_()
+
+    def loss(rows: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return model.rest(rows, none).square().mean()
+
+    loss(first).backward()
+    slope, learned = float((first.grad * way).sum()), float(model.weight2.grad.sum())
+    with torch.no_grad():
+        moved = float(loss(first + step * way) - loss(first - step * way)) / (2 * step)
+        model.weight2 += step
+        above = loss(first)
+        model.weight2 -= 2 * step
+        changed = float(above - loss(first)) / (2 * step)
+    assert moved == pytest.approx(slope, rel=1e-4) and changed == pytest.approx(learned, rel=1e-4)
+    # Every part has dropout of its own.
+    dropped = model.rest(torch.ones_like(first), none)
+    assert not torch.equal(dropped[:1000], dropped[1 << 16 :][:1000])

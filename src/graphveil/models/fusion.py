@@ -8,13 +8,12 @@ tells training nodes apart does not drown what neighbours say.  Shapes: h [n, hi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from graphveil.aggregation import Inputs
 from graphveil.models.dropout import dropout
@@ -79,7 +78,7 @@ class Fusion(nn.Module):
         """
         # In place: the hidden layer of all nodes is the largest thing here, and each further copy of it is felt.
         joined = inputs.linear(self.weight1).add_(self.bias1)
-        return joined if z.shape[1] == 0 else joined.add_(z @ self.beside)
+        return joined if z.shape[1] == 0 else joined.addmm_(z, self.beside)
 
     def rest(self, first: Tensor, z: Tensor) -> Tensor:
         """Return the logits.
@@ -93,11 +92,48 @@ class Fusion(nn.Module):
         """
         if first.numel() <= self.whole:
             return self._scores(first)
-        # Rows do not read each other. What a block needs for its slope is made again when that is asked for, with the
-        # same dropout, and is not kept for all nodes at once.
-        parts = (first[start : start + _ROWS] for start in range(0, len(first), _ROWS))
-        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in parts])
+        scored: Tensor = _ByParts.apply(self._scores, first, self.weight2, self.bias2)  # type: ignore[no-untyped-call]
+        return scored
 
     def _scores(self, first: Tensor) -> Tensor:
         h = dropout(functional.selu(first), self.dropout, self.training)
         return h @ self.weight2 + self.bias2
+
+
+class _ByParts(torch.autograd.Function):
+    """A function of rows that do not read each other, part by part, with one array of slopes for all of them.
+
+    What a part needs for its slope is made again when that is asked for, with the same dropout, and is not kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[[Tensor], Tensor], rows: Tensor, *weights: Tensor) -> Tensor:
+        """Return function(rows) [n, c] for `rows` [n, h]; `weights` are what else it reads and learns."""
+        ctx.function, ctx.seed = function, int(torch.randint(1 << 62, ()))
+        ctx.save_for_backward(rows, *weights)
+        parts = [_with_dropout_of(ctx.seed + part.start, function, rows[part]) for part in _parts(rows)]
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the slopes for `rows` [n, h] and for each of `weights`."""
+        rows, *weights = ctx.saved_tensors
+        found, learned = torch.empty_like(rows), [torch.zeros_like(weight) for weight in weights]
+        for part in _parts(rows):
+            some = rows[part].detach().requires_grad_()
+            with torch.enable_grad():
+                scored = _with_dropout_of(ctx.seed + part.start, ctx.function, some)
+            found[part], *own = torch.autograd.grad(scored, (some, *weights), slopes[0][part])
+            for total, slope in zip(learned, own, strict=True):
+                total += slope
+        return None, found, *learned
+
+
+def _parts(rows: Tensor) -> list[slice]:
+    return [slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS)]
+
+
+def _with_dropout_of(seed: int, function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return function(rows)

@@ -113,6 +113,8 @@ def train(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             model.eval()
+            # Before another as large is made.
+            del first
             first = backbone.first(inputs, structure)
             with torch.no_grad():
                 clean = backbone.rest(first, structure)
