@@ -49,7 +49,9 @@ class Rows:
 
     def power(self, x: Tensor, hops: int) -> Tensor:
         """Return the product `hops` times, with a dense `x` [columns, c] first -> [rows, c]; above 1 of square rows."""
-        if x.device.type != "cpu" and self.engine == LOCAL:
+        # The compiled loop has weights of float32 alone, and no engine changes a bit with others either.
+        single = self.values.dtype == torch.float32
+        if not single or (x.device.type != "cpu" and self.engine == LOCAL):
             for _ in range(hops):
                 x = self._bags(x)
             return x

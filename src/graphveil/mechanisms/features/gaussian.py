@@ -61,7 +61,7 @@ class AnalyticGaussian(LatticeMechanism):
     >>> round(mechanism.sigma, 3)
     5.975
     >>> mechanism.estimate(mechanism.randomize(torch.zeros(1, 2), randomness=SeededRandomness(7)))
-    tensor([[-4.7266,  2.0469]])
+    tensor([[-2.5078,  1.9062]])
     """
 
     epsilon: float
