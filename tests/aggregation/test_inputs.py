@@ -161,7 +161,7 @@ def test_the_watch_sees_a_dense_matrix_where_one_is_built() -> None:
     with LargestTensor() as watch:
         built = build_inputs(rows, topology(nodes=300, edges=9_000), 16, width=64)
     assert built.p is None
-    assert watch.numbers == 300 * 300
+    assert watch.numbers >= 300 * 300
 
 
 def materialised(inputs: Inputs) -> Tensor:

@@ -79,7 +79,7 @@ def test_methods_share_one_interface() -> None:
         kinds = (LPGNNCore, LabelPropagationCore, SolitudeCore, LinkBeliefsCore)
         first, *rest = (inspect.signature(getattr(kind, name)) for kind in kinds)
         for other in rest:
-            assert set(first.parameters) ^ set(other.parameters) <= {"topology", *asked}, name
+            assert set(first.parameters) ^ set(other.parameters) <= {"topology", "engine", *asked}, name
 
 
 @pytest.mark.parametrize(

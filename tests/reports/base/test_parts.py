@@ -238,7 +238,7 @@ BUDGETS = {
 def train(method: str, data: Path, out: Path, *words: object) -> None:
     from graphveil.cli import main
 
-    typed = ["train", method, data, *BUDGETS[method], *words, "--reproducible-noise", 1, "--out", out]
+    typed = ["train", method, data, *BUDGETS[method], *words, "--reproducible-noise", 2, "--out", out]
     if method not in ("link-beliefs", "label-propagation", "label-pool"):
         typed += ["--epochs", 3]
     assert main([str(word) for word in typed]) == 0
