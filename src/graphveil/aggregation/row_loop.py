@@ -34,14 +34,16 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
 
 
 def widened(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Return x [n, c] itself, or with columns of zeros after its own, so that they are `quick_width`.
+    """Return x [n, c] itself, or if it is large, with columns of zeros after its own, so that they are `quick_width`.
+
+    A row that begins with a line of the cache lies in as few of them as it can; in a small array that buys nothing.
 
     Args:
         x: [n, c], numbers of any kind; they become float32.
     """
     columns = x.shape[1]
     width = quick_width(columns)
-    if width == columns:
+    if width == columns or x.size < _MUCH:
         return np.ascontiguousarray(x, np.float32)
     wide = room(len(x), width)
     wide[:, :columns], wide[:, columns:] = x, 0
@@ -68,18 +70,25 @@ def add_rows(
         found: set to the sums [rows, c].
     """
     width = x.shape[1]
+    done = width // 32 * 32
+    rest = width - done
     for u in range(found.shape[0]):
-        first, stop, done = np.intp(starts[u]), np.intp(starts[u + 1]), width // 32 * 32
+        first, stop = np.intp(starts[u]), np.intp(starts[u + 1])
         for k in range(0, done, 32):
             weighted_sum(columns, weights, x, found, first, stop, u, k, 32)
-        if width - done >= 16:
+        # Columns that no register's length fits are taken by two that overlap: both find the same of what they share.
+        if rest > 16:
             weighted_sum(columns, weights, x, found, first, stop, u, done, 16)
-            done += 16
-        if width - done >= 8:
-            weighted_sum(columns, weights, x, found, first, stop, u, done, 8)
-            done += 8
-        if width - done >= 4:
-            weighted_sum(columns, weights, x, found, first, stop, u, done, 4)
-            done += 4
-        for k in range(done, width):
-            weighted_sum(columns, weights, x, found, first, stop, u, k, 1)
+        if rest > 8 and width >= 16:
+            weighted_sum(columns, weights, x, found, first, stop, u, width - 16, 16)
+        elif rest > 4 and width >= 8:
+            weighted_sum(columns, weights, x, found, first, stop, u, width - 8, 8)
+            if rest > 8:
+                weighted_sum(columns, weights, x, found, first, stop, u, done, 8)
+        elif rest > 0 and width >= 4:
+            weighted_sum(columns, weights, x, found, first, stop, u, width - 4, 4)
+            if rest > 4:
+                weighted_sum(columns, weights, x, found, first, stop, u, done, 4)
+        elif rest > 0:
+            for k in range(width):
+                weighted_sum(columns, weights, x, found, first, stop, u, k, 1)

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.shared import as_tensor
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
+from graphveil.engine.blocks import VALUES
 from graphveil.engine.contract import Shared
 from graphveil.errors import InputError
 from graphveil.late import torch
@@ -84,11 +85,12 @@ class Rows:
 
         if self.engine != LOCAL:
             return self.into(x, out)
-        blocks, (starts, indices, values) = Blocks.of(*out.shape), self._arrays
-        threads = 1 if len(blocks) == 1 else torch.get_num_threads()
+        starts, indices, values = self._arrays
+        threads = 1 if out.size <= VALUES else torch.get_num_threads()
         if threads == 1:
             add_rows(starts, indices, values, x, out)
             return out
+        blocks = Blocks.of(*out.shape)
 
         def add(block: Block) -> None:
             add_rows(starts[block.start : block.stop + 1], indices, values, x, out[block.rows])
