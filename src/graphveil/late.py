@@ -7,7 +7,6 @@ Importing torch takes longer than all else that a plan does.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,8 +22,12 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> object:
-        # Asked at every use of the library: a look-up costs a tenth of what the import system takes to say the same.
-        return getattr(sys.modules.get(self._name) or import_module(self._name), attribute)
+        # The import system waits for a thread that is loading the library, whose names are not there before. What it
+        # gave is kept, as it is asked for at every use.
+        library = self.__dict__.get("library")
+        if library is None:
+            library = self.__dict__["library"] = import_module(self._name)
+        return getattr(library, attribute)
 
 
 if TYPE_CHECKING:
