@@ -1,0 +1,43 @@
+/**
+ * One of c classes: the true one is sent with the rest of the words, each other one with `w` of them.
+ *
+ *     answer   word / w, rounded down: the classes other than the true one in order; the true one from (c - 1) w on
+ *     epsilon  ln((2^64 - (c - 1) w) / w)
+ *
+ * Source: P. Kairouz, K. Bonawitz, D. Ramage, "Discrete Distribution Estimation under Local Privacy", ICML 2016.
+ */
+
+import { bitLength, numberBits, numberOf } from "./bits.js";
+import { require } from "./errors.js";
+import { keeps, WORD } from "./exact.js";
+import type { Field } from "./field.js";
+import { words } from "./noise.js";
+import { type Facts, named, nano, whole } from "./reading.js";
+
+/** Return the field that a task tells of; checked, a value is the number of a class. */
+export function label(facts: Facts): Field<number> {
+  const classes = named(facts, "classes");
+  const last = classes.length - 1;
+  require(last, "bad-task", "classes");
+  const share = whole(facts, "share", 1, WORD / BigInt(classes.length));
+  const epsilon = nano(facts, "epsilon");
+  const width = bitLength(last);
+  return {
+    kind: "label",
+    epsilon,
+    most: Infinity,
+    width,
+    kept: () => keeps(WORD - BigInt(last) * share, share, epsilon),
+    opened(value) {
+      const place = classes.indexOf(value as string);
+      require(place >= 0, "bad-value", "label");
+      return place;
+    },
+    parts: (opened) => [[opened, 0]],
+    async draw(opened, key) {
+      const other = Number((await words(key, [[opened, 0]]))[0]! / share);
+      return numberBits(other >= last ? opened : other + Number(other >= opened), width);
+    },
+    possible: (bits) => numberOf(bits) <= last,
+  };
+}

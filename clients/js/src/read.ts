@@ -1,0 +1,25 @@
+/** Reports read back from the wire, as a collector does. */
+
+import { type Bytes, DeviceError, type Report, toBytes } from "./device.js";
+
+const VERSION = 1;
+const HEAD = 1 + 32 + 16 + 16 + 4;
+const TAG = 32;
+
+/** Return the report that begins at a place, and where the next one would; refuses `truncated` or `bad-version`. */
+export function read(data: Bytes, at = 0): [Report, next: number] {
+  const left = data.length - at;
+  if (left < HEAD + TAG) throw new DeviceError("truncated", left);
+  if (data[at] !== VERSION) throw new DeviceError("bad-version", data[at]);
+  const end = HEAD + new DataView(data.buffer, data.byteOffset + at).getUint32(HEAD - 4);
+  if (left < end + TAG) throw new DeviceError("truncated", left);
+  const part = (from: number, to: number) => data.slice(at + from, at + to);
+  const [task, id, enrolment] = [part(1, 33), part(33, 49), part(49, 65)];
+  return [{ task, id, enrolment, body: part(HEAD, end), tag: part(end, end + TAG) }, at + end + TAG];
+}
+
+/** Return whether the tag was made with an enrolment's key. */
+export async function isBy(report: Report, key: Bytes): Promise<boolean> {
+  const tags = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+  return crypto.subtle.verify("HMAC", tags, report.tag, toBytes(report).subarray(0, -TAG));
+}

@@ -1,0 +1,60 @@
+"""``graphveil device``: a person's device, as ``python -m graphveil.device`` is it without the rest of the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", metavar="FOLDER", help="Where secret and ledger are. Default: ~/.graphveil-device."),
+]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="Its hash, or the beginning of it.")]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help='JSON: {"features": [...], "label": "...", "links": [...]}.')
+]
+
+
+def group() -> typer.Typer:
+    """The commands of a device."""
+    app = typer.Typer(help="Answer a collection from this machine.")
+    app.callback()(lambda: None)
+    for command in (enrol, show, answer, spent):
+        app.command()(command)
+    return app
+
+
+def enrol(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Of the collector.")],
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="That you were given.")],
+    task: Annotated[str, typer.Option("--task", metavar="HASH", help="Of the task, as you were told it.")],
+    limit: Annotated[
+        str | None, typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost.")
+    ] = None,
+    folder: Folder = None,
+) -> None:
+    """Take part in a task; nothing of yours is sent yet."""
+    _run(folder, "enrol", url, token, "--task", task, *([] if limit is None else ["--limit", limit]))
+
+
+def show(task: Task, own: Data, folder: Folder = None) -> None:
+    """Show what is asked, and the report that would leave; nothing is booked or sent."""
+    _run(folder, "show", str(own), "--task", task)
+
+
+def answer(task: Task, own: Data, folder: Folder = None) -> None:
+    """Book and send one report; again: the same one, at no price."""
+    _run(folder, "answer", str(own), "--task", task)
+
+
+def spent(folder: Folder = None) -> None:
+    """Show what was sent, spent, left."""
+    _run(folder, "spent")
+
+
+def _run(folder: Path | None, *words: str) -> None:
+    from graphveil.device.__main__ import main
+
+    raise typer.Exit(main([*([] if folder is None else ["--folder", str(folder)]), *words]))

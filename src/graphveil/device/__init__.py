@@ -1,0 +1,11 @@
+"""The device of a collection: checks a task, answers it under permanent noise, books the price and sends the report.
+
+numpy and cryptography alone; the standard that it keeps to is docs/standard.
+"""
+
+from graphveil.device.answer import Answer, answer, answers, cost
+from graphveil.device.errors import DeviceError
+from graphveil.device.task import Opening, Task
+from graphveil.device.wire import Report, read, report
+
+__all__ = ["Answer", "DeviceError", "Opening", "Report", "Task", "answer", "answers", "cost", "read", "report"]

@@ -1,0 +1,149 @@
+"""``python -m graphveil.device``: a person's device at a terminal, and a client as a program (``lines``)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from graphveil.device import telling
+from graphveil.device.answer import NANO, answers
+from graphveil.device.errors import DeviceError
+from graphveil.device.home import Enrolment, Home
+from graphveil.device.lines import answered
+from graphveil.device.remote import Remote
+from graphveil.device.reporting import book, preview
+from graphveil.device.task import Opening, Task
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise DeviceError("command", f"{message}; see --help")
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run a command; 0, or 2 where it was refused.
+
+    Args:
+        words: of the command; those of the process where left out.
+    """
+    try:
+        told = _parser().parse_args(words)
+        for line in told.run(told):
+            # At once: the other end of a pipe may wait for this line before it asks the next.
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+    except DeviceError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"enrolment: {error.filename or told.folder} cannot be used ({error.strerror})")
+    return 0
+
+
+def _refuse(said: str) -> int:
+    sys.stderr.write(telling.plain(said) + "\n")
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m graphveil.device", description="Check a task, and answer it with a noisy report.")
+    default = Path(os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")).expanduser()
+    parser.add_argument("--folder", type=Path, default=default, help="where secret and ledger are kept: %(default)s")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    enrol = commands.add_parser("enrol", help="take part in a task with a token that you were given")
+    enrol.add_argument("url", help="of the collector")
+    enrol.add_argument("token")
+    enrol.add_argument("--task", required=True, help="its hash, as you were told it")
+    enrol.add_argument("--limit", help="epsilon that all your reports together may cost")
+    enrol.set_defaults(run=_enrol)
+    show = commands.add_parser("show", help="what is asked, and what a report would say; nothing is sent")
+    show.add_argument("data", type=Path, nargs="?", help='JSON: {"features": [...], "label": "...", "links": [...]}')
+    show.set_defaults(run=_show)
+    answer = commands.add_parser("answer", help="book and send the report of this epoch; again: the same one")
+    answer.add_argument("data", type=Path)
+    answer.set_defaults(run=_answer)
+    for one in (show, answer):
+        one.add_argument("--task", help="its hash, or the beginning of it, where there are several")
+    commands.add_parser("spent", help="what was sent, spent, left").set_defaults(run=_spent)
+    lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
+    lines.set_defaults(run=lambda told: answered(sys.stdin))
+    return parser
+
+
+def _enrol(told: argparse.Namespace) -> Iterator[str]:
+    try:
+        expected = bytes.fromhex(told.task)
+    except ValueError as error:
+        raise DeviceError("command", "--task is no hash") from error
+    home, remote = Home(told.folder), Remote(told.url)
+    task = Task.of(remote.task(), expected)
+    begun = home.tasks().get(task.hash.hex())
+    if begun is not None and begun.number is not None:
+        raise DeviceError("enrolment", f"this device is person {begun.number} of the task already")
+    home.limit(told.limit)
+    # On disk before it is told: where the answer is lost, the same key asks again.
+    one = begun or Enrolment(told.url, os.urandom(32).hex())
+    home.keep(task, one)
+    number, joined = remote.enrol(told.token, one.key)
+    task.person(number, bytes(16))
+    home.keep(task, Enrolment(told.url, one.key, number, joined))
+    yield from telling.asked(task)
+    yield f"you are person {number}, from epoch {joined} on; nothing of yours was sent"
+
+
+def _show(told: argparse.Namespace) -> Iterator[str]:
+    home = Home(told.folder)
+    task, where, who = home.task(told.task)
+    yield from telling.asked(task)
+    if told.data is not None:
+        opening, values = _opened(where, task), _values(told.data)
+        made, nano = preview(task, opening, who, values, home.ledger())
+        person = task.person(who.number, opening.nonce(who.joined))
+        yield f"a report of {len(made.body)} bytes would cost epsilon {nano / NANO:g} and say, now and ever after:"
+        yield from telling.report(task, person, answers(task, person, made.body))
+
+
+def _answer(told: argparse.Namespace) -> Iterator[str]:
+    home = Home(told.folder)
+    task, where, who = home.task(told.task)
+    report = book(task, _opened(where, task), who, _values(told.data), home.ledger())
+    yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
+    # On disk by now: where sending fails, the next try finds the same bytes.
+    code = Remote(where.url).send(report)
+    yield "sent" if code == "accepted" else "the collector had it already: nothing new was sent"
+
+
+def _spent(told: argparse.Namespace) -> Iterator[str]:
+    home = Home(told.folder)
+    ledger, limit = home.ledger(), home.limit()
+    for one in ledger.booked():
+        yield f"task {one.task[:16]} epoch {one.epoch}: epsilon {one.nano / NANO:g}, {len(one.body) // 2} bytes"
+    left = (
+        "no limit" if limit is None else f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
+    )
+    yield f"epsilon {float(ledger.spent):g} is spent; {left}"
+
+
+def _opened(where: Enrolment, task: Task) -> Opening:
+    return Opening.of(Remote(where.url).opening(), task)
+
+
+def _values(path: Path) -> dict[str, object]:
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DeviceError("bad-value", f"{path} holds no JSON") from error
+    if not isinstance(values, dict):
+        raise DeviceError("bad-value", f"{path} holds no object")
+    return values
+
+
+if __name__ == "__main__":
+    sys.exit(main())

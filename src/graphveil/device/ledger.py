@@ -1,0 +1,121 @@
+"""What a device has said and spent: one line for each report, on disk before any byte of it leaves.
+
+    {"task", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
+
+A line that was cut by a crash was never sent, and is left out.  One process writes at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from graphveil.device.answer import NANO, Answer
+from graphveil.device.errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Booked:
+    """One report that was paid for.
+
+    Args:
+        task: its hash, hexadecimal. epoch: of the opening. nonce, body: hexadecimal. names: of what was paid for, by
+        field.
+        nano: what it cost, in billionths of epsilon.
+    """
+
+    task: str
+    epoch: int
+    nonce: str
+    body: str
+    names: dict[str, tuple[str, ...]]
+    nano: int
+
+
+class DeviceLedger:
+    """All reports of one device, in one file.
+
+    Args:
+        path: the file; it need not exist. cap: epsilon over all tasks, or None.
+    """
+
+    def __init__(self, path: Path, cap: Fraction | None = None) -> None:
+        self._path, self._cap = path, cap
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from booking meanwhile."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        place = self._path.with_suffix(".lock")
+        place.touch(mode=0o600)
+        with place.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def booked(self, task: bytes | None = None) -> list[Booked]:
+        """Return what was booked, in its order, of one task or of all.
+
+        Raises:
+            DeviceError: `ledger`, where a line that is not the last cannot be read.
+        """
+        lines = self._path.read_bytes().split(b"\n") if self._path.exists() else [b""]
+        # The last part is empty, or what a crash left of a line: it was not sent, because the line was not done.
+        try:
+            every = [Booked(**json.loads(line)) for line in lines[:-1]]
+        except (ValueError, TypeError) as error:
+            raise DeviceError("ledger", f"{self._path} holds a line that cannot be read") from error
+        return [one for one in every if task is None or one.task == task.hex()]
+
+    def seen(self, task: bytes) -> dict[int, set[str]]:
+        """Return the names that were paid for, by field of a task."""
+        found: dict[int, set[str]] = {}
+        for one in self.booked(task):
+            for field, names in one.names.items():
+                found.setdefault(int(field), set()).update(names)
+        return found
+
+    @property
+    def spent(self) -> Fraction:
+        """Epsilon, over all tasks."""
+        return Fraction(sum(one.nano for one in self.booked()), NANO)
+
+    def book(self, task: bytes, epoch: int, nonce: bytes, answered: Answer, nano: int) -> None:
+        """Write down a report and what it costs, for good.
+
+        Args:
+            task: its hash. epoch, nonce: of the opening. answered: what will be sent. nano: what it costs.
+
+        Raises:
+            DeviceError: `cap`, where the person's own limit does not pay for it; nothing is written.
+        """
+        if self._cap is not None and self.spent + Fraction(nano, NANO) > self._cap:
+            left = float(self._cap - self.spent)
+            raise DeviceError(
+                "cap", f"the report costs epsilon {nano / NANO:g}, and {left:g} is left of your own limit"
+            )
+        names = {str(field): own for field, own in answered.names.items()}
+        line = json.dumps(asdict(Booked(task.hex(), epoch, nonce.hex(), answered.body.hex(), names, nano)))
+        self._path.touch(mode=0o600)
+        with self._path.open("r+b") as file:
+            # What a crash left of a line goes before the next one is written.
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.seek(0, os.SEEK_END)
+            file.write(line.encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_folder(self._path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # A new file is one for good when its folder is on disk too.
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)

@@ -1,0 +1,60 @@
+"""Permanent noise: words that follow from a device's secret, the task, the field, the part and its value.
+
+    key   = HKDF-SHA256(secret, no salt, info = purpose | task hash (32) | number (4))
+    block = AES-256(key, value (8) | part (8))                    big-endian; the keystream of AES-CTR from that counter
+    word  = the first 8 bytes of a block, big-endian
+
+An equal value is answered alike for ever, and two values of a part share no noise.  Source of HKDF: RFC 5869.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+SECRET_BYTES = 32
+NOISE, NAME, REPORT = (b"graphveil/standard/1/" + use for use in (b"noise", b"name", b"report"))
+
+Words = npt.NDArray[np.uint64]
+Numbers = Sequence[int] | npt.NDArray[np.integer]
+
+
+def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
+    """Return a 32-byte key that tells nothing of the secret or of other keys.
+
+    Args:
+        secret: 32 bytes or more of the operating system's randomness.
+        purpose: `NOISE`, `NAME` or `REPORT`.
+        task: its hash.
+        number: of the field, or of the epoch.
+    """
+    info = purpose + task + number.to_bytes(4, "big")
+    return HKDF(hashes.SHA256(), 32, salt=None, info=info).derive(secret)
+
+
+def blocks(key: bytes, values: Numbers, parts: Numbers) -> npt.NDArray[np.uint8]:
+    """Return a block for each pair of a value and a part, uint8 [n, 16].
+
+    Args:
+        key: of the field. values, parts: whole numbers [n] below 2^64.
+    """
+    # Written into place: numpy's own joins would turn the bytes to the processor's order.
+    counters = np.empty((len(values), 2), ">u8")
+    counters[:, 0], counters[:, 1] = values, parts
+    # A counter each, and no chaining: which words are asked for together changes none of them.
+    drawn = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters.tobytes())
+    return np.frombuffer(drawn, np.uint8).reshape(-1, 16)
+
+
+def words(key: bytes, values: Numbers, parts: Numbers) -> Words:
+    """Return a uniform word for each pair of a value and a part, uint64 [n].
+
+    Args:
+        key: of the field. values, parts: whole numbers [n] below 2^64.
+    """
+    return np.ascontiguousarray(blocks(key, values, parts)[:, :8]).view(">u8")[:, 0].astype(np.uint64)

@@ -1,0 +1,69 @@
+"""From a person's values to the report that leaves: booked first, and the same one for ever after.
+
+the epoch is booked        that report again, whatever the values are now
+else                       answer, price, the person's own limit, book, report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphveil.device.answer import Answer, answer, cost
+from graphveil.device.errors import DeviceError
+from graphveil.device.ledger import DeviceLedger
+from graphveil.device.task import Opening, Task
+from graphveil.device.wire import Report, report
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """Who a device is to a task.
+
+    Args:
+        number: the person's. joined: the first epoch that they take part in. secret: of all noise, 32 bytes.
+        key: of the tags, 32 bytes.
+    """
+
+    number: int
+    joined: int
+    secret: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+
+def preview(
+    task: Task, opening: Opening, who: Enrolled, values: Mapping[str, object], ledger: DeviceLedger
+) -> tuple[Answer, int]:
+    """Return what would be sent and what it would cost, in billionths of epsilon; nothing is booked.
+
+    Args:
+        task: what is asked. opening: of the epoch. who: answers. values: as `answer` takes them. ledger: what was
+        paid.
+
+    Raises:
+        DeviceError: `bad-value`, or `bad-opening` where coordinates would be assigned anew.
+    """
+    nonce = opening.nonce(who.joined)
+    if any(one.nonce != nonce.hex() for one in ledger.booked(task.hash)):
+        raise DeviceError("bad-opening", "the opening has another nonce than the one that this device has answered")
+    made = answer(task, task.person(who.number, nonce), values, who.secret)
+    return made, cost(task, made, ledger.seen(task.hash))
+
+
+def book(task: Task, opening: Opening, who: Enrolled, values: Mapping[str, object], ledger: DeviceLedger) -> Report:
+    """Return the report of an epoch, which is on the ledger's disk by then.
+
+    Args:
+        task: what is asked. opening: of the epoch. who: answers. values: as `answer` takes them. ledger: what was
+        paid.
+
+    Raises:
+        DeviceError: as `preview`, or `cap` where the person's own limit does not pay; nothing is booked then.
+    """
+    with ledger.alone():
+        old = [one for one in ledger.booked(task.hash) if one.epoch == opening.epoch]
+        if old:
+            return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), who.secret, who.key)
+        made, nano = preview(task, opening, who, values, ledger)
+        ledger.book(task.hash, opening.epoch, opening.nonce(who.joined), made, nano)
+        return report(task.hash, opening.epoch, made.body, who.secret, who.key)

@@ -1,0 +1,227 @@
+"""What is asked, of whom, by whom and at which price: one immutable value, known by the hash of its canonical bytes.
+
+    {"key": KEY, "signature": SIGNATURE, "task": TASK}             canonical JSON
+    signature by Ed25519 over purpose | canonical(TASK)            hash = SHA-256(purpose | canonical(TASK))
+
+An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates are
+assigned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeAlias
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from graphveil.device.canonical import canonical, parse
+from graphveil.device.degree import Degree
+from graphveil.device.errors import DeviceError
+from graphveil.device.features import Features
+from graphveil.device.label import Label
+from graphveil.device.links import Links
+from graphveil.device.person import Person
+from graphveil.device.reading import text, texts, whole
+
+TASK, OPENING = b"graphveil/standard/1/task\n", b"graphveil/standard/1/opening\n"
+VERSION = 1
+Field: TypeAlias = Features | Label | Links | Degree
+_KINDS = ("features", "label", "links", "degree")
+_FACTS = {
+    "version", "name", "organiser", "purpose", "contact", "opens", "closes", "least", "people", "ids", "fields",
+    "guarantee", "public", "nonce",
+}  # fmt: skip
+_LARGEST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task whose facts were checked.
+
+    Args:
+        hash: 32 bytes. key: the organiser's, 32 bytes. name, organiser, purpose, contact: in words.
+        opens, closes: seconds since 1970. least: reports, below which nothing is exported. people: how many may take
+        part.
+        ids: SHA-256 of the list of their ids, hexadecimal. fields: what is asked. guarantee, public: in sentences.
+        data: the signed bytes.
+    """
+
+    hash: bytes
+    key: bytes
+    name: str
+    organiser: str
+    purpose: str
+    contact: str
+    opens: int
+    closes: int
+    least: int
+    people: int
+    ids: str
+    fields: tuple[Field, ...]
+    guarantee: tuple[str, ...]
+    public: tuple[str, ...]
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, data: bytes, expected: bytes | None = None) -> Task:
+        """Return the task of signed bytes.
+
+        Args:
+            data: canonical JSON. expected: the hash that a person was told through another channel.
+
+        Raises:
+            DeviceError: `not-canonical`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where the thresholds
+            lose more than
+                the epsilons that are stated.
+        """
+        facts, key = signed(data, "task", TASK)
+        digest = task_hash(facts)
+        if expected is not None and digest != expected:
+            raise DeviceError("wrong-hash", f"another task: {digest.hex()}")
+        if set(facts) != _FACTS or facts["version"] != VERSION:
+            raise DeviceError("bad-task", f"no task of version {VERSION}, or other facts than those of the standard")
+        whole(facts, "version", VERSION, VERSION)
+        people = whole(facts, "people", 1, _LARGEST)
+        words = {name: text(facts, name) for name in ("name", "organiser", "purpose", "contact", "ids")}
+        text(facts, "nonce")
+        opens = whole(facts, "opens", 0, _LARGEST)
+        made = cls(
+            hash=digest, key=key, **words, opens=opens, closes=whole(facts, "closes", opens + 1, _LARGEST),
+            least=whole(facts, "least", 1, people), people=people, fields=_fields(facts, people),
+            guarantee=texts(facts, "guarantee"), public=texts(facts, "public"), data=data,
+        )  # fmt: skip
+        # No threshold is trusted: whoever signs a task may be mistaken, or lie about its epsilon.
+        for one in made.fields:
+            one.require_kept()
+        return made
+
+    @property
+    def bits(self) -> int:
+        """Bits of a body: for each field whether it is answered, and the answer."""
+        return sum(1 + one.width for one in self.fields)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one report of everything loses."""
+        return sum((one.epsilon for one in self.fields), Fraction(0))
+
+    def person(self, number: int, nonce: bytes) -> Person:
+        """Return where a person stands.
+
+        Args:
+            number: the person's. nonce: of the opening at which they had enrolled.
+        """
+        if not 0 <= number < self.people or len(nonce) != 16:
+            raise DeviceError("bad-task", f"no person from 0 to {self.people - 1}, or no nonce of 16 bytes")
+        return Person(self.hash, self.people, number, nonce)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """An epoch of a task has opened.
+
+    Args:
+        epoch: 1, 2 and so on. nonces: 16 bytes for each epoch so far, of the people who enrolled before it and after
+        the last.
+    """
+
+    epoch: int
+    nonces: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, data: bytes, task: Task) -> Opening:
+        """Return the opening of signed bytes.
+
+        Args:
+            data: canonical JSON. task: whose opening it must be.
+
+        Raises:
+            DeviceError: `not-canonical`, `bad-signature`, `bad-opening` or `wrong-hash`.
+        """
+        facts, key = signed(data, "opening", OPENING)
+        # Or the collector could draw a nonce of its own for one person and ask for other coordinates.
+        if key != task.key:
+            raise DeviceError("bad-signature", "the opening is signed by somebody else than the task")
+        if facts.get("task") != task.hash.hex():
+            raise DeviceError("wrong-hash", "the opening of another task")
+        if set(facts) != {"task", "nonces"}:
+            raise DeviceError("bad-opening", "other facts than those of the standard")
+        try:
+            nonces = tuple(bytes.fromhex(one) for one in texts(facts, "nonces"))
+        except ValueError as error:
+            raise DeviceError("bad-opening", "a nonce that is not hexadecimal") from error
+        if not nonces or any(len(one) != 16 for one in nonces) or len(set(nonces)) != len(nonces):
+            raise DeviceError("bad-opening", "no nonces of 16 bytes, or one twice")
+        return cls(len(nonces), nonces)
+
+    def nonce(self, joined: int) -> bytes:
+        """Return the nonce of the people who joined at an epoch.
+
+        Args:
+            joined: 1 up to this epoch.
+        """
+        if not 1 <= joined <= self.epoch:
+            raise DeviceError("bad-opening", f"epoch {joined} has not opened")
+        return self.nonces[joined - 1]
+
+
+def task_hash(facts: Mapping[str, object]) -> bytes:
+    """Return the hash by which a task is known."""
+    return hashlib.sha256(TASK + canonical(dict(facts))).digest()
+
+
+def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object], bytes]:
+    """Return what was signed, and by which key.
+
+    Args:
+        data: canonical JSON of key, signature and the value. name: of the value. purpose: what is signed before it.
+    """
+    outer = parse(data)
+    if not isinstance(outer, dict) or set(outer) != {"key", "signature", name} or not isinstance(outer[name], dict):
+        raise DeviceError("bad-task", f"no signed {name}")
+    try:
+        key, signature = bytes.fromhex(outer["key"]), bytes.fromhex(outer["signature"])
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, purpose + canonical(outer[name]))
+    except (InvalidSignature, ValueError, TypeError) as error:
+        raise DeviceError("bad-signature", f"the {name} is not signed by its key") from error
+    return MappingProxyType(outer[name]), key
+
+
+def _fields(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
+    told = facts["fields"]
+    if not isinstance(told, list) or not told:
+        raise DeviceError("bad-task", "no fields")
+    made = tuple(_field(one, people) for one in told)
+    kinds = [one.kind for one in made]
+    if len(set(kinds)) != len(kinds):
+        raise DeviceError("bad-task", "two fields of one kind")
+    return made
+
+
+def _field(facts: object, people: int) -> Field:
+    if not isinstance(facts, dict) or facts.get("kind") not in _KINDS:
+        raise DeviceError("bad-task", f"a field that is none of {', '.join(_KINDS)}")
+    kind = facts["kind"]
+    if set(facts) != FACTS[kind]:
+        raise DeviceError("bad-task", f"other facts of {kind} than those of the standard")
+    if kind == "features":
+        return Features.of(facts)
+    if kind == "label":
+        return Label.of(facts)
+    return Links.of(facts, people) if kind == "links" else Degree.of(facts, people)
+
+
+#: What a task says of a field of each kind.
+FACTS: Mapping[str, set[str]] = MappingProxyType(
+    {
+        "features": {"kind", "names", "low", "high", "epsilon", "sampled", "threshold"},
+        "label": {"kind", "classes", "epsilon", "share"},
+        "links": {"kind", "mode", "epsilon", "threshold"},
+        "degree": {"kind", "mode", "epsilon", "digits", "overflow", "lowest", "highest"},
+    }
+)

@@ -1,0 +1,127 @@
+"""A task and a report in a person's words: what is asked, what would be sent, and what a reader could make of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from graphveil.device.answer import NANO
+from graphveil.device.bits import Bits, number_of
+from graphveil.device.degree import Degree
+from graphveil.device.exact import DIGIT, WORD
+from graphveil.device.features import Features
+from graphveil.device.label import Label
+from graphveil.device.links import Links, answers_for
+from graphveil.device.person import Person
+from graphveil.device.task import Field, Task
+
+#: For whom a list answers.
+_MODES = {
+    "lower": "among people with higher numbers than yours",
+    "both": "among all people, who answer for you as well",
+    "directed": "by links that begin at you",
+}
+
+
+def asked(task: Task) -> Iterator[str]:
+    """Tell what a task asks, a line each.
+
+    Args:
+        task: that was checked.
+    """
+    yield plain(f"{task.name}, by {task.organiser} ({task.contact})")
+    yield plain(f"purpose: {task.purpose}")
+    yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
+    for one in task.fields:
+        yield f"- {_question(one)}"
+    yield from (plain(f"promised: {line}") for line in task.guarantee)
+    yield from (plain(f"public: {line}") for line in task.public)
+    yield f"task {task.hash.hex()}"
+
+
+def report(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterator[str]:
+    """Tell what a report says of each field, and how somebody who reads it must weigh that.
+
+    Args:
+        task: what was asked. person: who answers. answers: of each field.
+    """
+    for one, bits in zip(task.fields, answers, strict=True):
+        if bits is None:
+            yield f"- {one.kind}: not answered, which can be seen"
+            continue
+        yield f"- {one.kind}: {_said(one, bits, person)}"
+        yield f"  {_read(one)}"
+
+
+def plain(text: str) -> str:
+    """Return a text of others without what could move the cursor of a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def decimal(epsilon: Fraction) -> str:
+    """Return an epsilon of a task, which is a decimal of nine digits at most, as it is."""
+    whole, billionths = divmod(int(epsilon * NANO), NANO)
+    return f"{whole}.{billionths:09}".rstrip("0").rstrip(".")
+
+
+def _question(one: Field) -> str:
+    price = f"epsilon {decimal(one.epsilon)}"
+    match one:
+        case Features():
+            told = f"{len(one.names):,} numbers from {one.low:g} to {one.high:g} ({_some(one.names)})"
+            return f"{told}; of {one.sampled:,} of them a yes or no each, {price}"
+        case Label():
+            return f"which you are: {_some(one.classes)}; one of them, {price}"
+        case Links():
+            return f"whom you are linked to {_MODES[one.mode]}; a yes or no for each person, {price} for each of them"
+        case Degree():
+            return f"how many you are linked to {_MODES[one.mode]}; a number near it, {price}"
+
+
+def _said(one: Field, bits: Bits, person: Person) -> str:
+    match one:
+        case Features():
+            told = [
+                f"{one.names[column]} {'high' if bit else 'low'}"
+                for column, bit in zip(one.asked(person), bits, strict=True)
+            ]
+            return f"says {_some(told)}"
+        case Label():
+            return plain(f"says {one.classes[number_of(bits)]}")
+        case Links():
+            return f"names {int(bits.sum()):,} of {int(answers_for(one.people, one.mode, person).sum()):,} people"
+        case Degree():
+            return f"says {number_of(bits) + one.lowest:,}"
+
+
+def _read(one: Field) -> str:
+    """How likely the answer is where it is true, and where it is not."""
+    match one:
+        case Features():
+            low = one.threshold / WORD
+            return f"each says high with {1 - low:.1%} at the top of the range and {low:.1%} at its bottom{_surer(one)}"
+        case Label():
+            share = one.share / WORD
+            kept = 1 - (len(one.classes) - 1) * share
+            return f"the truth is said with {kept:.1%}, each other answer with {share:.1%}{_surer(one)}"
+        case Links():
+            return f"each person is told wrongly with {one.threshold / WORD:.1%}{_surer(one)}"
+        case Degree():
+            # The digits of a geometric number with ratio r have the odds r, r^2, r^4 ...
+            digits = [int(digit) for digit in one.digits]
+            ratio = digits[0] / (DIGIT - digits[0]) if digits else one.overflow / DIGIT
+            return f"it lies {2 * ratio / (1 - ratio**2):.1f} beside the truth on average{_surer(one)}"
+
+
+def _surer(one: Field) -> str:
+    # As the check of thresholds does: more than 44 counts as 44.
+    factor = math.exp(float(min(one.epsilon, Fraction(44))))
+    # Up to the next number of four digits: "at most" must hold.
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
+    return f"; whoever reads it has odds at most {math.ceil(factor / unit) * unit:,.4g} times those before"
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:5])
+    return plain(told if len(names) <= 5 else f"{told} and {len(names) - 5:,} more")

@@ -1,0 +1,83 @@
+"""A report on the wire: one encoding, big-endian.
+
+    version 1 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
+
+The tag is HMAC-SHA256 over all before it, with the enrolment's key: made on the device, told to the collector with the
+token.  The report id follows from the secret, the task and the epoch, so a report that is made anew is the same report.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.noise import REPORT, derived
+
+VERSION = 1
+HEAD, TAG = 1 + 32 + 16 + 16 + 4, 32
+_ENROLMENT = b"graphveil/standard/1/enrolment"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report.
+
+    Args:
+        task: the hash, 32 bytes. id: 16 bytes. enrolment: 16 bytes. body: of a length that the task fixes. tag: 32
+        bytes.
+    """
+
+    task: bytes
+    id: bytes
+    enrolment: bytes
+    body: bytes
+    tag: bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the one encoding."""
+        return _untagged(self.task, self.id, self.enrolment, self.body) + self.tag
+
+    def is_by(self, key: bytes) -> bool:
+        """Return whether the tag was made with an enrolment's key."""
+        told = _untagged(self.task, self.id, self.enrolment, self.body)
+        # In constant time: an answer that comes sooner for a wrong first byte would let a tag be guessed byte by byte.
+        return hmac.compare_digest(self.tag, hmac.digest(key, told, "sha256"))
+
+
+def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> Report:
+    """Return the report of a body.
+
+    Args:
+        task: its hash. epoch: of the opening. body: the answer. secret: the device's. key: the enrolment's, 32 bytes.
+    """
+    id, enrolment = derived(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)
+    told = _untagged(task, id, enrolment, body)
+    return Report(task, id, enrolment, body, hmac.digest(key, told, "sha256"))
+
+
+def enrolment_id(task: bytes, key: bytes) -> bytes:
+    """Return how an enrolment is named: 16 bytes of SHA-256(purpose | task | key)."""
+    return hashlib.sha256(_ENROLMENT + task + key).digest()[:16]
+
+
+def read(data: bytes, at: int = 0) -> tuple[Report, int]:
+    """Return the report that begins at a place, and where the next one would.
+
+    Raises:
+        DeviceError: `truncated` or `bad-version`.
+    """
+    if len(data) < at + HEAD + TAG:
+        raise DeviceError("truncated", f"{len(data) - at} bytes")
+    if data[at] != VERSION:
+        raise DeviceError("bad-version", f"version {data[at]}, of {VERSION}")
+    end = at + HEAD + int.from_bytes(data[at + HEAD - 4 : at + HEAD], "big")
+    if len(data) < end + TAG:
+        raise DeviceError("truncated", f"{len(data) - at} bytes")
+    head = data[at + 1 : at + 33], data[at + 33 : at + 49], data[at + 49 : at + 65]
+    return Report(*head, data[at + HEAD : end], data[end : end + TAG]), end + TAG
+
+
+def _untagged(task: bytes, id: bytes, enrolment: bytes, body: bytes) -> bytes:
+    return bytes([VERSION]) + task + id + enrolment + len(body).to_bytes(4, "big") + body

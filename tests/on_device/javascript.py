@@ -1,0 +1,83 @@
+"""The client in JavaScript, for tests: skipped with the reason where what it needs is not there."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pages import ROOT
+
+CLIENT = ROOT / "clients" / "js"
+BUNDLE = CLIENT / "dist" / "device.js"
+
+
+@functools.cache
+def node() -> str:
+    """The path of Node 20 or later."""
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("no node here: apt-get install nodejs npm")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.removeprefix("v").partition(".")[0]) < 20:
+        pytest.skip(f"Node 20 or later is needed, and this is {version.strip()}")
+    return found
+
+
+def tools() -> Path:
+    """The folder of the compilers that make the client."""
+    folder = CLIENT / "node_modules"
+    if not (folder / ".package-lock.json").exists():
+        pytest.skip("no compilers here: run npm ci in clients/js")
+    return folder
+
+
+def deno() -> list[str]:
+    """How Deno is told to run a program that reads its own files."""
+    found = shutil.which("deno")
+    if found is None:
+        pytest.skip("no deno here: npm install --global deno")
+    return [found, "run", "--quiet", "--allow-read"]
+
+
+def said(lines: Iterable[dict[str, Any]], *runtime: str) -> list[dict[str, Any]]:
+    """What the client answers to lines, in Node or in another runtime."""
+    told, program = "\n".join(map(json.dumps, lines)) + "\n", str(CLIENT / "lines.js")
+    command = [*(runtime or (node(),)), program]
+    done = subprocess.run(command, input=told, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@contextmanager
+def served(files: Mapping[str, bytes]) -> Iterator[str]:
+    """An address on this machine under which files are found by their names, and an empty page at "/"."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.removeprefix("/")
+            self.send_response(200 if name in files or not name else 404)
+            self.send_header("Content-Type", "text/javascript" if name.endswith(".js") else "text/html")
+            self.end_headers()
+            self.wfile.write(files.get(name, b"<!doctype html><title>Device</title>"))
+
+        def log_message(self, format: str, *values: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

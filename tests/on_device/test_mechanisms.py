@@ -1,0 +1,152 @@
+"""Mechanisms of simulations, and the device: the same integers, and likelihoods that are those of its answers.
+
+Nothing here is drawn: the words of a device are looked up, and what a mechanism says of its answer is compared with the
+number of words that give it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.device import DeviceError, Task, answer, answers
+from graphveil.device.bits import Bits, number_of
+from graphveil.device.exact import WORD, keeps
+from graphveil.device.features import STEPS, Features
+from graphveil.mechanisms import AdjacencyRR, MultiBit, OneBit, RandomizedResponse
+from graphveil.mechanisms.base.reports import LabelReports, MultiBitReports, OneBitReports
+from graphveil.mechanisms.edges.degrees import NoisyDegree
+from graphveil.mechanisms.edges.reports import DegreeReports, EdgeReports
+from graphveil.mechanisms.samplers.bits import bit_law
+from graphveil.mechanisms.samplers.two_sided import two_sided
+from tests.on_device.signing import MOODS, at_most, degree, features, label, links, task_of
+
+SECRETS = [place.to_bytes(32, "big") for place in range(1, 21)]
+EPSILONS = ("0.01", "0.5", "1", "2.18", "8", "40")
+PEOPLE = 9
+
+
+def sent(task: Task, number: int, values: dict[str, Any], secret: bytes) -> Bits:
+    """The answer of the only field."""
+    person = task.person(number, bytes(16))
+    (told,) = answers(task, person, answer(task, person, values, secret).body)
+    assert told is not None
+    return told
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_every_threshold_of_a_simulation_is_one_that_a_device_accepts(epsilon: str) -> None:
+    """And nearly the least that it accepts: a float has 53 digits."""
+    exact, taken = Fraction(epsilon), at_most(epsilon)
+    for size in (1, 3, 1433):
+        low = bit_law(taken, size).low
+        assert keeps(WORD - low, low, exact / size)
+        less = low - 1 - low // 2**50
+        assert less <= 0 or not keeps(WORD - less, less, exact / size)
+    share = RandomizedResponse(epsilon=taken, classes=7).share
+    assert keeps(WORD - 6 * share, share, exact)
+    less = share - 1 - share // 2**50
+    assert less <= 0 or not keeps(WORD - 6 * less, less, exact)
+    flip = AdjacencyRR(epsilon=taken, nodes=PEOPLE).threshold
+    assert keeps(WORD - flip, flip, exact)
+
+
+def test_an_epsilon_that_was_rounded_up_is_refused() -> None:
+    """The float nearest to 2.18 is larger: thresholds that were made for it lose more than 2.18."""
+    assert Fraction(2.18) > Fraction("2.18") >= Fraction(at_most("2.18"))
+    share = RandomizedResponse(epsilon=2.18, classes=3).share
+    assert not keeps(WORD - 2 * share, share, Fraction("2.18"))
+
+
+@pytest.mark.parametrize(("epsilon", "sampled"), [("0.5", 1), ("4", 3), ("30", 6)])
+def test_answers_of_features_have_the_likelihood_of_multi_bit(epsilon: str, sampled: int) -> None:
+    law = MultiBit(epsilon=float(epsilon), dimension=6, low=-1.0, high=3.0, sampled=sampled)
+    task = task_of({**features(epsilon), "sampled": sampled, "threshold": str(law.law.low)})
+    field, values = task.fields[0], [-1.0, 3.0, 0.0, -0.0, 2.5, 1 / 3]
+    assert isinstance(field, Features)
+    for number, secret in enumerate(SECRETS[:12]):
+        columns = field.asked(task.person(number, bytes(16)))
+        bits = sent(task, number, {"features": values}, secret)
+        told = MultiBitReports(torch.tensor([columns], dtype=torch.int32), torch.from_numpy(bits[None]))
+        steps = [round((values[column] + 1) / 4 * STEPS) for column in columns]
+        ones = [law.law.low + law.law.span * step // STEPS for step in steps]
+        chances = [one if bit else WORD - one for one, bit in zip(ones, bits.tolist(), strict=True)]
+        expected = sum(math.log(chance / WORD) for chance in chances) - math.log(math.comb(6, sampled))
+        assert float(law.log_likelihood(told, torch.tensor([values], dtype=torch.float64))) == pytest.approx(expected)
+
+
+def test_answers_of_all_coordinates_are_those_of_one_bit() -> None:
+    law = OneBit(epsilon=8.0, dimension=6, low=-1.0, high=3.0)
+    alike = MultiBit(epsilon=8.0, dimension=6, low=-1.0, high=3.0, sampled=6)
+    task = task_of({**features("8"), "sampled": 6, "threshold": str(alike.law.low)})
+    values = torch.tensor([[-1.0, 3.0, 0.0, 1.0, 2.5, 0.5]], dtype=torch.float64)
+    for secret in SECRETS:
+        body = sent(task, 2, {"features": values[0].numpy()}, secret)
+        packed = OneBitReports(torch.from_numpy(np.packbits(body)[None]))
+        everything = MultiBitReports(torch.arange(6, dtype=torch.int32)[None], torch.from_numpy(body[None]))
+        assert torch.equal(law.log_likelihood(packed, values), alike.log_likelihood(everything, values))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_answers_of_labels_have_the_likelihood_of_randomized_response(epsilon: str) -> None:
+    law, task = RandomizedResponse(epsilon=at_most(epsilon), classes=len(MOODS)), task_of(label(epsilon))
+    for secret in SECRETS:
+        for true, mood in enumerate(MOODS):
+            told = number_of(sent(task, 0, {"label": mood}, secret))
+            chance = WORD - 2 * law.share if told == true else law.share
+            found = law.log_likelihood(LabelReports(torch.tensor([told])), torch.tensor([true]))
+            assert float(found) == pytest.approx(math.log(chance / WORD))
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_lists_of_everybody_have_the_likelihood_of_adjacency_rr(mode: str) -> None:
+    """A whole collection: the devices' lists are reports that the mechanism takes, and it weighs each wrong bit."""
+    law, task = AdjacencyRR(epsilon=1.0, nodes=PEOPLE, mode=mode), task_of(links(PEOPLE, "1", mode), people=PEOPLE)
+    friends = {number: [(number + 1) % PEOPLE, (number - 1) % PEOPLE] for number in range(PEOPLE)}
+    told = [sent(task, number, {"links": friends[number]}, SECRETS[number]) for number in range(PEOPLE)]
+    lists = [np.flatnonzero(one) for one in told]
+    starts = torch.tensor([0, *np.cumsum([len(one) for one in lists])])
+    collected = EdgeReports(starts, torch.from_numpy(np.concatenate(lists).astype(np.int32)))
+    edges = torch.tensor([[one, other] for one, others in friends.items() for other in others]).T
+    found = law.log_likelihood(collected, edges)
+    for number, bits in enumerate(told):
+        mine = [other for other in range(PEOPLE) if other != number and (mode != "lower" or other > number)]
+        wrong = sum(bits[other] != (other in friends[number]) for other in mine)
+        chances = wrong * math.log(law.threshold / WORD) + (len(mine) - wrong) * math.log1p(-law.threshold / WORD)
+        assert float(found[number]) == pytest.approx(chances)
+
+
+@pytest.mark.parametrize("epsilon", ["0.05", "0.5", "3"])
+def test_degrees_have_the_law_and_the_ends_of_noisy_degree(epsilon: str) -> None:
+    """The digits of a task make the probabilities that the mechanism states, to all digits of a float."""
+    told, rate = degree(PEOPLE, epsilon, "both"), two_sided(float(epsilon)).rate
+    law, task = NoisyDegree(epsilon=float(epsilon), nodes=PEOPLE, mode="both"), task_of(told, people=PEOPLE)
+    assert law.ends == (told["lowest"], told["highest"])
+    odds = [Fraction(int(digit), 2**256 - int(digit)) for digit in told["digits"]]
+    for place, one in enumerate(odds):
+        assert float(one) == pytest.approx(math.exp(-rate * 2**place))
+    assert int(told["overflow"]) / 2**256 == pytest.approx(math.exp(-rate * 2 ** len(odds)))
+    for secret in SECRETS:
+        level = number_of(sent(task, 4, {"links": [0, 8, 3]}, secret)) + told["lowest"]
+        reports = DegreeReports(torch.full((PEOPLE,), level, dtype=torch.int32))
+        expected = math.log(math.tanh(rate / 2)) - rate * abs(level - 3)
+        found = law.log_likelihood(reports, torch.full((PEOPLE,), 3))
+        assert found.tolist() == pytest.approx([expected] * PEOPLE)
+
+
+@pytest.mark.parametrize("sampled", [1, 2, 6])
+def test_a_share_of_epsilon_is_checked_for_each_coordinate(sampled: int) -> None:
+    """A threshold for one bit at epsilon is refused where two bits are told."""
+    low = str(bit_law(4.0, sampled).low)
+    for more in range(1, 7):
+        field = {**features("4"), "sampled": more, "threshold": low}
+        if more <= sampled:
+            task_of(field)
+        else:
+            with pytest.raises(DeviceError, match=r"^epsilon: "):
+                task_of(field)

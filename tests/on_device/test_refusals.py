@@ -1,0 +1,149 @@
+"""Every fact of a task that is not as the standard says is refused by its code, whoever signed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graphveil.device import DeviceError, Opening, Task, answer
+from graphveil.device.canonical import canonical, parse
+from graphveil.device.task import OPENING, TASK
+from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
+
+FIELDS = {"features": features(), "label": label(), "links": links(12), "degree": degree(12)}
+
+
+def refused(code: str) -> pytest.RaisesExc[DeviceError]:
+    return pytest.raises(DeviceError, match=f"^{code}: ")
+
+
+FACTS: list[dict[str, Any]] = [
+    {"version": 2},
+    {"version": True},
+    {"version": "1"},
+    {"name": ""},
+    {"name": "  "},
+    {"purpose": 5},
+    {"contact": ["mail"]},
+    {"ids": False},
+    {"nonce": ""},
+    {"opens": -1},
+    {"opens": 2_000_000_000},
+    {"closes": 1 << 41},
+    {"least": 0},
+    {"least": 13},
+    {"people": 0},
+    {"people": "012"},
+    {"guarantee": "one"},
+    {"public": [1]},
+    {"fields": []},
+    {"fields": {}},
+    {"fields": ["label"]},
+    {"fields": [label(), label("2")]},
+    {"fields": [{**label(), "kind": "income"}]},
+    {"fields": [{"kind": "label"}]},
+    {"extra": "fact"},
+]
+
+
+@pytest.mark.parametrize("changes", FACTS, ids=str)
+def test_facts_of_a_task(changes: dict[str, Any]) -> None:
+    with refused("bad-task"):
+        task_of(label(), **changes)
+
+
+PARTS: list[tuple[str, dict[str, Any]]] = [
+    ("features", {"names": []}),
+    ("features", {"names": ["a", "a"]}),
+    ("features", {"names": ["a", ""]}),
+    ("features", {"low": "3"}),
+    ("features", {"low": -1}),
+    ("features", {"low": "-1.0e400"}),
+    ("features", {"low": "+1"}),
+    ("features", {"low": "-1e308", "high": "1e308"}),
+    ("features", {"high": "nan"}),
+    ("features", {"epsilon": 4}),
+    ("features", {"epsilon": "0"}),
+    ("features", {"epsilon": "-1"}),
+    ("features", {"epsilon": "4.0000000001"}),
+    ("features", {"epsilon": "4e0"}),
+    ("features", {"epsilon": "04"}),
+    ("features", {"epsilon": "\u0664"}),
+    ("features", {"sampled": 0}),
+    ("features", {"sampled": 7}),
+    ("features", {"threshold": "0"}),
+    ("features", {"threshold": str(2**63 + 1)}),
+    ("features", {"threshold": "1.5"}),
+    ("label", {"classes": ["one"]}),
+    ("label", {"classes": "one"}),
+    ("label", {"share": str(2**64 // 3 + 1)}),
+    ("label", {"share": True}),
+    ("links", {"mode": "upper"}),
+    ("links", {"mode": 1}),
+    ("links", {"threshold": "-5"}),
+    ("degree", {"digits": "1"}),
+    ("degree", {"digits": ["1"] * 61}),
+    ("degree", {"digits": ["0"]}),
+    ("degree", {"overflow": str(2**256 + 1)}),
+    ("degree", {"lowest": 1}),
+    ("degree", {"highest": 10}),
+    ("degree", {"extra": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), PARTS, ids=str)
+def test_facts_of_a_field(kind: str, changes: dict[str, Any]) -> None:
+    task_of(FIELDS[kind])
+    with refused("bad-task"):
+        task_of({**FIELDS[kind], **changes})
+    left_out = {name: value for name, value in FIELDS[kind].items() if name not in changes}
+    with refused("bad-task"):
+        task_of({**left_out, "extra": "fact"})
+
+
+@pytest.mark.parametrize("nonces", [[], "00" * 16, ["00" * 15], ["zz" * 16], ["00" * 16] * 2, [5]], ids=str)
+def test_openings(nonces: object) -> None:
+    task = task_of(label())
+    code = "bad-opening" if isinstance(nonces, list) and nonces != [5] else "bad-task"
+    with refused(code):
+        Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": nonces}), task)
+    with refused("bad-opening"):
+        opening_of(task).nonce(2)
+
+
+def test_signatures_of_other_things() -> None:
+    """An opening is no task, and a task that is signed as an opening is not signed."""
+    told = facts(label())
+    with refused("bad-signature"):
+        Task.of(signed("task", OPENING, told))
+    with refused("bad-task"):
+        Task.of(signed("opening", TASK, told))
+    whole = parse(signed("task", TASK, told))
+    for changes in ({"key": "00" * 31}, {"signature": "zz"}, {"key": 5}, {"signature": whole["signature"][:-2]}):
+        with refused("bad-signature"):
+            Task.of(canonical({**whole, **changes}))
+    with refused("bad-task"):
+        Task.of(canonical({**whole, "more": 1}))
+
+
+def test_nesting_ends_before_any_reader_does() -> None:
+    assert parse(b"[" * 32 + b"]" * 32) is not None
+    for depth in (33, 900, 990, 1_000_000):
+        with refused("not-canonical"):
+            parse(b"[" * depth + b"]" * depth)
+
+
+def test_a_value_that_is_not_asked_for_is_refused_and_no_number_is_too_large_to_be() -> None:
+    task = task_of(features())
+    person = task.person(0, bytes(16))
+    for values in ({"links": [1]}, {"label": "sad"}, {"features": [10**400] + [0] * 5}, {"features": [2**63] * 6}):
+        with refused("bad-value"):
+            answer(task, person, values, bytes(32))
+    counted = task_of(degree(12))
+    with refused("bad-value"):
+        answer(counted, counted.person(0, bytes(16)), {"degree": 3}, bytes(32))
+    assert answer(counted, counted.person(0, bytes(16)), {"links": [3]}, bytes(32)).names
+    for number, nonce in ((12, bytes(16)), (-1, bytes(16)), (0, bytes(15))):
+        with refused("bad-task"):
+            task.person(number, nonce)

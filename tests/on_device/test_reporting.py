@@ -1,0 +1,252 @@
+"""Booked before it leaves, the same report for ever after, and nothing that is not as declared."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from graphveil.device import DeviceError, Opening, Task, answer, answers, read
+from graphveil.device.assigned import assigned
+from graphveil.device.canonical import canonical, parse
+from graphveil.device.ledger import DeviceLedger
+from graphveil.device.reporting import Enrolled, book, preview
+from graphveil.device.task import OPENING, TASK
+from graphveil.device.wire import report
+from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
+
+SECRET, KEY = bytes(range(32)), bytes(range(1, 33))
+WHO = Enrolled(3, 1, SECRET, KEY)
+NONCES = bytes(16), bytes(range(16))
+
+
+def refused(code: str) -> pytest.RaisesExc[DeviceError]:
+    return pytest.raises(DeviceError, match=f"^{code}: ")
+
+
+def test_a_report_is_booked_once_and_stays_the_same(tmp_path: Path) -> None:
+    task, ledger = task_of(features(), label()), DeviceLedger(tmp_path / "device" / "ledger.jsonl")
+    opening = opening_of(task, NONCES[0])
+    values = {"features": [0.5] * 6, "label": "sad"}
+    first = book(task, opening, WHO, values, ledger)
+    assert ledger.spent == 5
+    # Whatever the values are now: the epoch has its report.
+    assert book(task, opening, WHO, {"label": "glad"}, ledger) == first
+    assert len(ledger.booked()) == 1
+    # Equal values in a later epoch are the same answers, under another id, at no price; a new label alone is paid for.
+    later = opening_of(task, *NONCES)
+    again = book(task, later, WHO, values, ledger)
+    assert (again.body, ledger.spent) == (first.body, 5) and again.id != first.id
+    assert preview(task, later, WHO, {**values, "label": "glad"}, ledger)[1] == 10**9
+
+
+def test_other_coordinates_are_never_asked_of_one_device(tmp_path: Path) -> None:
+    task, ledger = task_of(features()), DeviceLedger(tmp_path / "ledger.jsonl")
+    book(task, opening_of(task, NONCES[0]), WHO, {"features": [0.5] * 6}, ledger)
+    other = opening_of(task, NONCES[1], bytes([7] * 16))
+    with refused("bad-opening"):
+        book(task, other, WHO, {"features": [0.5] * 6}, ledger)
+
+
+def test_a_list_costs_twice_its_epsilon_at_most(tmp_path: Path) -> None:
+    task, ledger = task_of(links(12)), DeviceLedger(tmp_path / "ledger.jsonl")
+    for epoch, named in enumerate([[5], [5, 6], [7], [8, 9], []], start=1):
+        book(task, opening_of(task, *(bytes([n] * 16) for n in range(epoch))), WHO, {"links": named}, ledger)
+    assert ledger.spent == 4
+
+
+def test_ones_own_limit_is_kept_over_all_tasks(tmp_path: Path) -> None:
+    ledger = DeviceLedger(tmp_path / "ledger.jsonl", cap=Fraction("1.5"))
+    for name in ("one", "two"):
+        task = task_of(label(), name=name)
+        opening = opening_of(task)
+        if name == "two":
+            with refused("cap"):
+                book(task, opening, WHO, {"label": "sad"}, ledger)
+        else:
+            book(task, opening, WHO, {"label": "sad"}, ledger)
+    assert (ledger.spent, len(ledger.booked())) == (1, 1)
+
+
+def test_what_a_crash_left_of_a_line_was_never_sent(tmp_path: Path) -> None:
+    task, path = task_of(label()), tmp_path / "ledger.jsonl"
+    opening = opening_of(task)
+    first = book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path))
+    whole = path.read_bytes()
+    for cut in (1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        assert DeviceLedger(path).spent == 0
+        assert book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path)) == first
+        assert path.read_bytes() == whole
+    path.write_bytes(b"{\n" + whole)
+    with refused("ledger"):
+        book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path))
+
+
+def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:
+    """Killed between booking and sending: the process that starts again finds the report and pays nothing."""
+    task, path = task_of(label()), tmp_path / "ledger.jsonl"
+    opening = signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [NONCES[0].hex()]})
+    (tmp_path / "task").write_bytes(task.data)
+    (tmp_path / "opening").write_bytes(opening)
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from graphveil.device import Opening, Task\n"
+        "from graphveil.device.ledger import DeviceLedger\n"
+        "from graphveil.device.reporting import Enrolled, book\n"
+        "here = Path(sys.argv[1]); task = Task.of((here / 'task').read_bytes())\n"
+        "who = Enrolled(3, 1, bytes(range(32)), bytes(range(1, 33)))\n"
+        "opening = Opening.of((here / 'opening').read_bytes(), task)\n"
+        "sent = book(task, opening, who, {'label': 'sad'}, DeviceLedger(here / 'ledger.jsonl'))\n"
+        "(here / 'sent').write_bytes(sent.to_bytes()); os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
+    again = book(task, Opening.of(opening, task), WHO, {"label": "sad"}, DeviceLedger(path))
+    assert again.to_bytes() == (tmp_path / "sent").read_bytes()
+    assert DeviceLedger(path).spent == 1
+
+
+def test_a_report_has_one_encoding_and_a_tag() -> None:
+    task = task_of(label())
+    made = answer(task, task.person(3, NONCES[0]), {"label": "sad"}, SECRET)
+    sent = report(task.hash, 1, made.body, SECRET, KEY)
+    data = sent.to_bytes()
+    assert read(data) == (sent, len(data)) and read(b"x" + data + data, 1)[0] == sent
+    assert sent.is_by(KEY) and not sent.is_by(SECRET)
+    for place in range(len(data)):
+        changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        try:
+            assert not read(changed)[0].is_by(KEY), place
+        except DeviceError as error:
+            assert error.code in ("truncated", "bad-version")
+    with refused("truncated"):
+        read(data[:-1])
+
+
+BAD_VALUES = [
+    {"features": [0.0] * 5},
+    {"features": [0.0] * 5 + [3.1]},
+    {"features": [0.0] * 5 + [float("nan")]},
+    {"features": [0.0] * 5 + [float("inf")]},
+    {"features": [0.0] * 5 + ["1"]},
+    {"features": [0.0] * 5 + [True]},
+    {"features": "012345"},
+    {"features": {"f0": 1.0}},
+    {"label": "angry"},
+    {"label": 0},
+    {"links": [3]},
+    {"links": [12]},
+    {"links": [-1]},
+    {"links": [5, 5]},
+    {"links": [True]},
+    {"links": "5"},
+    {"income": 3},
+]
+
+
+@pytest.mark.parametrize("values", BAD_VALUES, ids=str)
+def test_values_that_are_not_as_declared_are_refused(values: dict[str, object], tmp_path: Path) -> None:
+    task, ledger = task_of(features(), label(), links(12)), DeviceLedger(tmp_path / "ledger.jsonl")
+    with refused("bad-value"):
+        book(task, opening_of(task), WHO, values, ledger)
+    assert ledger.booked() == []
+
+
+def test_names_and_zeros_of_either_sign_make_no_difference() -> None:
+    task = task_of(features(low="0", high="1"))
+    person = task.person(0, NONCES[0])
+    named = {f"f{place}": 0.0 for place in range(6)}
+    made = [answer(task, person, {"features": values}, SECRET) for values in ([0.0] * 6, [-0.0] * 6, named, [0] * 6)]
+    assert len({one.body for one in made}) == 1 == len({json.dumps(dict(one.names)) for one in made})
+
+
+def test_bodies_that_no_device_sends_are_refused() -> None:
+    task = task_of(label(), links(12), degree(12))
+    person = task.person(3, NONCES[0])
+    body = answer(task, person, {"label": "sad", "links": [5]}, SECRET).body
+    answers(task, person, body)
+    assert answers(task, person, bytes(len(body))) == [None, None, None]
+    with refused("wrong-length"):
+        answers(task, person, body + b"\0")
+    with refused("filling"):
+        answers(task, person, body[:-1] + bytes([body[-1] | 1]))
+    for first in (0b01100000, 0b11100000):  # an answer of an unanswered field; a class that there is not
+        with refused("impossible"):
+            answers(task, person, bytes([first]) + bytes(len(body) - 1))
+    with refused("impossible"):  # person 3 does not answer for person 0 in mode "lower"
+        answers(task, person, bytes([0b00011000]) + bytes(len(body) - 1))
+
+
+def test_weaker_thresholds_than_stated_are_refused() -> None:
+    """The weakened copy of every mechanism: one part in a thousand less noise than its epsilon asks for."""
+    for field, name in (
+        (features(), "threshold"),
+        (label(), "share"),
+        (links(12), "threshold"),
+        (degree(12), "overflow"),
+    ):
+        weaker = {**field, name: str(int(field[name]) * 999 // 1000)}
+        with refused("epsilon"):
+            task_of(weaker)
+        task_of(field)
+
+
+def test_a_task_is_what_was_signed() -> None:
+    told = facts(label())
+    data = signed("task", TASK, told)
+    task = Task.of(data)
+    assert Task.of(data, task.hash).hash == task.hash
+    with refused("wrong-hash"):
+        Task.of(data, bytes(32))
+    with refused("bad-signature"):
+        Task.of(canonical({**parse(data), "task": {**told, "least": 1}}))
+    with refused("not-canonical"):
+        Task.of(data.replace(b'":', b'": ', 1))
+    with refused("bad-signature"):
+        Opening.of(
+            signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}, Ed25519PrivateKey.generate()),
+            task,
+        )
+    with refused("wrong-hash"):
+        Opening.of(signed("opening", OPENING, {"task": "00" * 32, "nonces": ["00" * 16]}), task)
+
+
+SPELLINGS = [b'{"a":1.0}', b'{"a":1,"a":1}', b'{"b":1,"a":1}', b"[9007199254740992]", b"null", b"\xff"]
+SPELLINGS += [b'["\\u0061"]', b'{"\xc3\xa4":1}', b"[1] ", b"["]
+
+
+@pytest.mark.parametrize("data", SPELLINGS)
+def test_another_spelling_is_refused(data: bytes) -> None:
+    with refused("not-canonical"):
+        parse(data)
+
+
+def test_assigned_coordinates_are_uniform() -> None:
+    """Each of 20 coordinates by 3 of 20; chi-square above its 1 - 1e-6 quantile (19 degrees: 64.4) is refused."""
+    counts = [0] * 20
+    for number in range(4000):
+        found = assigned(bytes(32), bytes(16), number, 20, 3)
+        assert len(set(found)) == 3 and found == sorted(found)
+        for one in found:
+            counts[one] += 1
+    assert sum((count - 600) ** 2 / 600 for count in counts) < 64.4
+    assert sum((count - 600) ** 2 / 600 for count in [*counts[:10], *(count + 80 for count in counts[10:])]) > 64.4
+
+
+def test_it_is_light() -> None:
+    """No torch, no scipy, none of the other rooms."""
+    code = (
+        "import sys, graphveil.device, graphveil.device.reporting\n"
+        "heavy = {name for name in sys.modules if name.split('.')[0] in ('torch', 'scipy', 'pandas')}\n"
+        "ours = {name for name in sys.modules if name.startswith('graphveil.')}\n"
+        "rooms = {name for name in ours if not name.startswith('graphveil.device')}\n"
+        "print(sorted(heavy | rooms - {'graphveil.exports'}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ), check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,92 @@
+"""The vectors of the standard: the Python client passes them, a second program agrees, and nobody changed them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from graphveil.device.canonical import parse
+from tests.on_device import reference
+from tests.on_device.making import FILES, FOLDER, spelled
+from tests.pages import DOCS, ROOT
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text().splitlines()]
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """Every operation, and the code that it was refused with."""
+    for name in FILES:
+        yield from ((one["in"].get("op", ""), one["out"].get("error", "")) for one in vectors(name))
+
+
+def run(lines: list[str]) -> list[str]:
+    command = [sys.executable, "-m", "graphveil.device", "lines"]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_they_are_made_as_they_stand(name: str) -> None:
+    """Whoever changes a byte of an answer changes the standard: a new version of it, not of these files."""
+    assert spelled(FILES[name]()) == (FOLDER / f"{name}.jsonl").read_text()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_program_passes_them(name: str) -> None:
+    told = vectors(name)
+    found = run([json.dumps(one["in"]) for one in told])
+    assert [json.loads(line) for line in found] == [one["out"] for one in told]
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("plain", "refused")])
+def test_a_second_program_says_the_same_bytes(name: str) -> None:
+    tasks: dict[str, Any] = {}
+    for one in vectors(name):
+        told, out = one["in"], one["out"]
+        if told["op"] == "task":
+            tasks[out["hash"]] = parse(told["data"].encode())["task"]
+            assert reference.task_hash(tasks[out["hash"]]).hex() == out["hash"]
+        if told["op"] == "answer":
+            nonce, secret = bytes.fromhex(told["nonce"]), bytes.fromhex(told["secret"])
+            body, names = reference.Device(tasks[told["task"]], told["number"], nonce, secret).body(told["values"])
+            assert (body.hex(), {str(place): own for place, own in names.items()}) == (out["body"], out["names"])
+        if told["op"] == "read":
+            data, key = bytes.fromhex(told["data"]), bytes.fromhex(told["key"])
+            assert all(reference.is_by(report, key, data) == report["tag"] for report in out["reports"])
+
+
+def test_assigned_coordinates_of_a_second_program() -> None:
+    for one in vectors("plain"):
+        told = one["in"]
+        if told["op"] == "assigned":
+            task, nonce = bytes.fromhex(told["task"]), bytes.fromhex(told["nonce"])
+            columns = reference.assigned(task, nonce, told["number"], told["dimension"], told["size"])
+            assert columns == one["out"]["columns"]
+
+
+def test_there_are_enough_of_each_kind() -> None:
+    found = Counter(bool(code) for _, code in cases())
+    assert found[False] >= 500 and found[True] >= 50
+    operations = {op for op, code in cases() if not code}
+    explained = re.findall(r"^\| `(\w+)` \|", (DOCS / "standard" / "conformance.md").read_text(), re.M)
+    assert operations == {*explained} - {"op"}
+
+
+def test_every_code_is_in_the_table_and_in_a_vector() -> None:
+    """What the source raises, what the page explains, what a vector shows: the same codes."""
+    sources = (ROOT / "src" / "graphveil" / "device").rglob("*.py")
+    raised = {code for file in sources for code in re.findall(r'DeviceError\(\s*"([a-z-]+)"', file.read_text())}
+    explained = set(re.findall(r"^\| `([a-z-]+)` \|", (DOCS / "standard" / "refused.md").read_text(), re.M))
+    assert raised | {"bad-line"} == explained
+    # Folders and connections are a client's own affair.
+    own = {"ledger", "command", "enrolment", "collector"}
+    assert {code for _, code in cases() if code} == explained - own
