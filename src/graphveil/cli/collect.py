@@ -1,0 +1,241 @@
+"""``graphveil collect``: noisy reports of real devices, from a declaration to a folder to train on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli import groups, options
+from graphveil.cli.console import complain, emit, working
+
+_WORDS, _PRICES = "What people read", "Prices: epsilon of one report"
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's folder, from collect init.")]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What people read before they take part, and when."""
+
+    organiser: Annotated[str | None, typer.Option(help="Who asks.", rich_help_panel=_WORDS)] = None
+    purpose: Annotated[str | None, typer.Option(help="What for.", rich_help_panel=_WORDS)] = None
+    contact: Annotated[str | None, typer.Option(help="Where people can ask back.", rich_help_panel=_WORDS)] = None
+    opens: Annotated[
+        str | None, typer.Option(metavar="DAY", help="First moment, UTC, as 2027-01-31.", rich_help_panel=_WORDS)
+    ] = None
+    closes: Annotated[str | None, typer.Option(metavar="DAY", help="Last moment.", rich_help_panel=_WORDS)] = None
+    least: Annotated[
+        int | None, typer.Option(min=1, help="Reports below which nothing is exported.", rich_help_panel=_WORDS)
+    ] = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked, at which price."""
+
+    epsilon_x: Annotated[
+        str | None, typer.Option("--epsilon-x", metavar="E", help="A person's features.", rich_help_panel=_PRICES)
+    ] = None
+    epsilon_y: Annotated[
+        str | None, typer.Option("--epsilon-y", metavar="E", help="A person's label.", rich_help_panel=_PRICES)
+    ] = None
+    epsilon_a: Annotated[
+        str | None,
+        typer.Option("--epsilon-a", metavar="E", help="One bit of a neighbour list.", rich_help_panel=_PRICES),
+    ] = None
+    epsilon_d: Annotated[
+        str | None,
+        typer.Option("--epsilon-d", metavar="E", help="One link in a person's degree.", rich_help_panel=_PRICES),
+    ] = None
+    mode: Annotated[
+        str,
+        typer.Option("--mode", metavar="lower|both|directed", help="Who reports a link.", rich_help_panel=_PRICES),
+    ] = "lower"
+
+
+def group() -> typer.Typer:
+    """The commands of a collection."""
+    app = typer.Typer(help="Collect noisy reports from people's own devices.")
+    app.callback()(lambda: None)
+    for command in (init, sign, enrol, open_, serve, status, close, export, simulate):
+        app.command(command.__name__.rstrip("_"))(command)
+    return app
+
+
+@groups.spread()
+def init(
+    data: options.Data,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
+    wording: Wording,
+    asked: Asked,
+    ids: Annotated[
+        Path | None,
+        typer.Option("--ids", metavar="FILE", help="Ids of the people, one a line, or a csv. Default: DATA's nodes."),
+    ] = None,
+    data_root: options.DataRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write the draft of a task, to be filled in; print the guarantee and what plan says."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.declare import Prices
+    from graphveil.collection.planned import drafted
+
+    typed = {name: value for name, value in asdict(wording).items() if value is not None}
+    prices = Prices(
+        features=asked.epsilon_x, label=asked.epsilon_y, links=asked.epsilon_a, degree=asked.epsilon_d, mode=asked.mode
+    )
+    answer, plan = drafted(out, data, typed, prices, ids=ids, root=data_root)
+    emit(answer, as_json=as_json, screen=lambda: screens.drafted(answer, plan))
+
+
+def sign(
+    folder: Folder,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="The organiser's key. Default: one made here.")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="URL", help="postgresql+psycopg://... Default: a SQLite file here."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Sign the task of the filled-in draft, for good, and begin its database."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).sign(key, database)
+    emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))
+
+
+def enrol(
+    folder: Folder,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Csv file to write tokens to. Default: tokens.csv in FOLDER."),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of ids and tokens that you made.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Give everybody a token that enrols them once; the database keeps its hash alone."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).enrol(out, tokens)
+    emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer))
+
+
+def open_(folder: Folder, as_json: options.Json = False) -> None:
+    """Close enrolment for an epoch, draw its nonce and let devices report."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).open()
+    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+
+
+def serve(
+    folder: Folder,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any that is free.")] = 8700,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="FILE", help="TLS certificate, PEM.")
+    ] = None,
+    certificate_key: Annotated[
+        Path | None, typer.Option("--certificate-key", metavar="FILE", help="Its key, PEM.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run the collector until Ctrl-C; enrolment, opening and closing work while it runs."""
+    import sys
+
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk, require_extra
+    from graphveil.collection.serving import Place
+    from graphveil.collection.serving import serve as serving
+
+    require_extra()
+    place = Place(host, port, certificate, certificate_key)
+    # No refusal: behind a proxy that ends TLS this is how it should be.
+    if not place.here and certificate is None:
+        complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
+
+    def started(answer: dict[str, object]) -> None:
+        emit(answer, as_json=as_json, screen=lambda: screens.serving(answer))
+        # Now and not at the end, which does not come: a script waits for the address.
+        sys.stdout.flush()
+
+    serving(Desk(folder), place, started)
+
+
+def status(folder: Folder, as_json: options.Json = False) -> None:
+    """Show how many have enrolled and answered, and what was refused."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).status()
+    emit(answer, as_json=as_json, screen=lambda: screens.status(answer))
+
+
+def close(folder: Folder, as_json: options.Json = False) -> None:
+    """Freeze the open epoch: what comes later changes nothing of it."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).close()
+    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+
+
+def export(
+    folder: Folder,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
+    as_json: options.Json = False,
+) -> None:
+    """Write everybody's last report of the closed epochs into a folder to train on."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).export(out)
+    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+
+
+def simulate(
+    folder: Folder,
+    data: options.Data,
+    people: Annotated[int | None, typer.Option("--people", min=1, help="People who enrol. Default: all.")] = None,
+    clients: Annotated[
+        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people answer with, in turn.")
+    ] = "python",
+    js: Annotated[
+        Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")
+    ] = Path("clients/js/lines.js"),
+    dropouts: Annotated[
+        float, typer.Option("--dropouts", min=0, max=1, help="Share of the enrolled who never answer.")
+    ] = 0.1,
+    retries: Annotated[
+        float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")
+    ] = 0.1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for what was collected.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Try a task out: play its collection over the network on this machine, from a graph's real values.
+
+    Under a task of its own: nothing comes into FOLDER's database.
+    """
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.clients import commands_of
+    from graphveil.collection.desk import require_extra
+
+    require_extra()
+    from graphveil.collection.played import Cast, play
+
+    with working() as tell:
+        cast = Cast(people, commands_of(clients, js), dropouts, retries, seed)
+        answer = play(folder, data, cast, tell, out=out)
+    emit(answer, as_json=as_json, screen=lambda: screens.played(answer))

@@ -1,0 +1,90 @@
+"""The answers of ``graphveil collect`` as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.cli.tables import described, pairs, rows
+from graphveil.reports.base.text import printable
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.plan import Plan
+
+
+def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
+    """The draft, what it promises and what a method would make of it."""
+    head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
+    missing = ", ".join(answer["missing"])
+    after = f"graphveil collect sign {answer['folder']}"
+    facts = [
+        *(("Promised", line) for line in answer["guarantee"]),
+        *([("To fill in", missing)] if missing else []),
+        ("Next", f"fill it in, then {after}" if missing else f"read it, then {after}"),
+    ]
+    if plan is None:
+        return Group(head, Text(), pairs(facts))
+    from graphveil.cli import screens
+
+    return Group(head, Text(), pairs(facts), Text(), screens.planned(plan))
+
+
+def signed(answer: Mapping[str, Any]) -> RenderableType:
+    """The task that was signed."""
+    folder = answer["folder"]
+    facts = [
+        ("Task", answer["task"]),
+        *(("Promised", line) for line in answer["guarantee"]),
+        ("Keep", f"{folder}/organiser.key to yourself; tell people the hash of the task"),
+        ("Next", f"graphveil collect enrol {folder}"),
+    ]
+    return pairs(facts)
+
+
+def enrolled(answer: Mapping[str, object]) -> RenderableType:
+    """Where the tokens are."""
+    told = f"of {answer['people']:,} people; each enrols one device, once"
+    return pairs([("Tokens", f"{answer['tokens']}, {told}"), ("Next", "serve, and hand them out one by one")])
+
+
+def serving(answer: Mapping[str, object]) -> RenderableType:
+    """Where the collector listens."""
+    facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
+    if answer["admin"]:
+        facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
+    return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])
+
+
+def status(answer: Mapping[str, Any]) -> RenderableType:
+    """How far a collection has come."""
+    epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
+    facts = [
+        ("Task", f"{answer['name']}, {answer['task'][:16]}"),
+        ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),
+        ("Enrolled", f"{answer['enrolled']:,} of {answer['people']:,} people"),
+        ("Epoch", epoch),
+        ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
+    ]
+    if not answer["refused"]:
+        return pairs([*facts, ("Refused", "none")])
+    table = rows(("refused as", "reports"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))
+    return Group(pairs(facts), Text(), table)
+
+
+def played(answer: Mapping[str, object]) -> RenderableType:
+    """How a simulated collection went."""
+    head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
+    return Group(head, Text(), described({name: value for name, value in answer.items() if name != "simulation"}))
+
+
+def plain(answer: Mapping[str, object]) -> RenderableType:
+    """An answer, a fact a line."""
+    return described(answer)
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

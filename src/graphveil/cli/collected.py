@@ -1,0 +1,83 @@
+"""A training on an exported collection, as `train` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.cli import choices, groups
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.engine import Engine
+    from graphveil.methods.runs.result import Result
+    from graphveil.progress import ProgressCallback
+
+#: By which a folder is known as an export, see `collection.export`.
+_FILE = "collection.json"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A result, and what its folder keeps of where it is from."""
+
+    result: Result
+    options: Mapping[str, Any]
+
+
+def is_export(data: str, edges: Path | None) -> bool:
+    """Whether a folder is an exported collection.
+
+    Raises:
+        InputError: it is none, and edges are named.
+    """
+    # By its own file: as a folder of tables it would be read for true values.
+    found = (Path(data) / _FILE).is_file()
+    if edges is not None and not found:
+        raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
+    return found
+
+
+def train_collected(
+    method: str,
+    data: str,
+    edges: Path | None,
+    chosen: Mapping[str, Any],
+    repetition: groups.Repetition,
+    speed: groups.Speed,
+    tell: ProgressCallback,
+    engine: Engine,
+) -> Learned:
+    """Return what a method learned from an exported collection.
+
+    Args:
+        method: its name. data: the folder. edges: file of public edges, where the method reads them.
+        chosen: the settings that were typed.
+        repetition: how often, on which nodes, with which controls. speed: where to compute.
+        tell: hears of progress. engine: where blocks of people are worked on.
+
+    Raises:
+        InputError: noise was asked for, which devices have drawn already; and as `collection.learning.learn`.
+    """
+    from graphveil.collection import learning
+    from graphveil.collection.export import read_export
+    from graphveil.collection.reports import Received
+
+    if repetition.reproducible_noise is not None:
+        raise InputError("the noise was drawn on devices", where="--reproducible-noise", remedy="leave it out")
+    received = Received(read_export(Path(data)))
+    if (edges is None) != (method in learning.WITH_LISTS):
+        remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
+        raise InputError("a collection holds no public edges", where=data, remedy=remedy)
+    listed = None if edges is None else learning.read_edges(edges, received.collected.ids)
+    graph = learning.collected_graph(received, listed)
+    choices.settle_threads(speed.threads, graph)
+    how = learning.Repetition(
+        repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
+    )
+    result = learning.learn(method, received, graph, settings=chosen, repetition=how, progress=tell, engine=engine)
+    answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
+    told = {"task": received.collected.task.hash.hex(), "people": received.people, **answered}
+    return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())})

@@ -1,0 +1,64 @@
+"""What a collector answers: codes, which `graphveil explain CODE` knows, and the statuses of HTTP that go with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+#: Of a report.
+STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "accepted": 201,
+        "again": 200,
+        "conflict": 409,
+        "closed": 410,
+        "not-open": 425,
+        "wrong-task": 400,
+        "wrong-length": 400,
+        "impossible": 400,
+        "unknown-enrolment": 403,
+        "bad-tag": 403,
+        "truncated": 400,
+        "bad-version": 400,
+        # Of a request.
+        "too-many": 413,
+        "too-large": 413,
+        "too-slow": 408,
+        "busy": 503,
+        "too-often": 429,
+        "disk-full": 507,
+        "bad-enrolment": 400,
+        "bad-token": 403,
+        "no-opening": 404,
+        "not-admitted": 401,
+        "fault": 500,
+    }
+)
+#: After so many seconds it is worth trying again.
+LATER: Mapping[str, int] = MappingProxyType({"busy": 1, "too-often": 10, "disk-full": 60, "not-open": 600, "fault": 10})
+
+
+def problem(code: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, headers and body of a refusal (RFC 9457).
+
+    Args:
+        code: of `STATUS`.
+    """
+    status = STATUS[code]
+    told = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code}
+    later = [(b"retry-after", str(LATER[code]).encode())] if code in LATER else []
+    return status, [(b"content-type", b"application/problem+json"), *later], json.dumps(told).encode()
+
+
+def told(answers: Sequence[str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, headers and body that answer one report or many, in order.
+
+    Args:
+        answers: a code for each report.
+    """
+    if len(answers) == 1 and STATUS[answers[0]] >= 400:
+        return problem(answers[0])
+    status = STATUS[answers[0]] if len(answers) == 1 else 200
+    body = json.dumps({"answers": list(answers)}, separators=(",", ":")).encode()
+    return status, [(b"content-type", b"application/json")], body

@@ -1,0 +1,228 @@
+"""An organiser's folder, and each step of a collection from there: sign, enrol, open, close, export.
+
+organiser.key   what signs; whoever has it can open epochs in the organiser's name
+task.json       the task as it was signed
+collection.db   the database, where it is SQLite's        database    its address, where it is another
+tokens.csv      what enrols people, once each             admin-token what admits to the collector's administration
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.collection.drafts import read_draft, read_ids, refusals
+from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
+from graphveil.collection.tokens import read_tokens, write_tokens
+from graphveil.device.task import Opening
+from graphveil.errors import InputError, MissingExtraError
+from graphveil.writing import new_folder, write_bytes
+
+if TYPE_CHECKING:
+    from graphveil.collection.store import Store
+
+KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
+    "organiser.key", "task.json", "collection.db", "database", "tokens.csv", "admin-token",
+)  # fmt: skip
+_PRIVATE = 0o600
+
+
+class Desk:
+    """An organiser's folder.
+
+    Args:
+        folder: with a draft.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def sign(self, key: Path | None = None, database: str | None = None) -> dict[str, Any]:
+        """Sign the draft and begin the database.
+
+        Args:
+            key: of the organiser, where there is one already. database: address of another than SQLite's in the folder.
+
+        Returns:
+            Hash of the task, where its database is, and what is promised.
+
+        Raises:
+            InputError: the draft lacks something, or was signed before.
+        """
+        draft = read_draft(self.folder)
+        if (self.folder / SIGNED).exists():
+            raise InputError(
+                f"{self.folder} holds a signed task", remedy="a task never changes: make another by `collect init`"
+            )
+        facts, own = draft.facts(), self.folder / KEY
+        # The database first: where it cannot be had, no key lies about that never signed anything.
+        with refusals(str(self.folder)), self._opened(database or self._embedded()) as store:
+            signer = read_key(key or own) if key or own.exists() else new_key(own)
+            if key is not None and not own.exists():
+                # Every epoch is opened with it.
+                write_bytes(own, key.read_bytes(), mode=_PRIVATE)
+            task = signed_task(facts, signer)
+            store.begin(task, ())
+        if database is not None:
+            # It may hold a password.
+            write_bytes(self.folder / ADDRESS, database.encode(), mode=_PRIVATE)
+        # Last: a folder with it has all that the other steps need.
+        write_bytes(self.folder / SIGNED, task.data)
+        return {"folder": str(self.folder), "task": task.hash.hex(), "guarantee": list(task.guarantee)}
+
+    def enrol(self, out: Path | None = None, tokens: Path | None = None) -> dict[str, Any]:
+        """Give everybody a token.
+
+        Args:
+            out: a csv file to write ids and tokens to, that is not there yet. tokens: a csv file that has them already.
+
+        Raises:
+            InputError: tokens were given before, or a file has other ids than the task.
+        """
+        ids = read_ids(self.folder)
+        with self.store() as store:
+            if tokens is not None:
+                store.invite(_in_order(tokens, ids))
+                return {"people": len(ids), "tokens": str(tokens)}
+            path = out or self.folder / TOKENS
+            made = write_tokens(path, ids)
+            # Drawn here, so that a file of somebody else's is refused before what follows could remove it.
+            first = [next(made)]
+            try:
+                store.invite(chain(first, made))
+            except BaseException:
+                # Tokens that enrol nobody must not be handed out.
+                path.unlink()
+                raise
+        return {"people": len(ids), "tokens": str(path)}
+
+    def open(self) -> dict[str, Any]:
+        """Close enrolment for an epoch, draw its nonce and let devices know.
+
+        Raises:
+            InputError: nobody has enrolled, or the epoch before is open.
+        """
+        with self.store() as store:
+            task, key = store.task(), read_key(self.folder / KEY)
+            status = store.status()
+            # An epoch without anybody would end without a report: whoever enrols later joins the next one.
+            if not status["enrolled"]:
+                raise InputError("nobody has enrolled", remedy="serve the collection and hand out its tokens first")
+            # An epoch whose opening a crash kept from being signed: with another nonce some would be asked anew.
+            if not status["open"] or self._told(store) == status["epoch"]:
+                store.open_epoch(secrets.token_bytes(16))
+            nonces = store.nonces()
+            store.keep("opening", signed_opening(task, nonces, key))
+        return {"epoch": len(nonces), "nonce": nonces[-1].hex(), "enrolled": status["enrolled"]}
+
+    def close(self) -> dict[str, Any]:
+        """Freeze the epoch that is open.
+
+        Raises:
+            InputError: none is.
+        """
+        with self.store() as store:
+            epoch, digest = store.close_epoch()
+            received = store.status()["received"]
+        return {"epoch": epoch, "hash": digest.hex(), "received": received}
+
+    def status(self) -> dict[str, Any]:
+        """Return how far the collection has come."""
+        with self.store() as store:
+            task = store.task()
+            told = {"name": task.name, "task": task.hash.hex(), "opens": task.opens, "closes": task.closes}
+            return {**told, "least": task.least, **store.status()}
+
+    def export(self, out: Path) -> dict[str, Any]:
+        """Write what was collected into a new folder, whole or not at all.
+
+        Args:
+            out: the folder.
+
+        Raises:
+            InputError: as `export.export`.
+        """
+        from graphveil.collection.export import export
+
+        # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
+        with self.store() as store, new_folder(out) as partial:
+            told = export(store, partial)
+        return {"folder": str(out), **told}
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """Give the database of a task that was signed."""
+        # Asked first: to open a SQLite file that is not there would make one.
+        if not (self.folder / SIGNED).is_file():
+            raise InputError(f"{self.folder} holds no signed task", remedy="sign it: `graphveil collect sign FOLDER`")
+        other = self.folder / ADDRESS
+        with self._opened(other.read_text() if other.exists() else self._embedded()) as store:
+            yield store
+
+    def admin_token(self, store: Store) -> str | None:
+        """Make the token of the administration, once, and return it; None where it was made before.
+
+        Args:
+            store: keeps its hash alone.
+        """
+        from graphveil.collection.store import hashed
+
+        if store.setting("admin") is not None:
+            return None
+        # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet.
+        token = secrets.token_hex(20)
+        write_bytes(self.folder / ADMIN, f"{token}\n".encode(), mode=_PRIVATE)
+        store.keep("admin", hashed(token.encode()))
+        return token
+
+    def _embedded(self) -> str:
+        return f"sqlite:///{(self.folder / DATABASE).absolute()}"
+
+    @contextmanager
+    def _opened(self, url: str) -> Iterator[Store]:
+        require_extra()
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from graphveil.collection.store import Store
+        from graphveil.collection.tables import opened
+
+        try:
+            store = Store(opened(url))
+            try:
+                yield store
+            finally:
+                store.engine.dispose()
+        except SQLAlchemyError as error:
+            # Without the address, which may hold a password.
+            reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+            raise InputError(f"the database cannot be used ({reason})", where=str(self.folder)) from error
+
+    def _told(self, store: Store) -> int:
+        data = store.setting("opening")
+        return 0 if data is None else Opening.of(data, store.task()).epoch
+
+
+def require_extra() -> None:
+    """Raise MissingExtraError where what a collector needs is not installed."""
+    for name in ("sqlalchemy", "fastapi", "uvicorn"):
+        if find_spec(name) is None:
+            raise MissingExtraError(
+                f"the package {name} is not installed", where="collect", remedy="run: pip install 'graphveil[collect]'"
+            )
+
+
+def _in_order(tokens: Path, ids: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """The tokens of a file in the order of the task, in which people are numbered."""
+    try:
+        found = dict(read_tokens(tokens))
+    except OSError as error:
+        raise InputError(f"{tokens} cannot be read ({error.strerror})") from error
+    # One id too few would leave a person without a number; one too many would be nobody's.
+    if set(found) != set(ids):
+        raise InputError("other ids than those of the task", where=str(tokens), allowed=f"all {len(ids):,} of ids.txt")
+    return ((one, found[one]) for one in ids)

@@ -1,0 +1,94 @@
+"""`POST /reports`, as a plain ASGI application: one report or many in a body, an answer for each, in order.
+
+What is slow or large is cut off before it is read to its end; neither addresses nor bodies are written anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.exc import OperationalError
+
+from graphveil.collection.answers import problem, told
+from graphveil.collection.group import Group
+from graphveil.collection.intake import reports_in
+from graphveil.collection.limits import Buckets
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+
+
+class TooLarge(Exception):
+    """A body of more bytes than are read."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """Takes reports.
+
+    Args:
+        group: what stores them. addresses: how many requests an address may make. room: whether the disk has room.
+        most: reports of a request. largest: bytes of a request. patience: seconds in which a request must have come.
+    """
+
+    group: Group
+    addresses: Buckets
+    room: Callable[[], bool]
+    most: int = 1_000
+    largest: int = 1 << 24
+    patience: float = 15.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        status, headers, body = await self._answer(scope, receive)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        # Held in memory alone, and no longer than its bucket.
+        address = (scope.get("client") or ("", 0))[0]
+        if not self.addresses.take(address):
+            return problem("too-often")
+        if not self.room():
+            return problem("disk-full")
+        try:
+            async with asyncio.timeout(self.patience):
+                data = await self._read(receive)
+        # Whoever sends a byte a second holds a connection for seconds, and nothing else.
+        except TimeoutError:
+            return problem("too-slow")
+        except TooLarge:
+            return problem("too-large")
+        reports, wrong = reports_in(data, self.most)
+        if wrong == "too-many" or not reports:
+            return problem(wrong or "truncated")
+        return await self._store(reports, wrong)
+
+    async def _store(self, reports: list[Any], wrong: str | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        try:
+            answers = await self.group.submit(reports)
+        except OperationalError as error:
+            return problem("disk-full" if "full" in str(error.orig) or "No space" in str(error.orig) else "fault")
+        # Refused and not queued: who comes again in a second is served sooner than a queue that only grows.
+        if answers is None:
+            return problem("busy")
+        # What could not be read is refused once; what stands before it is stored.
+        return told([*answers, wrong] if wrong else answers)
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            part = message.get("body", b"")
+            size += len(part)
+            if size > self.largest:
+                raise TooLarge
+            parts.append(part)
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                return b"".join(parts)

@@ -1,0 +1,110 @@
+"""What leaves a collector: a folder with the signed task, who takes part, and everybody's last report.
+
+    task.json          as it was signed
+    collection.json    epochs with their hashes, how many were enrolled and answered
+    ids.txt            the id of each number, a line each, in JSON
+    reports.npz        numbers, epochs, joined [n], bodies [n, bytes]: everybody's last report, by number
+
+Nothing in it says when somebody answered, or from where.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.collection.bodies import Bodies
+from graphveil.collection.declare import ids_hash
+from graphveil.collection.store import Store
+from graphveil.device.task import Task
+from graphveil.errors import DataError, InputError
+
+FILES = ("task.json", "collection.json", "ids.txt", "reports.npz")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An exported collection.
+
+    Args:
+        task: what was asked. ids: of everybody. bodies: everybody's last report, by number.
+        nonces: by which coordinates were assigned, of each epoch. joined: int64 [n], the first epoch of who sent each.
+        facts: what `collection.json` says.
+    """
+
+    task: Task
+    ids: tuple[str, ...]
+    bodies: Bodies
+    nonces: tuple[bytes, ...]
+    joined: npt.NDArray[np.int64]
+    facts: Mapping[str, Any]
+
+
+def export(store: Store, folder: Path) -> dict[str, Any]:
+    """Write everybody's last report of the closed epochs, and return what `collection.json` says.
+
+    Args:
+        store: of the collection. folder: that is not there yet, or empty.
+
+    Raises:
+        InputError: no epoch is closed, fewer have answered than the task asks for, or the folder holds something.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty", remedy="take another folder")
+    task, closed = store.task(), store.closed()
+    if not closed:
+        raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
+    numbers, epochs, joined, bodies = store.last_reports()
+    # The least number stands in what everybody has agreed to: below it a single person stands out too much.
+    if len(numbers) < task.least:
+        raise InputError(f"{len(numbers)} people have answered", allowed=f"{task.least} or more, as the task says")
+    told = {
+        "standard": 1,
+        "task": task.hash.hex(),
+        "epochs": [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in closed],
+        "people": task.people,
+        "enrolled": store.status()["enrolled"],
+        "answered": len(numbers),
+        # Of the most asked person: bodies can be equal where values were not, so it cannot be told from them.
+        "reports_a_person": store.most_reports(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "task.json").write_bytes(task.data)
+    (folder / "ids.txt").write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids()))
+    np.savez(folder / "reports.npz", numbers=numbers, epochs=epochs, joined=joined, bodies=bodies)
+    # Last: a folder without it is one that a crash left, and is not read.
+    (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")
+    return told
+
+
+def read_export(folder: Path) -> Collected:
+    """Return an exported collection.
+
+    Raises:
+        DataError: a file is missing, or does not fit the task.
+    """
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise DataError(f"{', '.join(missing)} is missing", where=str(folder), remedy="export the collection again")
+    task = Task.of((folder / "task.json").read_bytes())
+    told = json.loads((folder / "collection.json").read_text())
+    ids = tuple(json.loads(line) for line in (folder / "ids.txt").read_text().split("\n") if line)
+    if told.get("task") != task.hash.hex() or ids_hash(ids) != task.ids:
+        raise DataError("the files belong to another task", where=str(folder), remedy="export the collection again")
+    with np.load(folder / "reports.npz", allow_pickle=False) as held:
+        numbers, joined, bodies = held["numbers"], held["joined"], held["bodies"]
+    width = -(-task.bits // 8)
+    if bodies.ndim != 2 or bodies.shape[1] != width or len(numbers) != len(bodies) or bodies.dtype != np.uint8:
+        raise DataError(f"reports are no {width} bytes each", where=str(folder / "reports.npz"))
+    # Checked again: the folder has been on other disks since.
+    made = Bodies(task, np.unpackbits(bodies, axis=1), numbers)
+    if not made.possible().all():
+        raise DataError("a report that no device sends", where=str(folder / "reports.npz"))
+    nonces = tuple(bytes.fromhex(one["nonce"]) for one in told["epochs"])
+    return Collected(task, ids, made, nonces, joined, told)

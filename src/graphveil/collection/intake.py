@@ -1,0 +1,110 @@
+"""From bytes of anybody to reports that are stored: what is checked, in this order, and what is answered.
+
+bytes -> reports      "truncated", "bad-version": and nothing after it can be read
+task                  "wrong-task"
+length                "wrong-length"
+enrolment             "unknown-enrolment"
+tag                   "bad-tag"
+bits                  "impossible"
+epoch                 "not-open", where its sender takes part from a later one on
+time                  "not-open" before the task opens, "closed" after it closes
+storing               "accepted", "again", "conflict", "closed": see `store`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphveil.collection.bodies import Bodies
+from graphveil.collection.store import Enrolment, Sent, Store
+from graphveil.device.errors import DeviceError
+from graphveil.device.task import Task
+from graphveil.device.wire import Report, read
+
+#: What counts: the report stands.
+STORED = ("accepted", "again")
+
+
+def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
+    """Return the reports that a body holds one after the other, and why the rest of it cannot be read, or None.
+
+    Args:
+        data: of a request. most: how many are read.
+    """
+    found: list[Report] = []
+    at = 0
+    while at < len(data):
+        if len(found) == most:
+            return found, "too-many"
+        try:
+            one, at = read(data, at)
+        except DeviceError as error:
+            return found, error.code
+        found.append(one)
+    return found, None
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What stores reports of one task.
+
+    Args:
+        store: the collection's. task: its task.
+        clock: seconds since 1970, the collector's own: a device's may be wrong by years.
+    """
+
+    store: Store
+    task: Task
+    clock: Callable[[], float] = time.time
+
+    def take(self, reports: Sequence[Report]) -> list[str]:
+        """Check and store reports, all in one transaction; return an answer for each, in order.
+
+        Args:
+            reports: of anybody.
+        """
+        known = self.store.enrolled([one.enrolment for one in reports])
+        answers = [self._refusal(one, known.get(one.enrolment)) for one in reports]
+        right = [place for place, answer in enumerate(answers) if answer is None]
+        who = [known[reports[place].enrolment] for place in right]
+        kept: list[int] = []
+        epochs = len(self.store.nonces())
+        for place, one, possible in zip(right, who, self._possible([reports[p] for p in right], who), strict=True):
+            answers[place] = "impossible" if not possible else "not-open" if one.joined > epochs else None
+            if answers[place] is None:
+                kept.append(place)
+        sent = [_sent(reports[place], known[reports[place].enrolment].number) for place in kept]
+        now = self.clock()
+        stored = self.store.add(sent, inside=self.task.opens <= now < self.task.closes) if sent else []
+        for place, answer in zip(kept, stored, strict=True):
+            answers[place] = "not-open" if answer == "closed" and now < self.task.opens else answer
+        told = [answer or "" for answer in answers]
+        self.store.count(Counter(answer for answer in told if answer not in STORED))
+        return told
+
+    def _refusal(self, report: Report, who: Enrolment | None) -> str | None:
+        if report.task != self.task.hash:
+            return "wrong-task"
+        if len(report.body) != -(-self.task.bits // 8):
+            return "wrong-length"
+        # Before the tag, which is checked with their key: what is refused so far tells nothing about anybody.
+        if who is None:
+            return "unknown-enrolment"
+        return None if report.is_by(who.key) else "bad-tag"
+
+    def _possible(self, reports: Sequence[Report], who: Sequence[Enrolment]) -> list[bool]:
+        if not reports:
+            return []
+        numbers = np.array([one.number for one in who], np.int64)
+        found: list[bool] = Bodies.of(self.task, [one.body for one in reports], numbers).possible().tolist()
+        return found
+
+
+def _sent(report: Report, number: int) -> Sent:
+    return Sent(number, hashlib.sha256(report.to_bytes()).digest()[:16], report.body)

@@ -1,0 +1,273 @@
+"""From an exported collection to a trained model, without any truth to measure it by.
+
+    who sent a label   half train, a quarter choose, a quarter are held out of both
+    held out           a share a of their reports agrees with the prediction;  accuracy = (a - q) / (p - q)
+
+A report names the true class with probability p and each other class with q, whatever was predicted without it, so the
+estimate is unbiased. Reports that trained or chose would agree because they were read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphveil.collection.reports import Received
+from graphveil.device.features import Features
+from graphveil.device.label import Label
+from graphveil.device.links import Links
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
+from graphveil.graphs import Graph
+from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.id_places import KnownIds, find_places, plain_ids
+from graphveil.graphs.plain import PlainGraph
+from graphveil.graphs.splits import keeps_apart
+from graphveil.graphs.tables import open_table
+from graphveil.late import torch
+from graphveil.methods.base.released import topology_of
+from graphveil.methods.links.collection import people_key
+from graphveil.methods.local.controls import hits
+from graphveil.methods.registry import advised, build_method, find_method
+from graphveil.methods.runs.experiment import split_of
+from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.methods.runs.memory import peak_memory_mb
+from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent
+from graphveil.privacy import SecureRandomness
+from graphveil.progress import ProgressCallback
+
+#: What the task says, and nobody says again.
+_OF_TASK = ("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "mechanism", "delta", "queries")
+#: What each method reads; of public edges all but the last.
+LABELS_ALONE, WITH_FEATURES = ("label-propagation", "label-pool"), ("lpgnn", "upgnet")
+WITH_LISTS = ("link-beliefs", "list-sums", "links")
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How often a run is repeated, and how.
+
+    Args:
+        repeats: each with another split of the same reports. seed: fixes splits and weights.
+        split: see `experiment.run`. controls: whether to train them too. device: "cpu" or "cuda".
+    """
+
+    repeats: int = 1
+    seed: int = 0
+    split: str = "random"
+    controls: bool = True
+    device: str = "cpu"
+
+
+def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
+    """Return public edges in both directions, int64 [2, E].
+
+    Args:
+        path: csv or parquet with the columns source and target. ids: of everybody, in order.
+
+    Raises:
+        DataError: a column or an id is missing, or nobody's.
+    """
+    import polars
+
+    table = open_table(path)
+    known = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
+    source, target = (find_places(table, column, known) for column in ("source", "target"))
+    return merge_edges(source, target, len(ids), directed=False)[0]
+
+
+def collected_graph(received: Received, edges: np.ndarray | None = None) -> Graph:
+    """Return what is known of the people: who is linked, and as a label what they sent, -1 where nothing.
+
+    Args:
+        received: the reports. edges: public ones, int64 [2, E]; None: none are.
+    """
+    edges = np.empty((2, 0), np.int64) if edges is None else edges
+    labels = torch.from_numpy(received.labels())
+    parts = {"edge_index": torch.from_numpy(edges), "num_nodes": received.people, "y": labels}
+    # No x: there are no features here that a method could read by mistake.
+    graph: Any = PlainGraph({**parts, "schema": received.schema, "ids": np.array(received.collected.ids)})
+    whole: Graph = graph
+    return whole
+
+
+def learn(
+    name: str,
+    received: Received,
+    graph: Graph,
+    *,
+    settings: Mapping[str, Any],
+    repetition: Repetition,
+    progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
+) -> Result:
+    """Train a method and its controls on an exported collection.
+
+    Args:
+        name: of the method. received: the reports. graph: what `collected_graph` says of their people.
+        settings: of the method, less its budgets, which are the task's. repetition: how often, and how.
+        progress: hears of every epoch. engine: where blocks of people are worked on before the training.
+
+    Raises:
+        InputError: a method that does not read what was collected, or budgets beside those of the task.
+    """
+    _require_one_price(received)
+    chosen = _settings(name, received, settings)
+    if keeps_apart(repetition.split):
+        raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
+    choice = advised(name, chosen, len(received.schema.classes))
+    family = choice.method.load_family()
+    start = time.perf_counter()
+    runs = [
+        _run(name, chosen, received, graph, repetition, number, progress=progress, engine=engine)
+        for number in range(repetition.repeats)
+    ]
+    first = runs[0].method
+    scores = _scores(name, [one.agreed for one in runs], *received.privacy().channel(len(received.schema.classes)))
+    first.lift = scores.lift
+    return Result(
+        method=name,
+        built=choice.method.name,
+        data=received.schema.name,
+        settings=family.used_settings(first, choice.settings),
+        scores=scores,
+        privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
+        cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
+        history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
+        model=first,
+        notes=(ESTIMATED, participation(received)),
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One repeat.
+
+    Args:
+        method: fitted. agreed: 1.0 or 0.0 for each report held out [m], of the method and of each control.
+        seconds: of the fit.
+    """
+
+    method: Any
+    agreed: Mapping[str, np.ndarray]
+    seconds: float
+
+
+def _run(
+    name: str,
+    chosen: Mapping[str, Any],
+    received: Received,
+    graph: Graph,
+    repetition: Repetition,
+    number: int,
+    *,
+    progress: ProgressCallback | None,
+    engine: Engine,
+) -> _Run:
+    # Another split of the same reports: nobody is asked again, so each repeat's account pays for one collection.
+    seed = repetition.seed + number
+    nodes = split_of(graph, repetition.split, seed)
+    method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
+    began = time.perf_counter()
+    tell = _teller(progress, f"{name} {number + 1}/{repetition.repeats}")
+    if name in WITH_LISTS:
+        method.fit_reports(received.link_reports(nodes, people_key(graph)), progress=tell)
+    else:
+        method.fit_reports(received.reports(nodes), topology_of(graph), progress=tell, engine=engine)
+    seconds = time.perf_counter() - began
+    agreed = {name: hits(method.predict_proba(), graph, nodes)}
+    if repetition.controls:
+        family = find_method(name).load_family()
+        # Controls draw no noise: they read the same reports, or none.
+        for control, train in family.controls(method, graph, nodes, randomness=SecureRandomness()).items():
+            agreed[control] = train()
+    return _Run(method, agreed, seconds)
+
+
+def participation(received: Received) -> str:
+    """Return in a sentence how many answered what."""
+    people = received.people
+    told = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
+    shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
+    each = ", ".join(f"{one} ({share})" for one, share in zip(told, shares, strict=True))
+    return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
+
+
+def estimated(found: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
+    """Return the accuracy on true labels behind an agreement with reports, ends brought back to where shares are.
+
+    Args:
+        found: the agreement, or a difference of two. keep, flip: p and q of a report.
+    """
+    start, least = (0.0, -1.0) if difference else (flip, 0.0)
+
+    # Beyond the ends lies chance alone, and no truth: bringing a figure back never takes it further from one.
+    def true(share: float) -> float:
+        return min(max((share - start) / (keep - flip), least), 1.0)
+
+    return Interval(true(found.mean), true(found.low), true(found.high), tuple(map(true, found.runs)), found.kind)
+
+
+def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> Scores:
+    rows = {label: [run[label] for run in runs] for label in runs[0]}
+    every = {label: estimated(interval(agreed), keep, flip) for label, agreed in rows.items()}
+    controls = {label: score for label, score in every.items() if label != name}
+    best, lift = max(controls, key=lambda label: controls[label].mean) if controls else None, None
+    if best is not None:
+        # Paired: both were judged by the same reports, whose noise cancels where they predict alike.
+        pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
+        lift = estimated(interval(pairs, difference=True), keep, flip, difference=True)
+    return Scores(every[name], controls, None, best, lift)
+
+
+def _require_one_price(received: Received) -> None:
+    """Refuse reports of somebody who answered in several epochs: another value was another price.
+
+    Raises:
+        InputError: naming how many; the guarantees of our methods speak of one report a person.
+    """
+    sent = int(received.collected.facts.get("reports_a_person", 1))
+    if sent > 1:
+        raise InputError(
+            f"somebody has answered in {sent} epochs, and paid {sent} times where their values changed",
+            where=received.schema.name,
+            allowed="collections in which each person has answered once, which is what a run's guarantee says",
+            remedy="train on the export of the first epoch, or ask new people alone in later ones",
+        )
+
+
+def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with the budgets of the task.
+
+    Raises:
+        InputError: a budget was given as well, or the task asks for other things than the method reads.
+    """
+    given = [key for key in _OF_TASK if key in settings]
+    if given:
+        raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
+    privacy, kinds = received.privacy(), {field.kind for field in received.collected.task.fields}
+    methods = {Links.kind: WITH_LISTS, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
+    able = next((names for kind, names in methods.items() if kind in kinds), ())
+    # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
+    if name not in able or kinds - set(methods):
+        told = f"{name} does not read {', '.join(field.kind for field in received.collected.task.fields)}"
+        raise InputError(told, where=received.schema.name, allowed=", ".join(able))
+    chosen = {**settings, "epsilon_y": privacy.epsilon_y}
+    if name not in LABELS_ALONE:
+        chosen["epsilon_x"] = privacy.epsilon_x
+    if name in WITH_LISTS:
+        links = received.links_privacy()
+        chosen |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
+    return chosen
+
+
+def _teller(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+    if progress is None:
+        return None
+    report = progress
+    return lambda event: report(event.named(stage, None))

@@ -1,0 +1,40 @@
+"""How much anybody may ask for: a bucket of tokens for each name, in memory alone, forgotten when it is full again."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Buckets:
+    """Buckets that fill at a rate.
+
+    Args:
+        rate: tokens a second. size: tokens of a full one. most: names that are remembered; the oldest are forgotten.
+        clock: seconds, of a clock that never goes back.
+    """
+
+    rate: float
+    size: float
+    most: int = 100_000
+    clock: Callable[[], float] = time.monotonic
+    _held: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
+
+    def take(self, name: Hashable, tokens: float = 1.0) -> bool:
+        """Take tokens of a name's bucket; return whether there were as many.
+
+        Args:
+            name: an address, or an enrolment. tokens: how many.
+        """
+        now = self.clock()
+        left, since = self._held.pop(name, (self.size, now))
+        left = min(self.size, left + (now - since) * self.rate)
+        enough = left >= tokens
+        self._held[name] = (left - tokens if enough else left, now)
+        # The oldest first: its bucket is the likeliest to be full again, and then nothing is forgotten.
+        if len(self._held) > self.most:
+            self._held.popitem(last=False)
+        return enough

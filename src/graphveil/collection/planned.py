@@ -1,0 +1,77 @@
+"""The first step of a collection: its draft, and what a plan says of the method that its reports would train."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphveil.collection.declare import Prices
+from graphveil.collection.drafts import TASK, Draft, read_draft, write_draft
+from graphveil.collection.subject import subject_of
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.runs.plan import plan
+from graphveil.writing import new_folder
+
+
+def drafted(
+    out: Path,
+    data: str,
+    typed: Mapping[str, object],
+    prices: Prices,
+    *,
+    ids: Path | None = None,
+    root: Path | None = None,
+) -> tuple[dict[str, Any], Plan | None]:
+    """Write the draft of a task into a new folder.
+
+    Args:
+        out: the folder. data: see `subject_of`, as `ids` and `root`. typed: what is known of the words, window and
+        least number. prices: what is known of them.
+
+    Returns:
+        What is missing and what is promised; the plan, where there is a graph to plan with.
+
+    Raises:
+        InputError: no such data, a price that no task can have, or a folder that is used.
+    """
+    # Before the folder is made: a large graph that cannot be read leaves nothing behind.
+    subject = subject_of(data, root, ids)
+    with new_folder(out) as partial:
+        # The organiser's alone, before its key and everybody's tokens come to lie here.
+        partial.chmod(0o700)
+        write_draft(partial, subject, typed, prices)
+        # As it will be read: what cannot be signed is refused before the folder is there.
+        draft = replace(read_draft(partial), subject=subject)
+        guarantee, made = draft.guarantee(), planned(draft)
+    told = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
+    return {**told, "guarantee": guarantee, "plan": None if made is None else made.to_dict()}, made
+
+
+def planned(draft: Draft) -> Plan | None:
+    """Return what training on the reports would promise and cost; None where no method or no graph is at hand.
+
+    Args:
+        draft: with prices that a task can have.
+    """
+    method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
+    if method is None or graph is None:
+        return None
+    # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
+    settings: dict[str, float | None] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
+    if method != "label-propagation":
+        settings["epsilon_x"] = None if prices.features is None else float(prices.features)
+    if prices.links is not None:
+        settings |= {"epsilon_a": float(prices.links)}
+    return plan(method, graph, settings)
+
+
+def _method(prices: Prices) -> str | None:
+    # Whoever asks for links has no public topology, which the methods below need.
+    if prices.links is not None:
+        return "link-beliefs"
+    if prices.features is not None:
+        return "lpgnn"
+    return "label-propagation" if prices.label is not None else None

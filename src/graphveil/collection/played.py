@@ -1,0 +1,299 @@
+"""A whole collection played over the network on this machine: organiser, collector, and a device for each person.
+
+Everything is thrown away but the export: keys, tokens, secrets and the database are made for the play alone, under a
+task of its own, so that no made-up report can ever count in the collection that it tries out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from graphveil.collection.desk import TOKENS, Desk, require_extra
+from graphveil.collection.door import Receive, Scope, Send
+from graphveil.collection.drafts import TASK, Draft, read_draft, refusals, write_draft
+from graphveil.collection.service import Collector
+from graphveil.collection.serving import Place, address, listening, server_of
+from graphveil.device.remote import Remote
+from graphveil.device.task import Task
+from graphveil.device.wire import read
+from graphveil.errors import InputError
+from graphveil.graphs.load import load_parts
+from graphveil.graphs.parts import GraphParts, SparseRows
+from graphveil.progress import Progress, ProgressCallback
+from graphveil.writing import refuse_used_folder
+
+#: What stands in a task of a play for what its organiser has not written yet.
+_PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who plays.
+
+    Args:
+        people: how many enrol, None for all. clients: programs that answer lines of the standard, by name; people use
+        them in turn.
+        dropouts: share of people who enrol and never answer. retries: share of those who answer that never hear they
+        were heard, and send again. seed: of who does what; it never changes noise.
+    """
+
+    people: int | None
+    clients: Mapping[str, Sequence[str]]
+    dropouts: float = 0.1
+    retries: float = 0.1
+    seed: int = 0
+
+    def of(self, people: int) -> int:
+        """Return how many enrol of so many people."""
+        return people if self.people is None else self.people
+
+
+@dataclass(frozen=True)
+class Device:
+    """A person's device in a play.
+
+    Args:
+        node: of the person. number, joined: as the collector told it. client: what answers. secret, key: its own.
+    """
+
+    node: int
+    number: int
+    joined: int
+    client: Client
+    key: bytes = field(repr=False)
+    secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+
+class Client:
+    """A program that answers lines of the standard.
+
+    Args:
+        name: of it. command: that starts it.
+
+    Raises:
+        InputError: it does not start.
+    """
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise InputError(f"{command[0]} does not start ({error.strerror})", where=f"--clients {name}") from error
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Closing its input ends it; what it still had to say is nobody's any more.
+        self._process.communicate()
+
+    def asked(self, **line: object) -> dict[str, Any]:
+        """Return what the program answers to a line.
+
+        Raises:
+            InputError: it refuses, or has ended.
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        told = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(line) + "\n")
+            self._process.stdin.flush()
+            told = self._process.stdout.readline()
+        found: dict[str, Any] = json.loads(told) if told else {"error": "it has ended"}
+        if "error" in found:
+            raise InputError(f"the client '{self.name}' refuses {line['op']} ({found['error']})")
+        return found
+
+
+class Apart:
+    """A collector to which each connection comes from an address of its own, as those of phones do.
+
+    Args:
+        inner: the collector.
+    """
+
+    def __init__(self, inner: Collector) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        # All of them are this machine here, and what one address may ask for is limited.
+        if scope["type"] == "http" and scope.get("client"):
+            host, port = scope["client"]
+            scope = {**scope, "client": (f"{host}:{port}", port)}
+        await self._inner(scope, receive, send)
+
+
+def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Path | None = None) -> dict[str, Any]:
+    """Play a collection from enrolment to export.
+
+    Args:
+        folder: with the draft of the task, signed or not; nothing of it is changed. data: whose nodes are the people.
+        cast: who plays. tell: hears of progress. out: where to write the export; None: nowhere.
+
+    Returns:
+        How many enrolled, dropped out, answered and sent again, by client; what was refused; the hash of the epoch.
+
+    Raises:
+        InputError: the draft has no price, or its people are not the nodes of the data.
+    """
+    require_extra()
+    draft, graph = read_draft(folder), load_parts(data)
+    _require_fit(draft, graph, cast, data)
+    if out is not None:
+        refuse_used_folder(out)
+    started = time.monotonic()
+    # On a disk of its own that nobody keeps: secrets of a play are worth nothing, and look like real ones.
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        desk = _signed(draft, Path(made), cast)
+        clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
+        with served(desk) as url:
+            # All before the first answer, as in a real collection: the nonce is drawn after the last token.
+            devices = list(_enrolled(desk, Remote(url), clients, cast, tell))
+            desk.open()
+            told = _answered(Remote(url), devices, graph, cast, tell)
+        told |= {"refused": desk.status()["refused"], "hash": desk.close()["hash"]}
+        if out is not None:
+            told["folder"] = desk.export(out)["folder"]
+    return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
+
+
+@contextmanager
+def served(desk: Desk) -> Iterator[str]:
+    """Give the address of a desk's collector, which runs in a thread of this process.
+
+    Args:
+        desk: with a task that was signed.
+    """
+    place = Place(port=0)
+    with desk.store() as store, listening(place) as own:
+        server = server_of(Apart(Collector(store)), place)
+        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+        thread.start()
+        try:
+            yield address(own, place)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, object]:
+    """Return what a person knows of themselves, by kind of field; a label that nobody knows is left out.
+
+    Args:
+        graph: the people. node: one of them. kinds: what is asked.
+    """
+    # The one place that reads them: what it returns goes to one device, and to nobody else.
+    told: dict[str, object] = {}
+    if "features" in kinds:
+        told["features"] = _row(graph.x, node).tolist()
+    if "label" in kinds and graph.y[node] >= 0:
+        told["label"] = graph.schema.classes[int(graph.y[node])]
+    if "links" in kinds or "degree" in kinds:
+        # Sorted by their first ends, so a person's list is one piece of the edges.
+        first, last = np.searchsorted(graph.edge_index[0], [node, node + 1])
+        told["links"] = graph.edge_index[1, first:last].tolist()
+    return told
+
+
+def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
+    if not isinstance(x, SparseRows):
+        return np.asarray(x[node])
+    row = np.zeros(x.shape[1], np.float32)
+    part = slice(x.starts[node], x.starts[node + 1])
+    row[x.columns[part]] = x.values[part]
+    return row
+
+
+def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:
+    people = len(draft.subject.ids)
+    # By their places: ids of a task are texts, and those of a graph may be numbers.
+    if graph.num_nodes != people:
+        raise InputError(f"{data} has {graph.num_nodes:,} nodes, and the task is for {people:,} people")
+    if cast.of(people) > people:
+        raise InputError(f"--people {cast.people:,}", allowed=f"1 to {people:,}, the people of the task")
+    if not draft.asks:
+        raise InputError("price missing", where=TASK, remedy="fill in what is asked, and at which epsilon")
+    if draft.prices.label is not None and graph.y.ndim == 2:
+        raise InputError(f"{data} has several labels a node", allowed="one class a person")
+
+
+def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
+    """A desk whose task asks the same, says that it is played, and is another one by its nonce."""
+    words = replace(draft.words, name=f"simulation of {draft.words.name}")
+    told = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
+    # The window is open whatever was declared: a collection is tried out before it begins.
+    least = min(draft.least or 1, cast.of(len(draft.subject.ids)))
+    write_draft(folder, draft.subject, {**told, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
+    desk = Desk(folder)
+    desk.sign()
+    desk.enrol()
+    return desk
+
+
+def _enrolled(
+    desk: Desk, remote: Remote, clients: Sequence[Client], cast: Cast, tell: ProgressCallback
+) -> Iterator[Device]:
+    data = remote.task()
+    task = Task.of(data)
+    for client in clients:
+        # Each client checks signature, hash and thresholds itself.
+        client.asked(op="task", data=data.decode(), expected=task.hash.hex())
+    with (desk.folder / TOKENS).open(newline="", encoding="utf-8") as file:
+        tokens = [row["token"] for row in csv.DictReader(file)]
+    chosen = sorted(Random(cast.seed).sample(range(task.people), cast.of(task.people)))
+    for place, node in enumerate(chosen):
+        key = os.urandom(32)
+        with refusals("enrolment"):
+            number, joined = remote.enrol(tokens[node], key.hex())
+        yield Device(node, number, joined, clients[place % len(clients)], key)
+        tell(Progress(place + 1, len(chosen), "enrolling"))
+
+
+def _answered(
+    remote: Remote, devices: Sequence[Device], graph: GraphParts, cast: Cast, tell: ProgressCallback
+) -> dict[str, Any]:
+    task, opening = Task.of(remote.task()), remote.opening().decode()
+    kinds, draws = [one.kind for one in task.fields], Random(cast.seed + 1)
+    answers: Counter[str] = Counter()
+    by: Counter[str] = Counter()
+    for place, one in enumerate(devices):
+        # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
+        if draws.random() >= cast.dropouts:
+            sent = _report(task, opening, one, values_of(graph, one.node, kinds))
+            # Byte for byte the same: whoever hears nothing sends again, and is counted once.
+            times = 2 if draws.random() < cast.retries else 1
+            with refusals("report"):
+                answers.update(remote.send(read(sent)[0]) for _ in range(times))
+            by[one.client.name] += 1
+        tell(Progress(place + 1, len(devices), "answering"))
+    enrolled, answered = len(devices), sum(by.values())
+    told = {"enrolled": enrolled, "dropped": enrolled - answered, "answered": answers["accepted"]}
+    return {**told, "again": answers["again"], "clients": {name: by[name] for name in cast.clients}}
+
+
+def _report(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
+    known = {"task": task.hash.hex()}
+    secret = one.secret.hex()
+    opened = one.client.asked(op="opening", **known, data=opening, joined=one.joined)
+    person = {"number": one.number, "nonce": opened["nonce"], "secret": secret}
+    body = one.client.asked(op="answer", **known, **person, values=values)["body"]
+    made = {"epoch": opened["epoch"], "body": body, "secret": secret, "key": one.key.hex()}
+    return bytes.fromhex(one.client.asked(op="report", **known, **made)["data"])

@@ -1,0 +1,118 @@
+"""The collector on a port: loopback unless told, TLS by certificate files, no log of who asks."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.collection.desk import Desk
+from graphveil.collection.door import Receive, Scope, Send
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+#: What ASGI calls an application.
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+#: Connections that wait to be taken.
+_WAITING = 2048
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a collector listens.
+
+    Args:
+        host: name or address. port: 0 for any that is free. certificate, key: of TLS, PEM files, both or neither.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8700
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def here(self) -> bool:
+        """Whether no other machine can reach it."""
+        return self.host in ("localhost", "127.0.0.1", "::1")
+
+    def require_files(self) -> None:
+        """Refuse TLS without one of its files.
+
+        Raises:
+            InputError: one is missing.
+        """
+        given = (self.certificate, self.key)
+        # With half of it the server would listen in the clear where its organiser believes it does not.
+        if (self.certificate is None) != (self.key is None):
+            raise InputError("half of TLS", allowed="--certificate and --certificate-key together, or neither")
+        for path in given:
+            if path is not None and not path.is_file():
+                raise InputError(f"{path} is no file", where="TLS", allowed="a PEM file")
+
+
+def serve(desk: Desk, place: Place, started: Callable[[dict[str, object]], None]) -> None:
+    """Serve a collection until the process is told to end.
+
+    Args:
+        desk: with a task that was signed. place: where to listen.
+        started: hears the address, and the administration's token the first time.
+
+    Raises:
+        InputError: the address or a file of TLS cannot be used.
+    """
+    from graphveil.collection.service import Collector, room_at
+
+    place.require_files()
+    with desk.store() as store, listening(place) as own:
+        task = store.task()
+        # Before the address is told: whoever hears it may ask at once, and waits in the queue.
+        server = server_of(Collector(store, room=room_at(desk.folder)), place)
+        told: dict[str, object] = {
+            "url": address(own, place),
+            "task": task.hash.hex(),
+            "admin": desk.admin_token(store),
+        }
+        with contextlib.suppress(KeyboardInterrupt):
+            started(told)
+            server.run(sockets=[own])
+
+
+def server_of(application: Application, place: Place) -> uvicorn.Server:
+    """Return what serves an application; it writes down neither requests nor addresses."""
+    import uvicorn
+
+    files: dict[str, Any] = {}
+    if place.certificate is not None and place.key is not None:
+        files = {"ssl_certfile": str(place.certificate), "ssl_keyfile": str(place.key)}
+    # The access log would hold addresses, and when they reported, for as long as anybody keeps it. No settings of
+    # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
+    quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
+    return uvicorn.Server(uvicorn.Config(application, **quiet, **files))
+
+
+@contextmanager
+def listening(place: Place) -> Iterator[socket.socket]:
+    """Give a socket that listens at a place."""
+    # Bound here and not by the server: a port that is taken is one line, and port 0 can be told before anybody asks.
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    with socket.socket(family) as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind((place.host, place.port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot listen at {place.host} port {place.port} ({reason})") from error
+        own.listen(_WAITING)
+        yield own
+
+
+def address(own: socket.socket, place: Place) -> str:
+    """Return under which address a socket is asked."""
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{'https' if place.certificate else 'http'}://{host}:{own.getsockname()[1]}"

@@ -1,0 +1,359 @@
+"""One collection in a database: who may take part, who has, what they sent, and what is frozen.
+
+Everything that is written is written in one transaction, and an answer leaves after its commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REFUSALS, REPORTS, SETTINGS
+from graphveil.device.task import Task
+from graphveil.device.wire import enrolment_id
+from graphveil.errors import InputError
+
+Numbers = npt.NDArray[np.int64]
+_AT_ONCE = 1 << 14
+_HOUR = 3600
+_OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
+_CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A report that is right, but for what the database knows.
+
+    Args:
+        number: who sent it. digest: of all its bytes, id included, 16 bytes. body: of the report.
+    """
+
+    number: int
+    digest: bytes
+    body: bytes
+
+    @property
+    def name(self) -> tuple[int, bytes]:
+        """What tells it from all others."""
+        return self.number, self.digest
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """Who stands behind an enrolment's name: number, key of the tags, first epoch."""
+
+    number: int
+    key: bytes
+    joined: int
+
+
+class Store:
+    """A collection's database.
+
+    Args:
+        engine: see `tables.opened`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    # ---- task and people ----
+
+    def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
+        """Keep a task and who may take part in it.
+
+        Args:
+            task: signed. people: id and token of everybody, in their order.
+
+        Raises:
+            InputError: the database has a task already.
+        """
+        with self.engine.begin() as connection:
+            if self._setting(connection, "task") is not None:
+                raise InputError("the database holds a collection already", remedy="take another file or database")
+            connection.execute(insert(SETTINGS), {"name": "task", "value": task.data})
+            _write_people(connection, people)
+
+    def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
+        """Keep who may take part, of a collection that began without them.
+
+        Args:
+            people: id and token of everybody, in their order.
+
+        Raises:
+            InputError: there are people already.
+        """
+        with self.engine.begin() as connection:
+            if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
+                raise InputError("tokens were given out already", remedy="they are told once: find that file")
+            _write_people(connection, people)
+
+    def task(self) -> Task:
+        """Return the task.
+
+        Raises:
+            InputError: there is none.
+        """
+        data = self.setting("task")
+        if data is None:
+            raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
+        return Task.of(data)
+
+    def setting(self, name: str) -> bytes | None:
+        """Return a setting, None where it was not made."""
+        with self.engine.connect() as connection:
+            return self._setting(connection, name)
+
+    def keep(self, name: str, value: bytes) -> None:
+        """Keep a setting, in place of what it was."""
+        with self.engine.begin() as connection:
+            # Written over where it is there: one row a name, by its key.
+            changed = connection.execute(update(SETTINGS).where(SETTINGS.c.name == name).values(value=value))
+            if not changed.rowcount:
+                connection.execute(insert(SETTINGS), {"name": name, "value": value})
+
+    # ---- enrolment ----
+
+    def enrol(self, task: Task, token: bytes, key: bytes) -> Enrolment | None:
+        """Bind a token to a device's key for good; again with the same key it is the same enrolment.
+
+        Args:
+            task: of the collection. token: as it was handed out. key: 32 bytes that the device made.
+
+        Returns:
+            Who they are, or None where no such token was given out, or it is bound to another key.
+        """
+        with self.engine.begin() as connection:
+            asked = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token))
+            number = connection.execute(asked).scalar_one_or_none()
+            if number is None:
+                return None
+            joined = (connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0) + 1
+            name = enrolment_id(task.hash, key)
+            made = {"number": number, "enrolment": name, "key": key, "joined": joined}
+            # By the constraint: of two devices with one token at once, the first is enrolled and the other is not.
+            connection.execute(self._or_nothing(ENROLMENTS), [made])
+            # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
+            row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
+        return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
+
+    def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
+        """Return who stands behind names on the wire; those that nobody has are left out.
+
+        Args:
+            names: 16 bytes each.
+        """
+        asked = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
+        with self.engine.connect() as connection:
+            rows = connection.execute(asked).all()
+        return {bytes(row.enrolment): Enrolment(row.number, bytes(row.key), row.joined) for row in rows}
+
+    # ---- epochs ----
+
+    def open_epoch(self, nonce: bytes) -> int:
+        """Begin an epoch, and return its number.
+
+        Args:
+            nonce: 16 bytes, drawn now.
+
+        Raises:
+            InputError: the epoch before it is not closed.
+        """
+        with self.engine.begin() as connection:
+            last = connection.execute(select(EPOCHS).order_by(EPOCHS.c.epoch.desc()).limit(1)).one_or_none()
+            if last is not None and last.hash is None:
+                raise InputError(f"epoch {last.epoch} is open", remedy="close it first")
+            epoch = 1 if last is None else last.epoch + 1
+            connection.execute(insert(EPOCHS), {"epoch": epoch, "nonce": nonce, "hash": None})
+        return int(epoch)
+
+    def nonces(self) -> tuple[bytes, ...]:
+        """Return the nonce of every epoch, in order."""
+        with self.engine.connect() as connection:
+            return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
+
+    def epoch(self) -> int | None:
+        """Return the epoch that is open, if any."""
+        with self.engine.connect() as connection:
+            return connection.execute(_OPEN).scalar_one_or_none()
+
+    def close_epoch(self) -> tuple[int, bytes]:
+        """Freeze the open epoch: return its number and the hash of everything that was received up to now.
+
+        Raises:
+            InputError: none is open.
+        """
+        with self.engine.begin() as connection:
+            epoch = connection.execute(_OPEN.with_for_update()).scalar_one_or_none()
+            if epoch is None:
+                raise InputError("no epoch is open")
+            digest = hashlib.sha256()
+            # In the order of people and not of arrival: the hash tells what was received, and not when.
+            for row in self._rows(connection, epoch):
+                digest.update(row.number.to_bytes(8, "big") + bytes(row.digest))
+            done = update(EPOCHS).where(EPOCHS.c.epoch == epoch).values(hash=digest.digest())
+            connection.execute(done)
+        return int(epoch), digest.digest()
+
+    def closed(self) -> list[tuple[bytes, bytes]]:
+        """Return nonce and hash of every closed epoch, in order."""
+        asked = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
+        with self.engine.connect() as connection:
+            return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(asked)]
+
+    # ---- reports ----
+
+    def add(self, sent: Sequence[Sent], *, inside: bool = True) -> list[str]:
+        """Store reports in one transaction; see `intake` for what is checked before.
+
+        Args:
+            sent: reports. inside: whether it is time for new ones; those that stand are told so at any time.
+
+        Returns:
+            For each: "accepted", "again" (the same report was stored before), "conflict" (another one of the person
+            was), or "closed" (no epoch is open, or it is not the time).
+        """
+        with self.engine.begin() as connection:
+            # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
+            found_open = connection.execute(_OPEN.with_for_update(read=True)).scalar_one_or_none()
+            epoch = found_open if inside else None
+            before = self._stored(connection, [one.number for one in sent])
+            fresh = {one.number: one for one in reversed(sent) if one.name not in before} if epoch is not None else {}
+            written = self._write(connection, list(fresh.values()), epoch)
+            # Another process may have written the same report since: it stands, and this one did not write it.
+            others = self._stored(connection, [number for number in fresh if number not in written])
+            stands = before | others | {fresh[number].name for number in written}
+        found = []
+        for one in sent:
+            accepted = one.number in written and fresh[one.number] is one
+            missed = "closed" if epoch is None else "conflict"
+            found.append("accepted" if accepted else "again" if one.name in stands else missed)
+        return found
+
+    def _write(self, connection: Connection, fresh: Sequence[Sent], epoch: int | None) -> set[int]:
+        """Write reports of different people unless they have one of the epoch; return whose were written."""
+        if not fresh:
+            return set()
+        # The hour and no finer: when somebody answered may tell who they are.
+        common = {"epoch": epoch, "hour": int(time.time()) // _HOUR}
+        rows = [{"number": one.number, "digest": one.digest, "body": one.body, **common} for one in fresh]
+        return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), rows).scalars())
+
+    def last_reports(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.uint8]]:
+        """Return everybody's last report of the closed epochs: numbers, epochs, joined [n], bodies [n, bytes].
+
+        Raises:
+            InputError: bodies were scrubbed.
+        """
+        columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
+        asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
+        ordered = asked.where(REPORTS.c.epoch.in_(_CLOSED)).order_by(REPORTS.c.number, REPORTS.c.epoch)
+        told: tuple[list[int], list[int], list[int]] = ([], [], [])
+        bodies = bytearray()
+        with (
+            self.engine.connect() as connection,
+            connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows,
+        ):
+            for number, epoch, joined, body in rows:
+                if body is None:
+                    raise InputError("bodies were scrubbed", remedy="train on the export that was made before")
+                if told[0] and told[0][-1] == number:
+                    # An earlier epoch's, which this one stands for.
+                    del bodies[-len(body) :]
+                    for column in told:
+                        column.pop()
+                for column, one in zip(told, (number, epoch, joined), strict=True):
+                    column.append(one)
+                bodies += body
+        numbers, epochs, first = (np.array(column, np.int64) for column in told)
+        held = np.frombuffer(bytes(bodies), np.uint8)
+        return numbers, epochs, first, held.reshape(len(numbers), -1) if len(numbers) else held.reshape(0, 0)
+
+    def most_reports(self) -> int:
+        """Return how many reports the most asked person has sent in the closed epochs."""
+        each = select(func.count().label("sent")).where(REPORTS.c.epoch.in_(_CLOSED)).group_by(REPORTS.c.number)
+        with self.engine.connect() as connection:
+            return int(connection.execute(select(func.max(each.subquery().c.sent))).scalar() or 0)
+
+    def ids(self) -> Iterator[str]:
+        """Yield the id of everybody who may take part, by number."""
+        with self.engine.connect() as connection:
+            asked = select(PEOPLE.c.id).order_by(PEOPLE.c.number)
+            yield from connection.execute(asked, execution_options={"yield_per": _AT_ONCE}).scalars()
+
+    def scrub(self) -> int:
+        """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good."""
+        old = REPORTS.c.epoch.in_(_CLOSED) & REPORTS.c.body.is_not(None)
+        with self.engine.begin() as connection:
+            return int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+
+    def count(self, refused: dict[str, int]) -> None:
+        """Add to the counters of refusals.
+
+        Args:
+            refused: how many, by code.
+        """
+        with self.engine.begin() as connection:
+            for code, more in refused.items():
+                added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
+                if not connection.execute(added).rowcount:
+                    connection.execute(insert(REFUSALS), {"code": code, "count": more})
+
+    def status(self) -> dict[str, Any]:
+        """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
+        with self.engine.connect() as connection:
+            people, enrolled = (
+                connection.execute(select(func.count()).select_from(each)).scalar_one() for each in (PEOPLE, ENROLMENTS)
+            )
+            epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
+            mine = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch == epoch)
+            received, open = connection.execute(mine).scalar_one(), connection.execute(_OPEN).scalar_one_or_none()
+        told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
+        return {**told, "refused": self.refusals()}
+
+    def refusals(self) -> dict[str, int]:
+        """Return how many reports were refused, by code."""
+        with self.engine.connect() as connection:
+            return {row.code: row[1] for row in connection.execute(select(REFUSALS))}
+
+    def _stored(self, connection: Connection, numbers: list[int]) -> set[tuple[int, bytes]]:
+        """The names of what some people have sent, in any epoch."""
+        if not numbers:
+            return set()
+        asked = select(REPORTS.c.number, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
+        return {(row.number, bytes(row.digest)) for row in connection.execute(asked)}
+
+    def _rows(self, connection: Connection, epoch: int) -> Iterator[Any]:
+        asked = select(REPORTS).where(REPORTS.c.epoch == epoch).order_by(REPORTS.c.number)
+        # For this statement alone: on the connection it would make a cursor of every later one.
+        yield from connection.execute(asked, execution_options={"yield_per": _AT_ONCE})
+
+    def _or_nothing(self, table: Any) -> Any:
+        dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql
+        return dialect.insert(table).on_conflict_do_nothing()
+
+    @staticmethod
+    def _setting(connection: Connection, name: str) -> bytes | None:
+        value = connection.execute(select(SETTINGS.c.value).where(SETTINGS.c.name == name)).scalar_one_or_none()
+        return None if value is None else bytes(value)
+
+
+def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -> None:
+    numbered = enumerate(people)
+    while part := list(islice(numbered, _AT_ONCE)):
+        rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
+        connection.execute(insert(PEOPLE), rows)
+
+
+def hashed(token: bytes) -> bytes:
+    """Return how a token is stored."""
+    return hashlib.sha256(b"graphveil/token/1" + token).digest()

@@ -1,0 +1,71 @@
+"""One-time tokens, which an organisation hands out through a channel of its own: a table of ids and tokens.
+
+Whoever has a token can enrol in a person's place, once; the collector keeps its hash alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from graphveil.errors import InputError
+
+#: Bytes of a token.
+BYTES = 20
+
+
+def write_tokens(path: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Make a token for each id, write both down, and yield them.
+
+    Args:
+        path: of a csv file that is not there yet; its owner alone may read it. ids: of everybody, in order.
+
+    Raises:
+        InputError: the file is there.
+    """
+    try:
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise InputError(f"{path} is there already", remedy="other tokens enrol nobody: take another file") from error
+    with os.fdopen(place, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "token"])
+        # One by one, so that a table of any length is in memory nowhere.
+        for one in ids:
+            token = secrets.token_bytes(BYTES)
+            rows.writerow([one, token.hex()])
+            yield one, token
+
+
+def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield ids and tokens of a table that somebody else made.
+
+    Args:
+        path: of a csv file with columns id and token.
+
+    Raises:
+        InputError: a column is missing, or a token is short, no hexadecimal number or there twice.
+    """
+    seen: set[bytes] = set()
+    with path.open(newline="", encoding="utf-8") as file:
+        for line, row in enumerate(csv.DictReader(file), start=2):
+            token = _token(row.get("token"))
+            if row.get("id") is None or token is None or token in seen:
+                raise InputError(
+                    "no id with a token of its own",
+                    where=f"{path}, line {line}",
+                    allowed="columns id and token: 32 hexadecimal digits or more, each different",
+                )
+            seen.add(token)
+            yield row["id"], token
+
+
+def _token(told: str | None) -> bytes | None:
+    try:
+        token = bytes.fromhex(told or "")
+    except ValueError:
+        return None
+    return token if len(token) >= 16 else None

@@ -1,0 +1,305 @@
+"""A collection from its organiser's terminal: from a declaration to a folder to train on, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+from graphveil.collection.desk import Desk
+from graphveil.collection.export import read_export
+from graphveil.device import Opening, Task
+from graphveil.device.home import Home
+from graphveil.graphs import load_parts
+from tests.cli.conftest import Terminal
+from tests.pages import DOCS, ROOT
+from tests.test_docs import commands
+
+WORDS = (
+    "--organiser", "the city", "--purpose", "to see which clubs are missed", "--contact", "clubs@city.example",
+    "--opens", "2026-01-01", "--closes", "2036-01-01", "--least", 2,
+)  # fmt: skip
+TOML = 'private = ["features", "labels"]\nclasses = ["left", "right"]\ndirected = false\nfeatures = ["runs", "swims"]\n'
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[dict[str, Any]]:
+    """The command `collect serve` in a process of its own, ended as Ctrl-C ends it."""
+    command = [sys.executable, "-m", "graphveil", "collect", "serve", str(folder), "--port", "0", "--json", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            yield json.loads(line)
+        finally:
+            process.send_signal(signal.SIGINT)
+            said, complained = process.communicate(timeout=60)
+            assert (process.returncode, said, complained) == (0, "", "")
+
+
+@pytest.fixture
+def drafted(type_in: Terminal, tmp_path: Path) -> Path:
+    assert type_in("collect", "init", "social-100", "-o", "clubs", "--epsilon-y", "1.5", *WORDS).code == 0
+    return tmp_path / "clubs"
+
+
+@pytest.fixture
+def signed(drafted: Path, type_in: Terminal) -> Path:
+    assert type_in("collect", "sign", "clubs").code == 0
+    return drafted
+
+
+def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Terminal, tmp_path: Path) -> None:
+    assert type_in("collect", "enrol", "clubs", "--json").json == {"people": 100, "tokens": "clubs/tokens.csv"}
+    with (signed / "tokens.csv").open(newline="") as file:
+        tokens = [(row["id"], row["token"]) for row in csv.DictReader(file)]
+    assert [id for id, _ in tokens] == [str(number) for number in range(100)]
+    (tmp_path / "mine.json").write_text('{"label": "community 1"}')
+    with serving(signed) as told:
+        url, task = told["url"], told["task"]
+        assert url.startswith("http://127.0.0.1:")
+        for number in (4, 7):
+            words = ("enrol", url, tokens[number][1], "--task", task, "--folder", f"device{number}")
+            assert type_in("device", *words).code == 0
+        opened = type_in("collect", "open", "clubs", "--json").json
+        assert (opened["epoch"], opened["enrolled"]) == (1, 2)
+        for number in (4, 7):
+            shown = type_in("device", "show", task[:8], "mine.json", "--folder", f"device{number}")
+            assert "the city" in shown.out and shown.code == 0
+            answered = type_in("device", "answer", task[:8], "mine.json", "--folder", f"device{number}")
+            assert answered.out.endswith("\nsent\n")
+        assert "epsilon 1.5 is spent" in type_in("device", "spent", "--folder", "device4").out
+        status = type_in("collect", "status", "clubs", "--json").json
+        assert (status["enrolled"], status["received"], status["open"]) == (2, 2, True)
+        # The administration's token is told once, kept by its owner, and admits.
+        request = urllib.request.Request(f"{url}/admin/status", headers={"Authorization": f"Bearer {told['admin']}"})
+        with urllib.request.urlopen(request) as answer:
+            assert json.load(answer)["received"] == 2
+        assert (signed / "admin-token").read_text().strip() == told["admin"]
+        closed = type_in("collect", "close", "clubs", "--json").json
+        assert (closed["epoch"], closed["received"]) == (1, 2)
+        late = type_in("device", "answer", task[:8], "mine.json", "--folder", "device4")
+        assert "nothing new was sent" in late.out
+    with serving(signed) as told:
+        assert told["admin"] is None
+    assert type_in("collect", "export", "clubs", "-o", "out", "--json").json["answered"] == 2
+    found = read_export(tmp_path / "out")
+    assert found.bodies.numbers.tolist() == [4, 7] and found.facts["epochs"][0]["hash"] == closed["hash"]
+    assert found.facts["epochs"][0]["nonce"] == opened["nonce"]
+
+
+def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -> None:
+    """Every command of the page in its order; the collector runs from its own line on."""
+    named: dict[str, str] = {}
+    (tmp_path / "mine.json").write_text('{"label": "community 3"}')
+    with ExitStack() as running:
+        for _, *words in commands(DOCS / "tutorials" / "collect.md"):
+            if words[:2] == ["collect", "serve"]:
+                told = running.enter_context(serving(tmp_path / words[2]))
+                with (tmp_path / words[2] / "tokens.csv").open(newline="") as file:
+                    named = {"URL": told["url"], "HASH": told["task"], "TOKEN": next(csv.DictReader(file))["token"]}
+            else:
+                done = type_in(*(named.get(word, word) for word in words))
+                assert done.code == 0, f"{words}: {done.err}"
+    assert named and read_export(tmp_path / "collected").facts["answered"] == 1
+
+
+def test_an_organisers_folder_is_closed_to_others(signed: Path, type_in: Terminal) -> None:
+    assert type_in("collect", "enrol", "clubs").code == 0
+    assert signed.stat().st_mode & 0o077 == 0
+    for name in ("organiser.key", "tokens.csv"):
+        assert (signed / name).stat().st_mode & 0o077 == 0
+    assert (signed / "organiser.key").read_text() not in (signed / "task.json").read_text()
+
+
+def test_a_draft_tells_what_is_promised_and_what_plan_says(type_in: Terminal) -> None:
+    asked = ("--epsilon-x", 1, "--epsilon-y", 2, "--epsilon-a", 8, "--epsilon-d", 1)
+    told = type_in("collect", "init", "social-100", "-o", "one", *asked, "--json").json
+    assert told["missing"] == ["organiser", "purpose", "contact", "opens", "closes", "least"]
+    assert len(told["guarantee"]) == 4 and told["plan"]["method"] == "link-beliefs"
+    assert {name: told["plan"]["settings"][f"epsilon_{name}"] for name in "xya"} == {"x": 1, "y": 2, "a": 8}
+    for name, asked, method in (
+        ("two", ("--epsilon-x", 1), "lpgnn"),
+        ("three", ("--epsilon-y", 1), "label-propagation"),
+    ):
+        assert type_in("collect", "init", "social-100", "-o", name, *asked, "--json").json["plan"]["method"] == method
+    screen = type_in("collect", "init", "social-100", "-o", "four", "--epsilon-y", 1).out
+    assert "To fill in" in screen and "e^1.00" in screen and "label-propagation on social-100" in screen
+    nothing = type_in("collect", "init", "social-100", "-o", "five", "--json").json
+    assert (nothing["missing"][-1], nothing["guarantee"], nothing["plan"]) == ("price", [], None)
+
+
+def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "town").mkdir()
+    (tmp_path / "town" / "graph.toml").write_text(TOML + "range = [0, 7]\n")
+    (tmp_path / "people.txt").write_text("ann\nbob\n\ncleo\n")
+    (tmp_path / "people.csv").write_text("team,id\na,ann\nb,bob\na,cleo\n")
+    assert "lists nobody" in type_in("collect", "init", "town", "-o", "one").err
+    for number, file in enumerate(("people.txt", "people.csv")):
+        words = ("town", "-o", f"new{number}", "--ids", file, "--epsilon-x", "0.5", *WORDS)
+        assert type_in("collect", "init", *words, "--json").json["people"] == 3
+        assert type_in("collect", "sign", f"new{number}").code == 0
+    task = Task.of((tmp_path / "new1" / "task.json").read_bytes())
+    assert (task.people, task.fields[0].kind, task.least) == (3, "features", 2)
+    assert json.loads(task.data)["task"]["fields"][0]["names"] == ["runs", "swims"]
+
+
+def test_columns_of_a_form_are_named_by_their_answers(type_in: Terminal) -> None:
+    told = type_in("collect", "init", ROOT / "docs" / "examples" / "town", "-o", "form", "--epsilon-x", 4, "--json")
+    names = json.loads(Path("form/schema.json").read_text())["names"]
+    assert told.json["people"] == len(Path("form/ids.txt").read_text().splitlines())
+    assert names[:3] == ["age", "district: old town", "district: harbour"] and len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("found", "written", "said"),
+    [
+        ('organiser = "the city"', 'organiser = " "', "organiser missing"),
+        ('opens = "2026-01-01"', 'opens = "soon"', "opens is 'soon'; allowed: 2027-01-31"),
+        ('opens = "2026-01-01"', 'opens = "2040-01-01"', "closes is '2036-01-01'; allowed: after opens"),
+        ("least = 2 ", "least = 101 ", "least is 101; allowed: 1 to 100"),
+        ("least = 2 ", 'least = "2" ', "least is '2'; allowed: a whole number"),
+        ('label = "1.5"', 'label = "-1"', "no decimal above 0"),
+        ('label = "1.5"', "label = 1.5", 'label is 1.5; allowed: a text in quotes: label = "..."'),
+        ('label = "1.5"', "", "price missing"),
+        ('mode = "lower"', 'mode = "upper"', "mode is 'upper'; allowed: lower, both, directed"),
+        ("public = []", 'public = "all"', "public is 'all'"),
+        ("public = []", "pubic = []", "unknown key 'pubic'"),
+        ("[price]", "prices = 1\n[price]", "unknown key 'prices'"),
+        ("[price]", "[[price]]", "price is no table"),
+        ("least = 2 ", "least = ", "cannot be read as TOML"),
+    ],
+)
+def test_what_no_task_can_say_is_refused_in_a_line(
+    found: str, written: str, said: str, drafted: Path, type_in: Terminal
+) -> None:
+    before = (drafted / "task.toml").read_text()
+    assert found in before
+    (drafted / "task.toml").write_text(before.replace(found, written))
+    refused = type_in("collect", "sign", "clubs", "--json")
+    assert (refused.code, refused.out) == (2, "") and refused.err.count("\n") == 1
+    assert said in refused.err
+    assert sorted(path.name for path in drafted.iterdir()) == ["ids.txt", "schema.json", "task.toml"]
+
+
+def test_days_need_no_quotes(drafted: Path, type_in: Terminal) -> None:
+    text = (drafted / "task.toml").read_text()
+    (drafted / "task.toml").write_text(text.replace('opens = "2026-01-01"', "opens = 2026-01-02T08:00:00Z"))
+    assert type_in("collect", "sign", "clubs").code == 0
+    assert Task.of((drafted / "task.json").read_bytes()).opens == 1_767_340_800
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("init social-100 -o clubs", "clubs is not empty"),
+        ("init nowhere -o new", "no data set or folder 'nowhere'"),
+        ("init social-100 -o new --ids none.txt", "none.txt is no file"),
+        ("init social-100 -o new --epsilon-y x", "no decimal above 0"),
+        ("init social-100 -o new --epsilon-a 1 --mode no", "mode is 'no'"),
+        ("sign new", "new holds no draft of a task"),
+        ("sign clubs --database mysql://a", "allowed: sqlite:///FILE, postgresql"),
+        ("sign clubs --database postgresql+psycopg://a:secret@127.0.0.1:1/a", "the database cannot be used"),
+        ("sign clubs --key none", "holds no key of an organiser"),
+        ("enrol clubs", "holds no signed task"),
+        ("open clubs", "holds no signed task"),
+        ("serve clubs", "holds no signed task"),
+        ("status nowhere", "holds no signed task"),
+        ("serve clubs --certificate a", "half of TLS"),
+        ("serve clubs --port 70000", "65535"),
+    ],
+)
+def test_a_step_too_early_or_wrong_is_refused_in_a_line(
+    words: str, said: str, drafted: Path, type_in: Terminal
+) -> None:
+    refused = type_in("collect", *words.split(), "--json")
+    assert (refused.code, refused.out) == (2, "") and refused.err.count("\n") == 1
+    assert said in refused.err and "secret" not in refused.err
+    assert not Path("new").exists() and not (drafted / "task.json").exists()
+
+
+def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
+    Path("others.csv").write_text(f"id,token\n0,{'ab' * 16}\n")
+    Path("there.csv").write_text("kept")
+    for words, said in (
+        ("sign clubs", "holds a signed task"),
+        ("open clubs", "nobody has enrolled"),
+        ("close clubs", "no epoch is open"),
+        ("export clubs -o out", "no epoch is closed"),
+        ("enrol clubs -o there.csv", "is there already"),
+        ("enrol clubs --tokens others.csv", "other ids than those of the task"),
+        ("enrol clubs --tokens none.csv", "cannot be read"),
+    ):
+        refused = type_in("collect", *words.split())
+        assert refused.code == 2 and said in refused.err, words
+    assert Path("there.csv").read_text() == "kept" and not Path("out").exists()
+    assert type_in("collect", "enrol", "clubs").code == 0
+    # Tokens that enrol nobody are not left lying about.
+    refused = type_in("collect", "enrol", "clubs", "-o", "second.csv")
+    assert "tokens were given out already" in refused.err and not Path("second.csv").exists()
+
+
+def test_tokens_of_the_organisations_own_enrol(signed: Path, type_in: Terminal) -> None:
+    rows = [f"{number},{number:040x}" for number in reversed(range(100))]
+    Path("own.csv").write_text("\n".join(["id,token", *rows]) + "\n")
+    assert type_in("collect", "enrol", "clubs", "--tokens", "own.csv").code == 0
+    with Desk(signed).store() as store:
+        who = store.enrol(store.task(), (3).to_bytes(20, "big"), bytes(32))
+    assert who is not None and who.number == 3
+
+
+def test_an_opening_that_a_crash_kept_back_is_signed_for_the_same_nonce(signed: Path, type_in: Terminal) -> None:
+    assert type_in("collect", "enrol", "clubs").code == 0
+    desk = Desk(signed)
+    with desk.store() as store, (signed / "tokens.csv").open(newline="") as file:
+        task = store.task()
+        store.enrol(task, bytes.fromhex(next(csv.DictReader(file))["token"]), bytes(32))
+        store.open_epoch(b"n" * 16)
+    assert type_in("collect", "open", "clubs", "--json").json["nonce"] == (b"n" * 16).hex()
+    with desk.store() as store:
+        assert Opening.of(store.setting("opening") or b"", task).nonces == (b"n" * 16,)
+    assert "epoch 1 is open" in type_in("collect", "open", "clubs").err
+
+
+def test_a_devices_refusal_is_the_commands(type_in: Terminal, tmp_path: Path) -> None:
+    Home(tmp_path / "mine")
+    refused = type_in("device", "answer", "abc", "mine.json", "--folder", "mine")
+    assert (refused.code, refused.out) == (2, "") and "0 tasks" in refused.err
+
+
+def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
+    words = ("collect", "simulate", "clubs", "social-100", "--people", 9, "--dropouts", 0, "--retries", 1)
+    told = type_in(*words, "--json").json
+    assert (told["simulation"], told["answered"], told["again"]) == (True, 9, 9)
+    screen = type_in(*words)
+    assert screen.out.startswith("a simulation: ") and "answering" in screen.err
+    for more, said in (
+        (("--people", 0), "--people"),
+        (("--dropouts", 1.5), "--dropouts"),
+        (("--clients", "ruby"), "unknown client 'ruby'; allowed: python, js"),
+        (("-o", "clubs"), "clubs is not empty"),
+    ):
+        refused = type_in(*words, *more)
+        assert refused.code == 2 and said in refused.err and refused.err.count("\n") == 1
+    assert sorted(path.name for path in drafted.iterdir()) == ["ids.txt", "schema.json", "task.toml"]
+
+
+def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
+    assert type_in("collect", "simulate", "clubs", "social-100", "--people", 70, "-o", "tried").code == 0
+    source, target = load_parts("social-100").edge_index.astype(str)
+    polars.DataFrame({"source": source, "target": target}).write_parquet(tmp_path / "edges.parquet")
+    words = ("train", "label-propagation", "tried", "--edges", "edges.parquet", "--out", "run", "--no-controls")
+    done = type_in(*words)
+    assert done.code == 0, done.err
+    answered = read_export(tmp_path / "tried").facts["answered"]
+    assert f"of 100 people {answered} sent label" in " ".join(done.out.split())

@@ -1,0 +1,54 @@
+"""`graphveil train METHOD FOLDER --edges FILE`: an exported collection into the run folder of every other run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from graphveil.methods import load_method
+from tests.cli.conftest import Terminal
+from tests.collection.answered import PEOPLE, exported
+from tests.on_device.signing import label, links
+
+HALF = {"features": 2, "label": 3}
+
+
+def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, silent=HALF)
+    answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--out", "run", "--json")
+    assert answer.code == 0, answer.err
+    found = answer.json
+    assert found["ceiling"] is None and found["best_control"] in found["controls"]
+    told = {"people": PEOPLE, "answered_features": 60, "answered_label": 80, "edges": str(edges)}
+    assert told.items() <= found["options"].items()
+    assert len(found["options"]["task"]) == 64
+    assert load_method(Path("run")).guarantee.epsilon == 7.0
+    assert json.loads(Path("run/public/guarantee.json").read_text()) == found["guarantee"]
+    card = Path("run/card.md").read_text()
+    assert "Estimated accuracy on the test nodes" in card and "no true label is known" in card
+    assert "of 120 people 60 sent features (50%), 80 sent label (67%)" in Path("run/report.html").read_text()
+
+
+def test_the_screen_says_that_it_is_an_estimate(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, silent=HALF)
+    answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls")
+    assert answer.code == 0, answer.err
+    text = " ".join(answer.out.split())
+    for part in ("estimated from randomized labels held out", "60 sent features (50%)", "there is no ceiling"):
+        assert part in text, part
+
+
+def test_edges_are_asked_for_where_they_are_needed_alone(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path)
+    assert "--edges edges.parquet" in type_in("train", "lpgnn", out).err
+    assert "edges beside data" in type_in("train", "lpgnn", "digits", "--edges", edges).err
+    again = type_in("train", "lpgnn", out, "--edges", edges, "--reproducible-noise", 1)
+    assert again.code != 0 and "drawn on devices" in again.err
+
+
+def test_lists_need_no_edges(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, label("3"), links(PEOPLE, "4"), silent={"links": 3})
+    words = ("train", "link-beliefs", out, "--set", "rounds=2")
+    found = type_in(*words, "--json").json
+    assert found["options"]["answered_links"] == 80 and "edges" not in found["options"]
+    assert "people sent lists" in type_in(*words, "--edges", edges).err

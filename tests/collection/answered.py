@@ -1,0 +1,46 @@
+"""An exported collection of a made-up graph, whose devices answered for real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars
+
+from graphveil.collection.declare import ids_hash
+from graphveil.collection.export import export
+from graphveil.graphs import Graph, social_graph
+from tests.collection.collections import begun, url_of
+from tests.on_device.signing import MOODS, features, label
+
+PEOPLE = 120
+IDS = [f"person {number}" for number in range(PEOPLE)]
+
+
+def graph() -> Graph:
+    return social_graph(PEOPLE, average_degree=8, dimension=6, classes=3, apps=2, seed=1)
+
+
+def exported(folder: Path, *fields: dict[str, Any], silent: Mapping[str, int] | None = None) -> tuple[Path, Path]:
+    """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent."""
+    made, left_out = graph(), silent or {}
+    told = fields or (features("4"), label("3"))
+    running = begun(url_of(folder), *told, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    truth: dict[str, Any] = {"features": made.x.to_dense().tolist(), "label": [MOODS[one] for one in made.y.tolist()]}
+    source, target = made.edge_index.numpy()
+    truth["links"] = [target[source == number].tolist() for number in range(PEOPLE)]
+    asked = [one.kind for one in running.task.fields if one.kind in truth]
+    reports = []
+    for number in range(PEOPLE):
+        spoken = [kind for kind in asked if kind not in left_out or number % left_out[kind]]
+        if spoken:
+            reports.append(running.report(number, {kind: truth[kind][number] for kind in spoken}))
+    assert set(running.intake.take(reports)) == {"accepted"}
+    running.store.close_epoch()
+    export(running.store, folder / "out")
+    running.store.engine.dispose()
+    pairs = made.edge_index[:, made.edge_index[0] < made.edge_index[1]].tolist()
+    table = {end: [IDS[one] for one in row] for end, row in zip(("source", "target"), pairs, strict=True)}
+    polars.DataFrame(table).write_parquet(folder / "edges.parquet")
+    return folder / "out", folder / "edges.parquet"

@@ -1,0 +1,70 @@
+"""Small collections for tests, in a SQLite file or in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphveil.collection.intake import Intake
+from graphveil.collection.store import Store
+from graphveil.collection.tables import opened
+from graphveil.device import Opening, Report, Task, answer
+from graphveil.device.reporting import Enrolled
+from graphveil.device.wire import report
+from tests.on_device.signing import label, links, opening_of, task_of
+
+PEOPLE = 12
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A task, its database, and everybody's device."""
+
+    task: Task
+    store: Store
+    devices: tuple[Enrolled, ...]
+    opening: Opening
+
+    @property
+    def intake(self) -> Intake:
+        return Intake(self.store, self.task)
+
+    def report(self, number: int, values: Mapping[str, object]) -> Report:
+        """What a person's device sends."""
+        who = self.devices[number]
+        person = self.task.person(number, self.opening.nonce(who.joined))
+        body = answer(self.task, person, values, who.secret).body
+        return report(self.task.hash, self.opening.epoch, body, who.secret, who.key)
+
+
+def token(number: int) -> bytes:
+    return b"token" + number.to_bytes(16, "big")
+
+
+def secret(number: int) -> bytes:
+    return b"secret" + number.to_bytes(26, "big")
+
+
+def key(number: int) -> bytes:
+    return b"key" + number.to_bytes(29, "big")
+
+
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder / 'collection.db'}"
+
+
+def begun(url: str, *fields: dict[str, Any], enrolled: int = PEOPLE, **changes: Any) -> Collection:
+    """A collection whose first epoch is open, with as many people enrolled."""
+    told = fields or (label(), links(PEOPLE))
+    task, store = task_of(*told, **{"people": PEOPLE, **changes}), Store(opened(url))
+    store.begin(task, ((f"person {number}", token(number)) for number in range(task.people)))
+    devices = []
+    for number in range(enrolled):
+        who = store.enrol(task, token(number), key(number))
+        assert who is not None and who.number == number
+        devices.append(Enrolled(number, who.joined, secret(number), key(number)))
+    nonce = bytes(range(16))
+    store.open_epoch(nonce)
+    return Collection(task, store, tuple(devices), opening_of(task, nonce))

@@ -1,0 +1,89 @@
+"""A task holds the whole numbers that our mechanisms draw with, and every device accepts what was declared."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.declare import Prices, Words, at_most, ids_hash, task_facts
+from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
+from graphveil.device import DeviceError, Opening, Task
+from graphveil.device.canonical import canonical
+from graphveil.device.features import Features
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import MultiBit
+
+IDS = tuple(f"person {number}" for number in range(30))
+NAMES = ("runs", "swims", "reads")
+WORDS = Words(name="clubs", organiser="the city", purpose="to see which clubs are missed", contact="clubs@city.example")
+
+
+def declared(prices: Prices, low: float = 0.0, high: float = 40.0) -> dict[str, object]:
+    schema = GraphSchema("clubs", len(NAMES), low, high, ("left", "right"), private=("features", "labels"))
+    return task_facts(schema, NAMES, IDS, prices, WORDS, opens=1_000, closes=2_000, least=5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.3", "0.7", "1", "1.7", "2.2", "3.3", "8", "44", "500"])
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_whatever_is_declared_is_kept(epsilon: str, mode: str, tmp_path: Path) -> None:
+    """Also where the decimal is no binary number: the mechanism's epsilon lies at or below it."""
+    prices = Prices(features=epsilon, label=epsilon, links=epsilon, degree=epsilon, mode=mode)
+    task = signed_task(declared(prices), new_key(tmp_path / "key"))
+    assert all(one.startswith(("This protects", "Against")) for one in task.guarantee)
+    assert all("answers an equal value with an equal report" in one and "NOT hidden" in one for one in task.guarantee)
+    assert task.epsilon == 4 * Fraction(epsilon) and task.people == len(IDS)
+    assert Fraction(at_most(epsilon)) <= min(Fraction(epsilon), 44)
+    field = task.fields[0]
+    assert isinstance(field, Features)
+    law = MultiBit(epsilon=at_most(epsilon), dimension=3, low=0.0, high=40.0)
+    assert (field.sampled, field.threshold) == (law.coordinates, law.law.low)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.5, 1e-3), (1e-7, 2.5e8), (-1e15, 1e15), (0.1, 0.3)])
+def test_ranges_are_read_as_they_were_declared(low: float, high: float, tmp_path: Path) -> None:
+    field = signed_task(declared(Prices(features="1"), low, high), new_key(tmp_path / "key")).fields[0]
+    assert isinstance(field, Features) and (field.low, field.high) == (low, high)
+
+
+def test_what_no_task_can_be_is_refused() -> None:
+    with pytest.raises(InputError, match="asks for nothing"):
+        declared(Prices())
+    with pytest.raises(DeviceError, match="decimal above 0"):
+        declared(Prices(label="1e3"))
+    with pytest.raises(DeviceError, match="decimal above 0"):
+        at_most("0")
+
+
+def test_ids_have_one_hash_in_one_order() -> None:
+    hashes = {ids_hash(ids) for ids in (("a", "b"), ("b", "a"), ("ab",), ("a", "b", ""), ("a",), ())}
+    assert len(hashes) == 6
+
+
+def test_two_tasks_that_ask_the_same_are_two(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "key")
+    assert signed_task(declared(Prices(label="1")), key).hash != signed_task(declared(Prices(label="1")), key).hash
+
+
+def test_a_key_is_made_once_and_kept_to_oneself(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    key = new_key(path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert read_key(path).private_bytes_raw() == key.private_bytes_raw()
+    with pytest.raises(InputError, match="is there already"):
+        new_key(path)
+    for wrong in (tmp_path / "absent", tmp_path):
+        with pytest.raises(InputError, match="no key"):
+            read_key(wrong)
+
+
+def test_openings_are_signed_with_the_key_of_the_task(tmp_path: Path) -> None:
+    key, other = new_key(tmp_path / "key"), new_key(tmp_path / "other")
+    task = signed_task(declared(Prices(label="1")), key)
+    assert Task.of(task.data) == task and canonical(dict(declared(Prices(label="1"))))
+    nonces = (bytes(16), bytes(range(16)))
+    assert Opening.of(signed_opening(task, nonces, key), task).nonces == nonces
+    with pytest.raises(DeviceError, match="bad-signature"):
+        Opening.of(signed_opening(task, nonces, other), task)

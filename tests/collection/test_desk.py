@@ -1,0 +1,207 @@
+"""An organiser's folder beside either database, and the collector on a port with TLS."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import ssl
+import threading
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.export import read_export
+from graphveil.collection.intake import Intake
+from graphveil.collection.organiser import new_key
+from graphveil.collection.serving import Place, address, listening, server_of
+from graphveil.collection.store import hashed
+from graphveil.device import Opening, answer
+from graphveil.device.wire import report
+from graphveil.errors import InputError
+from tests.collection.collections import key, secret
+from tests.collection.test_drafts import SUBJECT
+
+TYPED = {
+    "organiser": "me", "purpose": "p", "contact": "c", "opens": "2026-01-01", "closes": "2036-01-01", "least": 1,
+}  # fmt: skip
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    write_draft(folder, SUBJECT, TYPED, Prices(label="1"))
+    return Desk(folder)
+
+
+def enrolled(desk: Desk, number: int) -> int:
+    """Enrol a person with the token of the folder; their first epoch."""
+    with desk.store() as store, (desk.folder / "tokens.csv").open(newline="") as file:
+        token = list(csv.DictReader(file))[number]["token"]
+        who = store.enrol(store.task(), bytes.fromhex(token), key(number))
+    assert who is not None and who.number == number
+    return who.joined
+
+
+def sent(desk: Desk, number: int, joined: int) -> list[str]:
+    with desk.store() as store:
+        task = store.task()
+        opening = Opening.of(store.setting("opening") or b"", task)
+        person = task.person(number, opening.nonce(joined))
+        body = answer(task, person, {"label": "right"}, secret(number)).body
+        return Intake(store, task).take([report(task.hash, opening.epoch, body, secret(number), key(number))])
+
+
+def test_two_epochs_on_either_database(desk: Desk, url: str, tmp_path: Path) -> None:
+    signed = desk.sign(database=url)
+    assert desk.enrol()["people"] == 3
+    joined = {number: enrolled(desk, number) for number in (0, 2)}
+    first = desk.open()
+    joined[1] = enrolled(desk, 1)
+    assert joined == {0: 1, 1: 2, 2: 1}
+    assert [sent(desk, number, joined[number]) for number in (0, 2)] == [["accepted"], ["accepted"]]
+    frozen = desk.close()["hash"]
+    assert sent(desk, 2, 1) == ["again"]
+    second = desk.open()
+    assert (first["epoch"], second["epoch"], second["enrolled"]) == (1, 2, 3)
+    assert [sent(desk, number, joined[number]) for number in (0, 1)] == [["accepted"], ["accepted"]]
+    desk.close()
+    told = desk.export(tmp_path / "out")
+    assert (told["task"], told["answered"], told["epochs"][0]["hash"]) == (signed["task"], 3, frozen)
+    found = read_export(tmp_path / "out")
+    assert found.ids == SUBJECT.ids
+    assert found.joined.tolist() == [1, 2, 1] and np.array_equal(found.bodies.numbers, [0, 1, 2])
+    assert [nonce.hex() for nonce in found.nonces] == [first["nonce"], second["nonce"]]
+
+
+def test_what_may_hold_a_password_is_its_owners_alone(desk: Desk, url: str) -> None:
+    desk.sign(database=url)
+    kept = desk.folder / "database"
+    assert kept.read_text() == url and kept.stat().st_mode & 0o077 == 0
+    assert not (desk.folder / "collection.db").exists()
+
+
+def test_a_key_of_ones_own_signs_the_task_and_its_openings(desk: Desk, tmp_path: Path) -> None:
+    own = new_key(tmp_path / "mine")
+    desk.sign(key=tmp_path / "mine")
+    desk.enrol()
+    enrolled(desk, 1)
+    desk.open()
+    with desk.store() as store:
+        task = store.task()
+        assert task.key == own.public_key().public_bytes_raw()
+        # Signed by another key it would be refused by every device.
+        assert Opening.of(store.setting("opening") or b"", task).epoch == 1
+    assert (desk.folder / "organiser.key").stat().st_mode & 0o077 == 0
+
+
+def test_the_administrations_token_is_made_once(desk: Desk) -> None:
+    desk.sign()
+    with desk.store() as store:
+        token = desk.admin_token(store)
+        assert token is not None and desk.admin_token(store) is None
+        assert store.setting("admin") == hashed(token.encode())
+    kept = desk.folder / "admin-token"
+    assert kept.read_text().strip() == token and kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_database_that_holds_a_collection_takes_no_second_one(desk: Desk, url: str, tmp_path: Path) -> None:
+    desk.sign(database=url)
+    (tmp_path / "other").mkdir()
+    write_draft(tmp_path / "other", SUBJECT, TYPED, Prices(label="1"))
+    with pytest.raises(InputError, match="holds a collection already"):
+        Desk(tmp_path / "other").sign(database=url)
+    assert not (tmp_path / "other" / "task.json").exists()
+
+
+def test_a_refused_export_leaves_no_folder(desk: Desk, tmp_path: Path) -> None:
+    desk.sign()
+    desk.enrol()
+    enrolled(desk, 0)
+    desk.open()
+    desk.close()
+    with pytest.raises(InputError, match="0 people have answered"):
+        desk.export(tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk"]
+
+
+def certified(folder: Path) -> Place:
+    """A place with a certificate that this test alone trusts."""
+    own = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(own.public_key())
+        .serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(own, hashes.SHA256())
+    )  # fmt: skip
+    encoding = serialization.Encoding.PEM
+    (folder / "cert.pem").write_bytes(made.public_bytes(encoding))
+    plain = own.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(plain)
+    return Place("localhost", 0, folder / "cert.pem", folder / "key.pem")
+
+
+def test_certificate_files_make_it_tls(desk: Desk, tmp_path: Path) -> None:
+    from graphveil.collection.service import Collector
+
+    desk.sign()
+    place = certified(tmp_path)
+    place.require_files()
+    with desk.store() as store, listening(place) as own:
+        url = address(own, place)
+        server = server_of(Collector(store), place)
+        thread = threading.Thread(target=server.run, args=([own],))
+        thread.start()
+        trust = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        with urllib.request.urlopen(f"{url}/heartbeat", context=trust, timeout=30) as answer:
+            assert url.startswith("https://localhost:") and json.load(answer) == {"alive": True}
+        server.should_exit = True
+        thread.join()
+
+
+def test_an_address_that_cannot_be_had_is_refused() -> None:
+    with listening(Place(port=0)) as own:
+        taken = own.getsockname()[1]
+        assert address(own, Place()) == f"http://127.0.0.1:{taken}"
+        # Nobody beyond this machine is listened to unless the organiser says so.
+        assert own.getsockname()[0] == "127.0.0.1" and Place().here
+        with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1 port {taken}"), listening(Place(port=taken)):
+            pass
+    with pytest.raises(InputError, match=r"cannot listen at nowhere\.invalid"), listening(Place("nowhere.invalid")):
+        pass
+    with pytest.raises(InputError, match="is no file"):
+        Place(certificate=Path("nowhere"), key=Path("nowhere")).require_files()
+    with pytest.raises(InputError, match="half of TLS"):
+        Place(key=Path("nowhere")).require_files()
+    assert not Place("0.0.0.0").here
+
+
+def test_a_server_closes_no_handler_of_another_library(desk: Desk) -> None:
+    """Some libraries' handlers close the stream that they write to, which is that of the terminal."""
+    from graphveil.collection.service import Collector
+
+    class Handler(logging.Handler):
+        ended = False
+
+        def close(self) -> None:
+            self.ended = True
+            super().close()
+
+    other = Handler()
+    desk.sign()
+    with desk.store() as store:
+        server_of(Collector(store), Place(port=0))
+    assert not other.ended

@@ -1,0 +1,136 @@
+"""The draft of a task: what is written is read again, whatever people call things, and who may be asked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.declare import Prices, Words
+from graphveil.collection.drafts import read_draft, write_draft
+from graphveil.collection.subject import Subject, subject_of
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+
+SCHEMA = GraphSchema("clubs", 2, -1.5, 40.0, ("left", "right"), private=("features", "labels"))
+SUBJECT = Subject(SCHEMA, ("runs", "swims"), ("ann", "bob\u2028by", "cleo"))
+TOML = 'private = ["labels"]\nclasses = ["a", "b"]\ndirected = true\n'
+#: Two features, declared in each way that a folder without tables may choose.
+DECLARED = {
+    "features": 'features = ["runs", "swims"]\nrange = [0, 7]\n',
+    "dimension": "dimension = 2\nrange = [0, 7]\n",
+    "columns": '[columns]\nvip = "yes-no"\nage = { integer = [0, 99] }\n',
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'of "quotes"',
+        "of\nlines\ttabs",
+        "back\\slash",
+        "delete \x7f",
+        "line\u2028end\x85.",
+        "Zürich, 東京, 🦊",
+        "# no comment",
+        "'",
+    ],
+)
+def test_whatever_people_write_is_read_again(text: str, tmp_path: Path) -> None:
+    subject = replace(SUBJECT, ids=("ann", text, "cleo"), names=(text, "swims"))
+    typed = {"organiser": text, "purpose": text, "contact": text, "public": [text], "least": 3}
+    write_draft(tmp_path, subject, typed, Prices(label="1"))
+    draft = read_draft(tmp_path)
+    assert draft.subject == subject
+    assert draft.words == Words(name="clubs", organiser=text, purpose=text, contact=text, public=(text,))
+    assert (draft.least, draft.missing) == (3, ("opens", "closes"))
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        Prices(),
+        Prices(features="0.5", label="1", links="8", degree="2.25", mode="both"),
+        Prices(links="1", mode="directed"),
+    ],
+)
+def test_prices_are_the_texts_that_were_typed(prices: Prices, tmp_path: Path) -> None:
+    write_draft(tmp_path, SUBJECT, {}, prices)
+    assert read_draft(tmp_path).prices == prices
+
+
+def test_a_draft_promises_what_the_task_will(tmp_path: Path) -> None:
+    """The window and the least number, which it may still lack, change nothing of it."""
+    write_draft(tmp_path, SUBJECT, {}, Prices(label="1.5", features="0.25"))
+    early = read_draft(tmp_path)
+    with pytest.raises(InputError, match="organiser, purpose, contact, opens, closes, least missing"):
+        early.facts()
+    typed = {"organiser": "me", "purpose": "p", "contact": "c", "opens": "2026-01-01", "closes": "2026-01-02T03:04"}
+    write_draft(tmp_path, SUBJECT, {**typed, "least": 1}, early.prices)
+    facts = read_draft(tmp_path).facts()
+    assert facts["guarantee"] == early.guarantee()
+    assert (facts["opens"], facts["closes"], facts["least"]) == (1_767_225_600, 1_767_323_040, 1)
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(TOML + DECLARED[name])
+    people = tmp_path / "people.txt"
+    people.write_text(" ann \nbob\n")
+    found = subject_of(str(tmp_path), people=people)
+    names = {"features": ("runs", "swims"), "dimension": ("feature 0", "feature 1"), "columns": ("vip", "age")}[name]
+    assert (found.names, found.ids, found.parts) == (names, ("ann", "bob"), None)
+    schema = found.schema
+    assert (schema.dimension, schema.classes, schema.directed, schema.private) == (2, ("a", "b"), True, ("labels",))
+    assert (schema.low, schema.high) == ((0, 1) if name == "columns" else (0, 7))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("people.txt", b"ann\nann\n", "an id stands twice"),
+        ("people.txt", b"\n", "an id stands twice, or there is none"),
+        ("people.txt", b"\xff\xfe", "is not UTF-8"),
+        ("people.csv", b"name\nann\n", "no column 'id'"),
+    ],
+)
+def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(TOML + DECLARED["features"])
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        subject_of(str(tmp_path), people=tmp_path / file)
+
+
+def test_a_declaration_without_features_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(TOML + "range = [0, 1]\n")
+    with pytest.raises(InputError, match="no features are declared"):
+        subject_of(str(tmp_path))
+
+
+def test_a_graph_is_asked_about_its_nodes() -> None:
+    found = subject_of("social-100")
+    assert found.ids == tuple(map(str, range(100))) and found.parts is not None
+    assert len(found.names) == found.schema.dimension
+    assert json.dumps(found.names[:2]) == '["feature 0", "feature 1"]'
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("ids.txt", "ann\nbob\n", "ids.txt is not as it was written"),
+        ("ids.txt", '"ann"\n3\n', "ids.txt holds what is no text"),
+        ("ids.txt", '"ann"\n"ann"\n', "an id stands twice"),
+        ("schema.json", "{}", "schema.json is not as it was written"),
+        ("schema.json", '{"schema": {"classes": [], "private": [], "notes": []}, "names": []}', "schema.json is not"),
+        ("schema.json", "{", "is not JSON"),
+    ],
+)
+def test_files_that_are_not_to_be_edited_are_refused_when_they_were(
+    file: str, content: str, said: str, tmp_path: Path
+) -> None:
+    write_draft(tmp_path, SUBJECT, {}, Prices(label="1"))
+    (tmp_path / file).write_text(content)
+    with pytest.raises(InputError, match=said):
+        read_draft(tmp_path)

@@ -1,0 +1,207 @@
+"""Every acknowledged report is stored once, whatever is sent twice, at once, or by somebody else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from graphveil.collection.bodies import Bodies
+from graphveil.collection.intake import Intake, reports_in
+from graphveil.collection.store import Store
+from graphveil.collection.tables import ENROLMENTS, PEOPLE, REPORTS, opened
+from graphveil.device import DeviceError, Report, answer, answers, read
+from graphveil.device.wire import report
+from graphveil.errors import InputError
+from tests.collection.collections import PEOPLE as MANY
+from tests.collection.collections import Collection, begun, key, secret, token, url_of
+from tests.on_device.signing import degree, features, label, links, task_of
+
+
+@pytest.fixture
+def running(url: str) -> Iterator[Collection]:
+    made = begun(url)
+    yield made
+    made.store.engine.dispose()
+
+
+def stored(store: Store) -> list[tuple[int, int, bytes]]:
+    with store.engine.connect() as connection:
+        rows = connection.execute(select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.body).order_by(REPORTS.c.place))
+        return [(row.number, row.epoch, bytes(row.body)) for row in rows]
+
+
+def test_a_report_is_stored_once(running: Collection) -> None:
+    first, other = running.report(3, {"label": "sad"}), running.report(3, {"label": "glad", "links": [5]})
+    assert running.intake.take([first]) == ["accepted"]
+    assert running.intake.take([first, first]) == ["again", "again"]
+    assert running.intake.take([other]) == ["conflict"]
+    assert stored(running.store) == [(3, 1, first.body)]
+    assert running.store.refusals() == {"conflict": 1}
+
+
+def test_one_that_is_twice_in_a_request_is_one(running: Collection) -> None:
+    mine, yours = running.report(1, {"label": "sad"}), running.report(2, {"label": "sad"})
+    other = running.report(1, {})
+    assert running.intake.take([mine, yours, mine, other]) == ["accepted", "accepted", "again", "conflict"]
+    assert [row[0] for row in stored(running.store)] == [1, 2]
+
+
+REFUSED: dict[str, Callable[[Collection, Report], Report]] = {
+    "wrong-task": lambda running, one: replace(one, task=bytes(32)),
+    "wrong-length": lambda running, one: report(running.task.hash, 1, one.body + b"\0", secret(3), key(3)),
+    "unknown-enrolment": lambda running, one: report(running.task.hash, 1, one.body, secret(3), bytes(32)),
+    "bad-tag": lambda running, one: replace(one, tag=bytes(32)),
+    "impossible": lambda running, one: report(running.task.hash, 1, b"\xff" * len(one.body), secret(3), key(3)),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_is_refused_is_not_stored(code: str, running: Collection) -> None:
+    right = running.report(3, {"label": "sad"})
+    wrong, neighbour = REFUSED[code](running, right), running.report(4, {})
+    # In one request with right ones, which stand.
+    assert running.intake.take([wrong, neighbour, right]) == [code, "accepted", "accepted"]
+    assert running.store.refusals() == {code: 1}
+
+
+def test_a_tag_of_another_person_is_refused(running: Collection) -> None:
+    one = running.report(3, {"label": "sad"})
+    forged = replace(running.report(4, {}), enrolment=one.enrolment)
+    assert running.intake.take([forged]) == ["bad-tag"] and stored(running.store) == []
+
+
+def test_nothing_is_taken_before_an_epoch_or_after_it(running: Collection) -> None:
+    assert running.intake.take([running.report(0, {"label": "sad"})]) == ["accepted"]
+    epoch, digest = running.store.close_epoch()
+    late, again = running.report(1, {"label": "sad"}), running.report(0, {"label": "sad"})
+    # A late report never changes what is frozen; one that stands is acknowledged for ever.
+    assert running.intake.take([late, again]) == ["closed", "again"]
+    assert (epoch, len(digest), len(stored(running.store))) == (1, 32, 1)
+    with pytest.raises(InputError, match="no epoch is open"):
+        running.store.close_epoch()
+    joined = running.store.enrol(running.task, token(11), key(11))
+    assert joined is not None and joined.joined == 1
+    assert running.store.open_epoch(bytes(16)) == 2
+    assert running.intake.take([late]) == ["accepted"]
+    assert [row[:2] for row in stored(running.store)] == [(0, 1), (1, 2)]
+
+
+def test_the_window_of_the_task_is_kept_by_the_collectors_clock(running: Collection) -> None:
+    """What stands is acknowledged at any time, and nothing new outside the window, to the second."""
+    first, late = running.report(0, {"label": "sad"}), running.report(1, {"label": "sad"})
+    opens, closes = running.task.opens, running.task.closes
+    at = {"before": opens - 1, "first": opens, "last": closes - 1, "after": closes}
+    take = {name: replace(running.intake, clock=lambda now=now: now).take for name, now in at.items()}
+    assert take["before"]([first]) == ["not-open"]
+    assert take["first"]([first]) == ["accepted"]
+    assert take["after"]([first, late]) == ["again", "closed"]
+    assert take["last"]([late]) == ["accepted"]
+    assert take["before"]([late]) == ["again"]
+
+
+def test_who_enrolled_later_takes_part_later(url: str) -> None:
+    running = begun(url, enrolled=11)
+    late = running.store.enrol(running.task, token(11), key(11))
+    assert late is not None and late.joined == 2
+    sent = report(running.task.hash, 1, bytes(-(-running.task.bits // 8)), secret(11), key(11))
+    assert running.intake.take([sent]) == ["not-open"]
+    running.store.engine.dispose()
+
+
+def test_a_token_enrols_one_device(running: Collection) -> None:
+    store, task = running.store, running.task
+    assert store.enrol(task, token(3), key(3)) == store.enrol(task, token(3), key(3)) is not None
+    assert store.enrol(task, token(3), key(4)) is None and store.enrol(task, b"another", key(3)) is None
+    with store.engine.connect() as connection:
+        assert not [row for row in connection.execute(select(PEOPLE)) if token(row.number) in bytes(row.token)]
+        assert len(connection.execute(select(ENROLMENTS)).all()) == MANY
+
+
+def test_a_collection_begins_once(running: Collection) -> None:
+    with pytest.raises(InputError, match="holds a collection already"):
+        running.store.begin(running.task, [])
+    with pytest.raises(InputError, match="of another kind"):
+        opened("mysql://here")
+
+
+def test_a_body_of_many_is_read_to_where_it_breaks(running: Collection) -> None:
+    each = [running.report(number, {"label": "sad"}) for number in range(3)]
+    data = b"".join(one.to_bytes() for one in each)
+    assert reports_in(data, 3) == (each, None)
+    assert reports_in(data, 2) == (each[:2], "too-many")
+    assert reports_in(data[:-1], 3) == (each[:2], "truncated")
+    assert reports_in(data + b"\x02" * 200, 9) == (each, "bad-version")
+
+
+def test_many_bodies_are_judged_as_one_is() -> None:
+    """Random bytes and bodies with one bit changed: possible here where the device's own reading takes them."""
+    task = task_of(label(), links(MANY, mode="lower"), degree(MANY), features())
+    randomness = np.random.default_rng(0)
+    numbers = randomness.integers(MANY, size=400)
+    people, said = [task.person(int(number), bytes(16)) for number in numbers], {"label": "sad", "links": []}
+    bodies = [answer(task, person, said, secret(person.number)).body for person in people]
+    for place in range(0, 400, 2):
+        bits = np.unpackbits(np.frombuffer(bodies[place], np.uint8))
+        bits[randomness.integers(len(bits))] ^= 1
+        bodies[place] = np.packbits(bits).tobytes()
+    found = Bodies.of(task, bodies, numbers).possible()
+    for body, person, possible in zip(bodies, people, found, strict=True):
+        try:
+            answers(task, person, body)
+        except DeviceError:
+            assert not possible
+        else:
+            assert possible
+    assert 200 <= found.sum() < 400
+
+
+def _sends(url: str, data: bytes, times: int, out: str) -> None:
+    store = Store(opened(url))
+    intake, found = Intake(store, store.task()), Counter[str]()
+    reports = reports_in(data, 100)[0]
+    for _ in range(times):
+        for one in reports:
+            found.update(intake.take([one]))
+    Path(out).write_text(" ".join(f"{code}={count}" for code, count in sorted(found.items())))
+
+
+def test_two_processes_store_each_person_once(running: Collection, url: str, tmp_path: Path) -> None:
+    """The same people, other reports, at once: of each person one report stands, by the constraint."""
+    first = b"".join(running.report(number, {"label": "sad"}).to_bytes() for number in range(MANY))
+    other = b"".join(running.report(number, {"label": "glad", "links": []}).to_bytes() for number in range(MANY))
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=_sends, args=(url, data, 5, str(tmp_path / name)))
+        for name, data in (("a", first), ("b", other), ("c", first))
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = Counter[str]()
+    for name in "abc":
+        found.update({code: int(n) for code, n in (pair.split("=") for pair in (tmp_path / name).read_text().split())})
+    assert (found["accepted"], sum(found.values())) == (MANY, 3 * 5 * MANY)
+    assert len(stored(running.store)) == MANY
+    sent = {read(data)[0].body for data in (first, other)}
+    assert {row[2] for row in stored(running.store) if row[0] == 0} <= sent
+
+
+def test_planted_values_are_nowhere(tmp_path: Path) -> None:
+    """Neither a token nor a device's secret nor a raw value stands in the database."""
+    running = begun(url_of(tmp_path), label(), links(MANY))
+    running.intake.take([running.report(number, {"label": "sad", "links": []}) for number in range(MANY)])
+    running.store.engine.dispose()
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for number in range(MANY):
+        assert token(number) not in held and secret(number) not in held
+    assert key(3) in held  # what is looked for would be found
+    assert b"127.0.0.1" not in held and str(os.getpid()).encode() * 2 not in held

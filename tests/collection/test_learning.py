@@ -1,0 +1,144 @@
+"""From an export to a trained model: nobody's truth is there, and everybody is predicted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.collection.export import read_export
+from graphveil.collection.learning import Repetition, collected_graph, estimated, learn, read_edges
+from graphveil.collection.reports import Received
+from graphveil.errors import DataError, InputError
+from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.methods.runs.result import ESTIMATED, Result
+from tests.collection.answered import IDS, PEOPLE, exported, graph
+from tests.on_device.signing import features, label, links
+
+
+def learned(name: str, out: Path, edges: Path, how: Repetition | None = None, **settings: object) -> Result:
+    received = Received(read_export(out))
+    known = collected_graph(received, read_edges(edges, received.collected.ids))
+    return learn(name, received, known, settings=settings, repetition=how or Repetition())
+
+
+def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
+    result = learned("lpgnn", *exported(tmp_path, silent={"features": 3, "label": 4}), epochs=3)
+    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
+    assert result.privacy.guarantee.void is None and result.privacy.guarantee.epsilon == 7.0
+    assert {spend.name for spend in result.privacy.ledger.spends} == {"feature report", "label report"}
+    assert result.scores.ceiling is None and result.notes[0] == ESTIMATED
+    assert "80 sent features (67%), 90 sent label (75%)" in result.notes[1]
+    controls = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
+    assert set(result.scores.controls) == controls
+    assert result.scores.controls["public-only"].mean == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("name", ["label-propagation", "label-pool"])
+def test_labels_alone_are_enough_where_nothing_else_was_asked(tmp_path: Path, name: str) -> None:
+    result = learned(name, *exported(tmp_path, label("3"), silent={"label": 4}))
+    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
+    assert result.privacy.guarantee.epsilon == 3.0
+    assert str(result.privacy.guarantee.unit) == "one user's label"
+
+
+def test_repeats_are_splits_of_the_same_reports_and_cost_nothing(tmp_path: Path) -> None:
+    result = learned("label-propagation", *exported(tmp_path, label("3")), Repetition(repeats=3, controls=False))
+    assert len(result.scores.accuracy.runs) == 3 and not result.scores.controls
+    assert len(result.privacy.ledger.spends) == 1
+
+
+def test_the_labels_that_judge_are_neither_trained_on_nor_chosen_by(tmp_path: Path) -> None:
+    result = learned("lpgnn", *exported(tmp_path, silent={"label": 4}), epochs=2)
+    labels = result.model.released.labels
+    assert int((labels >= 0).sum()) == 68  # of 90: half train, a quarter chooses
+    assert torch.equal(labels >= 0, result.model.released.labelled)
+
+
+def test_what_is_sent_and_not_read_is_not_left_out_of_a_guarantee(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="label-pool does not read features, label"):
+        learned("label-pool", *exported(tmp_path))
+
+
+def test_who_answered_in_two_epochs_is_not_priced_as_once(tmp_path: Path) -> None:
+    """Their value may have changed, which two equal bodies cannot rule out."""
+    out, edges = exported(tmp_path, label("3"))
+    told = json.loads((out / "collection.json").read_text())
+    assert told["reports_a_person"] == 1
+    (out / "collection.json").write_text(json.dumps({**told, "reports_a_person": 2}))
+    with pytest.raises(InputError, match="somebody has answered in 2 epochs"):
+        learned("label-propagation", out, edges)
+
+
+def test_other_fields_and_methods_are_refused(tmp_path: Path) -> None:
+    made = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
+    for name in ("lpgnn", "gap", "solitude"):
+        with pytest.raises(InputError, match=f"{name} does not read features, label, links"):
+            learned(name, *made)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_link_beliefs_read_the_lists_that_came(tmp_path: Path, mode: str) -> None:
+    fields = (features("4"), label("3"), links(PEOPLE, "4", mode))
+    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4})
+    result = learned("link-beliefs", *made, Repetition(controls=False), rounds=2)
+    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
+    assert result.privacy.epsilon_relationship == (4.0 if mode == "lower" else 8.0)
+    released = result.model.released
+    assert released.heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
+    received = Received(read_export(made[0]))
+    sent = {(int(bodies), int(place)) for bodies, place in zip(*_bits(received), strict=True)}
+    assert set(map(tuple, released.lists["lists"].to_edge_index().T.tolist())) == sent
+
+
+def _bits(received: Received) -> tuple[np.ndarray, np.ndarray]:
+    """Who names whom, straight from the bodies: lists are the last field."""
+    bodies = received.collected.bodies
+    rows, places = bodies.answers(2).nonzero()
+    return bodies.numbers[rows], places
+
+
+def test_a_price_beside_the_tasks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="epsilon_x beside a collection"):
+        learned("lpgnn", *exported(tmp_path), epsilon_x=9.0)
+
+
+def test_a_split_that_cuts_edges_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="80/20"):
+        learned("lpgnn", *exported(tmp_path), Repetition(split="80/20"))
+
+
+def test_edges_are_those_of_the_ids(tmp_path: Path) -> None:
+    _, edges = exported(tmp_path)
+    assert np.array_equal(read_edges(edges, tuple(IDS)), graph().edge_index.numpy())
+    with pytest.raises(DataError, match="person 7"):
+        read_edges(edges, tuple(one.replace("person 7", "nobody") for one in IDS))
+
+
+def covered(keep: float, flip: float, inverted: tuple[float, float], runs: int = 500, held: int = 400) -> float:
+    """How often an interval holds the true accuracy 0.7, where reports of three classes agree by this channel."""
+    rng, found = np.random.default_rng(7), 0
+    for _ in range(runs):
+        right = rng.random(held) < 0.7
+        agreed = rng.random(held) < np.where(right, keep, flip)
+        told = estimated(interval([agreed.astype(float)]), *inverted)
+        found += told.low <= 0.7 <= told.high
+    return found / runs
+
+
+def test_intervals_hold_the_accuracy_on_true_labels() -> None:
+    """At 95% fewer than 91% of 500 do by chance in 1 of 50,000 runs; in none for a fixed seed."""
+    keep, flip = 0.576, 0.212  # epsilon 1, three classes
+    assert covered(keep, flip, (keep, flip)) > 0.91
+    # As it came, agreement with noisy labels is another figure.
+    assert covered(keep, flip, (1.0, 0.0)) < 0.1
+
+
+def test_estimates_stay_where_shares_are() -> None:
+    told = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
+    assert (told.mean, told.low, told.high) == (1.0, 1.0, 1.0)
+    gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), 0.6, 0.2, difference=True)
+    assert (gap.mean, gap.low, gap.high) == pytest.approx((0.25, -0.25, 0.75))

@@ -1,0 +1,145 @@
+"""A collection that is played: every answer is a real one of the graph, counted once, and none of it is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphveil.collection.clients import commands_of
+from graphveil.collection.declare import Prices
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.export import read_export
+from graphveil.collection.played import Cast, Client, play, values_of
+from graphveil.collection.subject import subject_of
+from graphveil.errors import InputError
+from graphveil.graphs import load_parts
+from graphveil.graphs.parts import SparseRows
+from graphveil.progress import Progress
+from tests.on_device.javascript import CLIENT, node
+
+PYTHON = commands_of("python", Path("none"))
+GRAPH = load_parts("social-100")
+
+
+def drafted(folder: Path, **prices: str) -> Path:
+    folder.mkdir()
+    write_draft(folder, subject_of("social-100"), {"organiser": "the city"}, Prices(**prices))
+    return folder
+
+
+def quiet(_: Progress) -> None:
+    pass
+
+
+def test_reports_are_those_of_the_graphs_people(tmp_path: Path) -> None:
+    """At an epsilon at which noise is too rare to be met: a false answer has probability e^-40."""
+    folder = drafted(tmp_path / "draft", label="40", links="40")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    heard: list[Progress] = []
+    cast = Cast(30, PYTHON, dropouts=0.2, retries=0.5, seed=3)
+    told = play(folder, "social-100", cast, heard.append, out=tmp_path / "out")
+    found = read_export(tmp_path / "out")
+    numbers = found.bodies.numbers
+    assert told["enrolled"] == 30 == told["dropped"] + told["answered"] and 0 < told["dropped"] < 15
+    assert (len(numbers), told["refused"], told["simulation"]) == (told["answered"], {}, True)
+    assert 0 < told["again"] < told["answered"] and told["clients"] == {"python": told["answered"]}
+    assert np.array_equal(found.bodies.values(0), GRAPH.y[numbers])
+    lists = np.zeros((100, 100), np.uint8)
+    lists[tuple(GRAPH.edge_index)] = 1
+    assert np.array_equal(found.bodies.answers(1), np.triu(lists, 1)[numbers])
+    assert found.task.name == "simulation of social-100" and found.task.organiser == "the city"
+    assert (heard[-1].stage, heard[-1].done, heard[-1].total) == ("answering", 30, 30)
+    # What was tried out is still a draft, to be signed or not.
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_both_clients_play_together(tmp_path: Path) -> None:
+    node()
+    folder = drafted(tmp_path / "draft", features="30000", label="40", links="40", degree="5")
+    cast = Cast(12, commands_of("python,js", CLIENT / "lines.js"), dropouts=0, retries=1)
+    told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
+    assert (told["answered"], told["again"], told["clients"]) == (12, 12, {"python": 6, "js": 6})
+    found = read_export(tmp_path / "out")
+    assert np.array_equal(found.bodies.values(1), GRAPH.y[found.bodies.numbers])
+    assert all(found.bodies.answered(place).all() for place in range(4))
+
+
+def test_nobody_answers_and_nothing_is_left(tmp_path: Path) -> None:
+    folder = drafted(tmp_path / "draft", label="1")
+    with pytest.raises(InputError, match="0 people have answered"):
+        play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet, out=tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["draft"]
+    told = play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet)
+    assert (told["enrolled"], told["dropped"], told["answered"]) == (3, 3, 0)
+
+
+def test_two_plays_of_one_seed_have_the_same_people_and_other_noise(tmp_path: Path) -> None:
+    folder, found = drafted(tmp_path / "draft", label="0.1"), []
+    for name in ("one", "two"):
+        play(folder, "social-100", Cast(40, PYTHON, seed=5), quiet, out=tmp_path / name)
+        found.append(read_export(tmp_path / name))
+    one, two = found
+    assert np.array_equal(one.bodies.numbers, two.bodies.numbers) and one.task.hash != two.task.hash
+    # All equal by chance: below (1/8 + 0.01)^30, as each answer is nearly uniform on 8 classes.
+    assert not np.array_equal(one.bodies.values(0), two.bodies.values(0))
+
+
+def test_what_a_person_knows_is_their_own_row() -> None:
+    told = values_of(GRAPH, 7, ("features", "label", "degree"))
+    assert told["features"] == np.asarray(dense(GRAPH.x))[7].tolist()
+    assert told["label"] == GRAPH.schema.classes[int(GRAPH.y[7])]
+    assert told["links"] == [int(b) for a, b in GRAPH.edge_index.T if a == 7]
+    unknown = replace(GRAPH, y=np.full(100, -1))
+    assert values_of(unknown, 7, ("label",)) == {} and values_of(GRAPH, 7, ()) == {}
+    rows = SparseRows(np.array([2.0, 3.0], np.float32), np.array([1, 0]), np.array([0, 1, 1, 2]), (3, 2))
+    told = [values_of(replace(GRAPH, x=rows), node, ("features",))["features"] for node in range(3)]
+    assert told == [[0, 2], [0, 0], [3, 0]]
+
+
+def dense(x: np.ndarray | SparseRows) -> np.ndarray:
+    if isinstance(x, np.ndarray):
+        return x
+    found = np.zeros(x.shape, np.float32)
+    found[np.repeat(np.arange(x.shape[0]), np.diff(x.starts)), x.columns] = x.values
+    return found
+
+
+@pytest.mark.parametrize(
+    ("data", "people", "prices", "said"),
+    [
+        ("social-200", 5, {"label": "1"}, "social-200 has 200 nodes, and the task is for 100 people"),
+        ("social-100", 101, {"label": "1"}, "--people 101; allowed: 1 to 100"),
+        ("social-100", 5, {}, "price missing"),
+    ],
+)
+def test_a_play_that_cannot_be_is_refused(
+    data: str, people: int, prices: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        play(drafted(tmp_path / "draft", **prices), data, Cast(people, PYTHON), quiet)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("ruby", "unknown client 'ruby'"), ("python,python", "names a client twice"), ("js", "none is no file")],
+)
+def test_clients_that_cannot_play_are_refused(names: str, said: str) -> None:
+    if names == "js":
+        node()
+    with pytest.raises(InputError, match=said):
+        commands_of(names, Path("none"))
+
+
+def test_a_client_that_does_not_keep_to_the_standard_is_named() -> None:
+    with pytest.raises(InputError, match="nowhere does not start"):
+        Client("mine", ["./nowhere"])
+    with Client("mine", [sys.executable, "-c", ""]) as ended, pytest.raises(InputError, match="'mine' refuses task"):
+        ended.asked(op="task", data="")
+    refusing = f"print({json.dumps(json.dumps({'error': 'bad-task'}))})"
+    with Client("mine", [sys.executable, "-c", refusing]) as one, pytest.raises(InputError, match=r"task \(bad-task\)"):
+        one.asked(op="task", data="")

@@ -1,0 +1,190 @@
+"""The collector over HTTP, as devices and strangers meet it: a real server on a loopback port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from graphveil.collection.answers import STATUS
+from graphveil.collection.group import Group
+from graphveil.collection.limits import Buckets
+from graphveil.collection.service import Collector, room_at
+from graphveil.collection.store import hashed
+from graphveil.device import Report
+from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
+
+
+@contextmanager
+def served(application: Any) -> Iterator[str]:
+    """Serve an application in a thread; gives its address."""
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        own.listen(100)  # whoever comes before the server is up waits
+        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{own.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def asked(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
+    """Status, what is said, headers."""
+    request = urllib.request.Request(url, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read(), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.read(), error.headers
+
+
+def said(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
+    """Status, and the value of the JSON."""
+    status, body, _ = asked(url, data, **headers)
+    return status, json.loads(body)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Collection:
+    return begun(url_of(tmp_path), enrolled=PEOPLE - 1)
+
+
+def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
+    with served(Collector(running.store)) as url:
+        assert asked(f"{url}/task")[1] == running.task.data
+        ids = [json.loads(line) for line in asked(f"{url}/ids")[1].splitlines()]
+        assert ids == [f"person {number}" for number in range(PEOPLE)]
+        assert said(f"{url}/opening")[0] == 404
+        running.store.keep("opening", b"signed")
+        assert asked(f"{url}/opening")[1] == b"signed"
+        last = PEOPLE - 1
+        told = json.dumps({"token": token(last).hex(), "key": key(last).hex()}).encode()
+        enrolled = {"number": last, "joined": 2}
+        assert [said(f"{url}/enrolments", told, **{"Content-Type": "application/json"}) for _ in range(2)] == [
+            (200, enrolled)
+        ] * 2
+        one, two = running.report(0, {"label": "sad"}).to_bytes(), running.report(1, {}).to_bytes()
+        assert said(f"{url}/reports", one) == (201, {"answers": ["accepted"]})
+        assert said(f"{url}/reports", one) == (200, {"answers": ["again"]})
+        assert said(f"{url}/reports", one + two + b"\x02" * 200)[1] == {"answers": ["again", "accepted", "bad-version"]}
+        status, metrics, _ = asked(f"{url}/metrics")
+        assert status == 200 and b"graphveil_received 2\n" in metrics
+        assert said(f"{url}/heartbeat") == (200, {"alive": True}) and said(f"{url}/version")[1]["standard"] == 1
+
+
+def test_refusals_are_problems_with_a_code(running: Collection) -> None:
+    with served(Collector(running.store)) as url:
+        wrong = running.report(0, {"label": "sad"}).to_bytes()[:-1] + b"\0"
+        short = (b"", "truncated"), (b"\x01" * 10, "truncated")
+        for data, code in ((wrong, "bad-tag"), *short, (b"\x02" * 200, "bad-version")):
+            status, told, headers = asked(f"{url}/reports", data)
+            assert (status, json.loads(told)["code"]) == (STATUS[code], code)
+            assert headers["content-type"] == "application/problem+json"
+        bad = [("zz", "00" * 32, "bad-enrolment"), ("00", "00", "bad-enrolment"), ("00", "00" * 32, "bad-token")]
+        for own, made, code in bad:
+            told = {"token": own, "key": made}
+            found = said(f"{url}/enrolments", json.dumps(told).encode(), **{"Content-Type": "application/json"})
+            assert (found[0], found[1]["code"]) == (STATUS[code], code)
+
+
+def test_administration_asks_for_its_token(running: Collection) -> None:
+    running.store.keep("admin", hashed(b"let me in"))
+    with served(Collector(running.store)) as url:
+        for token_told in ("", "let me out"):
+            assert said(f"{url}/admin/status", Authorization=f"Bearer {token_told}")[0] == 401
+        admitted = {"Authorization": "Bearer let me in"}
+        status, told = said(f"{url}/admin/status", **admitted)
+        assert (status, told["people"], told["enrolled"], told["open"]) == (200, PEOPLE, PEOPLE - 1, True)
+        status, told = said(f"{url}/admin/close", b"", **admitted)
+        assert (status, told["epoch"], len(told["hash"])) == (200, 1, 64)
+        assert said(f"{url}/reports", running.report(0, {}).to_bytes())[1]["code"] == "closed"
+
+
+def test_who_asks_too_often_or_too_slowly_is_cut_off(running: Collection) -> None:
+    collector = Collector(running.store, requests=0.001, burst=3)
+    with served(collector) as url:
+        codes = [asked(f"{url}/reports", running.report(n, {}).to_bytes())[0] for n in range(5)]
+        assert codes == [201, 201, 201, 429, 429]
+
+
+def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_path: Path) -> None:
+    has_room = [False]
+    with served(Collector(running.store, room=lambda: has_room[0])) as url:
+        one = running.report(0, {}).to_bytes()
+        status, told, headers = asked(f"{url}/reports", one)
+        assert (status, json.loads(told)["code"], headers["retry-after"]) == (507, "disk-full", "60")
+        has_room[0] = True
+        assert asked(f"{url}/reports", one)[0] == 201
+    assert room_at(tmp_path)()
+
+
+def test_no_address_or_token_is_logged(running: Collection, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), served(Collector(running.store)) as url:
+        asked(f"{url}/reports", running.report(0, {}).to_bytes())
+        told = json.dumps({"token": token(3).hex(), "key": key(4).hex()}).encode()
+        assert said(f"{url}/enrolments", told, **{"Content-Type": "application/json"})[0] == 403
+        asked(f"{url}/reports", b"nonsense")
+    logged = "".join(record.getMessage() for record in caplog.records if "uvicorn" in record.name)
+    assert token(3).hex() not in logged and "127.0.0.1" not in logged
+
+
+def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
+    taken: list[int] = []
+    held = threading.Event()
+
+    def take(reports: Any) -> list[str]:
+        held.wait()
+        taken.append(len(reports))
+        return [str(one) for one in reports]
+
+    async def asks() -> list[list[str] | None]:
+        group = Group(take, most=9)
+        first = asyncio.ensure_future(group.submit([0]))  # type: ignore[list-item]
+        await asyncio.sleep(0.05)
+        others = [asyncio.ensure_future(group.submit([n] * 3)) for n in (1, 2, 3)]  # type: ignore[list-item]
+        await asyncio.sleep(0.05)
+        refused = await group.submit([4])  # type: ignore[list-item]
+        held.set()
+        found = [await one for one in (first, *others)]
+        await asyncio.to_thread(group.close)
+        return [*found, refused, await group.submit([5])]  # type: ignore[list-item]
+
+    assert asyncio.run(asks()) == [["0"], ["1"] * 3, ["2"] * 3, ["3"] * 3, None, None]
+    assert taken == [1, 9]
+
+
+def test_a_fault_is_told_to_everybody_of_its_group() -> None:
+    def take(reports: Any) -> list[str]:
+        raise ZeroDivisionError
+
+    async def asks(reports: list[Report]) -> None:
+        group = Group(take)
+        with pytest.raises(ZeroDivisionError):
+            await group.submit(reports)
+        await asyncio.to_thread(group.close)
+
+    asyncio.run(asks([]))
+
+
+def test_buckets_fill_at_their_rate() -> None:
+    now = [0.0]
+    buckets = Buckets(2.0, 3.0, most=2, clock=lambda: now[0])
+    assert [buckets.take("a") for _ in range(4)] == [True, True, True, False]
+    now[0] = 0.5
+    assert [buckets.take("a") for _ in range(2)] == [True, False]
+    # "a" is forgotten where two others ask: its bucket is full again.
+    assert buckets.take("b", 3.0) and buckets.take("c") and buckets.take("a", 3.0)
