@@ -1,0 +1,115 @@
+"""What neighbour lists say about pairs where some people sent none: of a pair only the ends that answered count.
+
+    k_e         reports that could name pair e: of its ends that answer for it and sent their list
+    log L_e     = (2 named_e - k_e) ln((1 - p) / p),  0 where nobody was heard
+    chi^2       = mean over all pairs of E[L_e | link] - 1,  E[L_e | link] = r^{k_e},  r = (1 - p)^2 / p + p^2 / (1 - p)
+
+With that mean (L - 1) / chi^2 stays unbiased summed over pairs, where who answers has nothing to do with links: pairs
+of which nothing was heard give 0, and all others as much more. Pairs with fewer than all reports are named one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.late import torch
+from graphveil.mechanisms import AdjacencyRR, EdgeReports
+from graphveil.models.block_model import NamedPairs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Pairs that are named one by one for want of a report: 24 bytes each, and again in messages.
+MOST_UNHEARD: Final = 20_000_000
+
+
+def usual_ratio(flip: float) -> float:
+    """Return E[L | link] of one report.
+
+    Args:
+        flip: p, the probability of a wrong bit.
+    """
+    return (1 - flip) ** 2 / flip + flip**2 / (1 - flip)
+
+
+def of_heard(sent: EdgeReports, heard: Tensor) -> EdgeReports:
+    """Return lists, those of who sent none empty.
+
+    Args:
+        sent: n lists. heard: mask [n].
+    """
+    lengths = torch.where(heard, sent.starts.diff(), 0)
+    kept = torch.repeat_interleave(heard, sent.starts.diff())
+    starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return EdgeReports(starts, sent.columns[kept])
+
+
+def pairs_of_some(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor) -> NamedPairs:
+    """Return what the lists of some say about every pair.
+
+    Args:
+        lists: the mechanism. sent: n lists. heard: mask [n] of those who sent theirs.
+
+    Raises:
+        InputError: more pairs lack a report than may be named one by one.
+    """
+    most, who = 2 if lists.mode == "both" else 1, heard.numpy()
+    evidence = lists.evidence(of_heard(sent, heard))
+    source, target = evidence.source.numpy(), evidence.target.numpy()
+    # Of a named pair: what it would be worth had all been heard, plus what was not said against it.
+    unit = -evidence.background / most
+    ratio = evidence.log_ratio.numpy() + (most - _reports(lists.mode, who, source, target)) * unit
+    first, second = _lacking(lists, who)
+    apart = ~np.isin(first * lists.nodes + second, source * lists.nodes + target)
+    first, second = first[apart], second[apart]
+    rest = -_reports(lists.mode, who, first, second) * unit
+    return NamedPairs(
+        lists.nodes,
+        torch.from_numpy(np.concatenate([source, first])),
+        torch.from_numpy(np.concatenate([target, second])),
+        torch.from_numpy(np.concatenate([ratio, rest])),
+        evidence.background,
+        _information(lists, who),
+        evidence.directed,
+    )
+
+
+def _reports(mode: str, who: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return k_e of pairs [m]; of an undirected pair the source has the lower number."""
+    told: np.ndarray = who[source].astype(np.int64)
+    return told + who[target] if mode == "both" else told
+
+
+def _lacking(lists: AdjacencyRR, who: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs that could have been in more reports, as two int64 [m]."""
+    people, silent = np.arange(lists.nodes), np.flatnonzero(~who)
+    count = len(silent) * (lists.nodes - 1)
+    if count > MOST_UNHEARD:
+        raise InputError(
+            f"{len(silent):,} of {lists.nodes:,} people sent no list",
+            where="lists",
+            allowed=f"{MOST_UNHEARD:,} pairs that lack a report",
+            remedy="leave out who sent nothing at all, or wait for more of them",
+        )
+    first, second = np.repeat(silent, lists.nodes), np.tile(people, len(silent))
+    # In mode "lower" a pair is in the list of its lower end alone: the silence of the other takes nothing away.
+    kept = first < second if lists.mode == "lower" else first != second
+    first, second = first[kept], second[kept]
+    if lists.mode != "both":
+        return first, second
+    places = np.unique(np.minimum(first, second) * lists.nodes + np.maximum(first, second))
+    return places // lists.nodes, places % lists.nodes
+
+
+def _information(lists: AdjacencyRR, who: np.ndarray) -> float:
+    """Return chi^2: the mean of E[L | link] - 1 over all pairs."""
+    nodes, one = lists.nodes, usual_ratio(lists.flip)
+    if lists.mode == "both":
+        told = int(who.sum())
+        two, single = told * (told - 1) / 2, told * (nodes - told)
+        return (two * (one**2 - 1) + single * (one - 1)) / (nodes * (nodes - 1) / 2)
+    after = np.arange(nodes - 1, -1, -1) if lists.mode == "lower" else np.full(nodes, nodes - 1)
+    return float(after[who].sum() / after.sum()) * (one - 1)
