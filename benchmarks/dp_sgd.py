@@ -67,12 +67,12 @@ def network(layers: list[int]) -> nn.Sequential:
 
 
 def plain(chosen: argparse.Namespace, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
-    """An ordinary Adam step on a random batch."""
-    model = network(chosen.layers)
+    """An ordinary Adam step on a random batch, where the samples lie."""
+    model = network(chosen.layers).to(x.device)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
 
     def step() -> None:
-        rows = torch.randint(0, len(x), (chosen.batch,))
+        rows = torch.randint(0, len(x), (chosen.batch,), device=x.device)
         optimiser.zero_grad(set_to_none=True)
         functional.cross_entropy(model(x.index_select(0, rows)), y[rows]).backward()
         optimiser.step()
@@ -81,9 +81,9 @@ def plain(chosen: argparse.Namespace, x: torch.Tensor, y: torch.Tensor) -> Calla
 
 
 def private(chosen: argparse.Namespace, x: torch.Tensor, y: torch.Tensor) -> Callable[[], object]:
-    """Our step, noise from the secure source."""
+    """Our step, noise from the secure source, where the samples lie."""
     schedule = PrivateSchedule(steps=10**9, rate=0.1, expected_batch=chosen.batch, noise_multiplier=chosen.noise)
-    descent, randomness = PrivateDescent(network(chosen.layers), x, y, schedule), SecureRandomness()
+    descent, randomness = PrivateDescent(network(chosen.layers).to(x.device), x, y, schedule), SecureRandomness()
     return lambda: descent.step(randomness)
 
 

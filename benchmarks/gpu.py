@@ -1,4 +1,5 @@
-"""A GPU beside the CPU, in one command: words of noise, a private hop beside the plain product, an epoch of LPGNN.
+"""A GPU beside the CPU, in one command: words of noise, a private hop beside the plain product, private and plain steps
+of a training, an epoch of LPGNN and of GAP for nodes.
 
     python benchmarks/gpu.py [--nodes 10000000] [--edges 100000000] [--columns 64] [--repeats 3]
 
@@ -12,12 +13,15 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
+from typing import Any
 
 import torch
 
+import dp_sgd
 from graphveil.aggregation import PerturbedSum, ReceiverRows
 from graphveil.graphs import social_graph
-from graphveil.methods import LPGNN
+from graphveil.methods import GAP, LPGNN
 from graphveil.privacy import BlockNoise, SecureRandomness
 from graphveil.privacy.aes_words import KeyStreams
 from timing import processor
@@ -25,6 +29,8 @@ from timing import processor
 #: Numbers of 32 bits of a key, and keys at once.
 NUMBERS, KEYS = 1 << 18, 16
 EPOCHS = 50
+#: Steps of a training that are timed together, and their network.
+STEPS, LAYERS, BATCH = 200, [1433, 64, 64, 7], 256
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
@@ -64,22 +70,46 @@ def hop(nodes: int, edges: int, columns: int, repeats: int) -> None:
     def plain() -> object:
         return torch.nn.functional.embedding_bag(rows.senders, x, rows.starts, mode="sum", include_last_offset=True)
 
-    product = seconds(plain, repeats)
+    summed = seconds(plain, repeats)
     facts = {"nodes": nodes, "entries": rows.senders.numel(), "columns": columns, "peak_gib": peak / 2**30}
-    report(what="private hop", **facts, seconds=private, plain_product=product, ratio=private / product)
+    report(what="private hop", **facts, seconds=private, plain_product=summed, ratio=private / summed)
+
+
+def step(repeats: int) -> None:
+    """Time a step of private training beside a plain one of the same network."""
+    chosen = argparse.Namespace(layers=LAYERS, batch=BATCH, noise=1.0)
+    x, y = torch.randn(10 * BATCH, LAYERS[0]), torch.randint(0, LAYERS[-1], (10 * BATCH,))
+    for device in ("cuda", "cpu"):
+        took = []
+        for made in (dp_sgd.private, dp_sgd.plain):
+            one = made(chosen, x.to(device), y.to(device))
+            took.append(seconds(partial(several, one), repeats) / STEPS)
+        private, plain = took
+        report(what="step", trained_on=device, seconds=private, plain_step=plain, ratio=private / plain)
+
+
+def several(one: Callable[[], object]) -> None:
+    """Take some steps."""
+    for _ in range(STEPS):
+        one()
 
 
 def epoch(nodes: int, repeats: int) -> None:
-    """Time an epoch of LPGNN: the difference of two trainings, so that what comes before an epoch drops out."""
+    """Time an epoch: the difference of two trainings, so that what comes before an epoch drops out."""
     graph = social_graph(nodes, average_degree=20, dimension=200, classes=8, seed=1)
+    methods: dict[str, Callable[..., Any]] = {
+        "lpgnn": lambda epochs, device: LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, device=device),
+        "gap for nodes": lambda epochs, device: GAP(
+            epsilon=8.0, unit="node", degree_bound=20, batch=nodes // 100, passes=epochs, device=device
+        ),
+    }
 
-    def fit(epochs: int, device: str) -> None:
-        method = LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, device=device)
-        method.fit(graph, randomness=SecureRandomness())
+    def fit(name: str, epochs: int, device: str) -> None:
+        methods[name](epochs, device).fit(graph, randomness=SecureRandomness())
 
-    for device in ("cuda", "cpu"):
-        few, many = (seconds(partial(fit, epochs, device), repeats) for epochs in (1, 1 + EPOCHS))
-        report(what="epoch of lpgnn", nodes=nodes, trained_on=device, seconds=(many - few) / EPOCHS)
+    for name, device in product(methods, ("cuda", "cpu")):
+        few, many = (seconds(partial(fit, name, epochs, device), repeats) for epochs in (1, 1 + EPOCHS))
+        report(what=f"epoch of {name}", nodes=nodes, trained_on=device, seconds=(many - few) / EPOCHS)
 
 
 def main() -> None:
@@ -92,6 +122,7 @@ def main() -> None:
         parser.error("no GPU: torch finds no CUDA device, and nothing here is measured on a CPU in its place")
     words(asked.repeats)
     hop(asked.nodes, asked.edges, asked.columns, asked.repeats)
+    step(asked.repeats)
     epoch(asked.people, asked.repeats)
 
 

@@ -33,6 +33,7 @@ MODULES = (
     "graphveil.graphs.load",
     "graphveil.graphs.schema",
     "graphveil.graphs.social",
+    "graphveil.graphs.stored",
     "graphveil.graphs.splits",
     "graphveil.graphs.value",
     "graphveil.hierarchy.dendrogram",

@@ -91,6 +91,8 @@ def test_tensors_of_two_devices_do_not_mix() -> None:
         there = torch.arange(4.0).to("cuda")
         with pytest.raises(RuntimeError, match="two devices"):
             _ = there + torch.ones(4)
+        with pytest.raises(RuntimeError, match="two devices"):
+            _ = torch.ones(4)[there.long()]
         with pytest.raises(RuntimeError, match="numpy"):
             there.numpy()
         with pytest.raises(RuntimeError, match="generator of the CPU"):

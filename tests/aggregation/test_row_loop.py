@@ -37,6 +37,7 @@ def test_rows_of_large_arrays_lie_in_few_lines_of_the_cache(columns: int, width:
     assert (wide is x) == (columns == width)
     assert columns == width or (wide.ctypes.data % 64 == 0 and not wide[:, columns:].any())
     assert widened(x[:3]).shape == (3, columns)
+    assert np.array_equal(widened(x[:3], often=True), wide[:3])
 
 
 @pytest.mark.parametrize("kind", [torch.float64, torch.int64])
@@ -113,6 +114,21 @@ def test_several_products_are_products_one_after_the_other(hops: int, columns: i
     assert found.is_contiguous()
     assert torch.equal(found, expected)
     assert torch.equal(p.on(LocalEngine(2)).power(x, hops), expected)
+
+
+@pytest.mark.parametrize("columns", [24, 32])
+@pytest.mark.parametrize("alpha", [0.7, 1.0])
+def test_rows_that_are_numbered_anew_for_many_products_keep_every_bit(alpha: float, columns: int) -> None:
+    drawn = np.random.default_rng(5)
+    held = sp.random_array((11_000, 11_000), density=4e-4, rng=drawn, dtype=np.float32)
+    a = from_scipy(held).forward
+    x = torch.from_numpy(drawn.normal(size=(11_000, columns)).astype(np.float32))
+    expected = x
+    for _ in range(9):
+        expected = x * (1 - alpha) + alpha * a.times(expected)
+    found = a.walk(x, 9, alpha)
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert torch.equal(found, a.on(LocalEngine(2)).walk(x, 9, alpha))
 
 
 def test_rooms_begin_with_a_line_of_the_cache() -> None:

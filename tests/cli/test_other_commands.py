@@ -189,3 +189,14 @@ def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, t
     assert "social-150" in (run / "card.md").read_text()
     assert not (run / "public").exists()
     assert len(json.loads((run / "result.json").read_text())["ledger"]["spends"]) == 3
+
+
+def test_what_is_stored_is_data_as_well(type_in: Terminal, tmp_path: Path) -> None:
+    answer = type_in("data", "store", "social-200", "--out", tmp_path / "kept")
+    assert answer.code == 0 and "you alone may read" in answer.out
+    assert (
+        type_in("data", "describe", tmp_path / "kept", "--json").json
+        == type_in("data", "describe", "social-200", "--json").json
+    )
+    assert type_in("data", "croissant", tmp_path / "kept").code == 0
+    assert type_in("data", "store", "social-200", "--out", tmp_path / "kept").code == 2

@@ -16,7 +16,7 @@ import typer.testing
 from graphveil.cli.app import build
 
 #: Seconds after which what never ends is given up; no test that passes waits as long, on a machine of any speed.
-FOREVER = 3600.0
+FOREVER = 600.0
 START = "import sys; from graphveil.cli import main; sys.exit(main())"
 
 

@@ -12,7 +12,18 @@ import pytest
 from tests.graphs.made import folder
 
 ACCOUNTING = {"dp_accounting", "scipy.stats"}
-HEAVY = {"torch", "torch_geometric", "sklearn", "pandas", "numba", "matplotlib", *ACCOUNTING}
+HEAVY = {
+    "torch",
+    "fastapi",
+    "sqlalchemy",
+    "uvicorn",
+    "torch_geometric",
+    "sklearn",
+    "pandas",
+    "numba",
+    "matplotlib",
+    *ACCOUNTING,
+}
 
 
 def loaded(*words: str, code: int = 0) -> set[str]:
@@ -28,7 +39,10 @@ def loaded(*words: str, code: int = 0) -> set[str]:
     return HEAVY & set(modules)
 
 
-@pytest.mark.parametrize("words", ["--help", "plan --help", "mechanisms list", "explain", "reproduce list"])
+@pytest.mark.parametrize(
+    "words",
+    ["--help", "plan --help", "collect --help", "collect serve --help", "mechanisms list", "explain", "reproduce list"],
+)
 def test_what_only_tells_loads_nothing_heavy(words: str) -> None:
     assert loaded(*words.split()) == set()
 
@@ -76,6 +90,12 @@ def test_a_plan_loads_nothing_heavy(words: str) -> None:
 )
 def test_a_plan_of_private_training_loads_the_accountant_alone(method: str) -> None:
     assert loaded("plan", *method.split(), "digits", "--epsilon", "4", "--json") <= ACCOUNTING
+
+
+def test_a_collection_is_drafted_without_a_server(tmp_path: Path) -> None:
+    new = str(tmp_path / "new")
+    assert loaded("collect", "init", "social-100", "-o", new, "--epsilon-x", "1", "--epsilon-y", "1") == set()
+    assert loaded("device", "answer", "abc", "mine.json", "--folder", new, code=2) == set()
 
 
 def test_a_folder_is_described_and_planned_without_torch(tmp_path: Path) -> None:

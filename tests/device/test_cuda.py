@@ -10,7 +10,9 @@ from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockNoise, SeededRandomness
 from graphveil.privacy.aes_words import KeyStreams
+from graphveil.training import PrivateDescent, PrivateSchedule
 from tests.methods.on_gpu import METHODS, fitted
+from tests.training.test_dp_sgd import SCHEDULE, Fixed, flat, perceptron, samples
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
 
@@ -36,6 +38,19 @@ def test_hops_have_the_bits_of_the_cpu(weighted: bool) -> None:
     perturbed = PerturbedSum(unit="edge", sigmas=(8.0, 4.0))
     here, there = (propagate_privately(perturbed, rows, x.to(d), SeededRandomness(3)) for d in ("cpu", "cuda"))
     assert all(torch.equal(one.cpu(), other) for one, other in zip(there, here, strict=True))
+
+
+def test_removing_one_sample_moves_a_clipped_sum_by_its_own_part_only() -> None:
+    """What the price of private training leans on: no kernel ties a sample's bits to who else is in the batch."""
+    x, y = samples(9000, 300, 7)
+    schedule = PrivateSchedule(**{**SCHEDULE, "rate": 0.02})
+    descent = PrivateDescent(perceptron(300, 64, 64, 7).to("cuda"), x, y, schedule)
+    everybody = torch.randperm(9000, generator=torch.Generator().manual_seed(1))[:500].sort().values
+    whole = flat(descent.clipped_sums(everybody, Fixed()))
+    for gone in everybody[::50]:
+        rest, alone = (flat(descent.clipped_sums(own, Fixed())) for own in (everybody[everybody != gone], gone[None]))
+        assert torch.equal(whole - rest, alone)
+        assert 0 < float(alone.norm()) <= schedule.grid.cap
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,6 +58,10 @@ def of(place: Path, name: str, arrays: int = 1) -> list[np.ndarray]:
 def little_memory(room: int) -> Iterator[None]:
     """Refuse more than `room` bytes of memory of our own from now on; files that are mapped do not count."""
     resource = pytest.importorskip("resource")
+    # Cycles of earlier tests, and what allocators keep, would be freed during the work, which has as much room more.
+    gc.collect()
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
     held = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line).split()[1])
     before = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (1024 * held + room, before[1]))

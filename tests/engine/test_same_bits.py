@@ -29,15 +29,19 @@ from graphveil.aggregation import (
     standardise,
 )
 from graphveil.engine import Block, Blocks, Engine, LocalEngine, RayEngine
+from graphveil.engine.blocks import VALUES
 from graphveil.errors import BudgetError
 from graphveil.graphs import Graph, GraphSchema, Split, load_parts, make_graph, normalise_edges
 from graphveil.graphs.features import features_from_dense
 from graphveil.mechanisms import (
+    ClassCounts,
     DegreePreservingRR,
     EdgeRand,
     FeatureRR,
+    LapGraph,
     Laplace,
     MultiBit,
+    NoisyDegree,
     OneBit,
     PairDomain,
     Piecewise,
@@ -48,7 +52,7 @@ from graphveil.mechanisms import (
 )
 from graphveil.mechanisms.by_blocks import PEOPLE, randomize_by_blocks
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
-from graphveil.methods import GAP, ClassSums, HeteroRR
+from graphveil.methods import GAP, LPGNN, ClassSums, HeteroRR
 from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
@@ -88,8 +92,26 @@ def counts(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine
 
 def released(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
     released = EdgeRand(epsilon=6.5, domain=DOMAIN)
-    assert len(place_blocks(DOMAIN.size, released.threshold, NODES)) > 16
+    assert len(place_blocks(DOMAIN.size, released.expected_false, NODES)) > 16
     return released.randomize(DOMAIN.pairs(torch.arange(0, DOMAIN.places, 10**4)), randomness=randomness, engine=engine)
+
+
+def ranked(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    pairs = DOMAIN.pairs(torch.arange(0, DOMAIN.places, 10**3))
+    assert len(place_blocks(DOMAIN.size, pairs.shape[1], NODES)) > 16
+    return LapGraph(epsilon=3.0, domain=DOMAIN).randomize(pairs, randomness=randomness, engine=engine)
+
+
+def degrees(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    people = 17 * VALUES
+    mechanism = NoisyDegree(epsilon=1.0, nodes=people, mode="directed")
+    return mechanism.randomize(torch.full((people,), 9), randomness=randomness, engine=engine).levels
+
+
+def counted(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
+    pairs = DOMAIN.pairs(torch.arange(0, DOMAIN.places, 10**4))
+    mechanism = ClassCounts(epsilon=1.0, domain=DOMAIN, groups=x.argmax(1), classes=COLUMNS)
+    return mechanism.randomize(pairs, randomness=randomness, engine=engine)
 
 
 def lists(rows: ReceiverRows, x: Tensor, randomness: Randomness, engine: Engine) -> Tensor:
@@ -160,6 +182,9 @@ WORK: dict[str, Work] = {
     "hops": hops,
     "counts": counts,
     "released": released,
+    "ranked": ranked,
+    "degrees": degrees,
+    "counted": counted,
     "lists": lists,
     "propagated": propagated,
     "spread": spread,
@@ -215,16 +240,26 @@ def release(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
     return torch.cat([out.x.flatten().double(), out.y.double(), out.edge_index.flatten().double()])
 
 
-#: What a method publishes, from its raw data on.
+def asked(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
+    """A prediction for people who report for it, by a network of a few others."""
+    few, _ = normalise_edges(np.arange(99), np.arange(1, 100), 100, directed=False)
+    x = features_from_dense(np.random.default_rng(0).random((100, 8), np.float32))
+    small = make_graph(x, few, graph.y[:100], graph.schema)
+    method = LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=1).fit(small, randomness=SeededRandomness(1))
+    return method.predict_proba(graph, people="other", randomness=randomness, engine=engine)
+
+
+#: What a method publishes or asks, from its raw data on.
 PUBLISHED: dict[str, Callable[[Graph, Randomness, Engine], Tensor]] = {
     "gap": gap,
     "class-sums": class_sums,
     "release": release,
+    "asked": asked,
 }
 
 
-@pytest.mark.parametrize("name", ["gap", pytest.param("class-sums", marks=pytest.mark.slow), "release"])
-def test_no_engine_changes_a_bit_of_what_a_curator_publishes(
+@pytest.mark.parametrize("name", ["gap", pytest.param("class-sums", marks=pytest.mark.slow), "release", "asked"])
+def test_no_engine_changes_a_bit_of_what_a_method_publishes_or_asks(
     name: str, graph: Graph, engines: dict[str, Engine]
 ) -> None:
     found = [PUBLISHED[name](graph, SeededRandomness(3), engine) for engine in engines.values()]

@@ -1,7 +1,9 @@
-"""Edges are read block by block from parquet: the same graph and the same refusals as from a table in memory."""
+"""Edges are read block by block from a file: the same graph and the same refusals as from a table in memory."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs import load_parts
 from graphveil.graphs.id_places import KnownIds, find_places
-from graphveil.graphs.tables import Table, open_table
+from graphveil.graphs.long_csv import LongCsv
+from graphveil.graphs.tables import Table, open_table, read_table
 from tests.graphs.made import folder
 
 TOML = 'range = [0, 1]\nclasses = ["a", "b"]\nprivate = []\ndirected = true\n'
@@ -80,3 +83,76 @@ def test_a_file_that_shrinks_meanwhile_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "edges.parquet", polars.Series([1]))
     with pytest.raises(DataError, match=r"became shorter while it was read|cannot be read"):
         table.part("source", next(iter(Blocks(3, 3))))
+
+
+CSVS = {
+    "plain": "a,b\n" + "".join(f"{n},{n * n}\n" for n in range(11)),
+    "no end of its last line": "a,b\n" + "\n".join(["1,2", "3,4", "5,6", "7,8"]),
+    "ends of two characters": "a,b\r\n1,2\r\n\r\n3,4\r\n\r\n",
+    "empty lines": "a,b\n\n\n1,2\n\n\n\n3,\n,\n\n\n\n\n",
+    "nothing but empty lines": "a,b\n\n\n,\n\n",
+    "a header alone": "a,b\n",
+    "a mark of UTF-8, and texts": "\ufeffa,b\nä,b\n\u4e16,\u754c\n,ö\n1,2\n",
+    "one column": "a\n1\n\n2\n3\n\n",
+    "short lines": "a,b,c\n1\n1,2\n1,2,3\n4\n",
+}
+
+
+@pytest.mark.parametrize("text", CSVS.values(), ids=list(CSVS))
+def test_a_csv_in_parts_is_the_csv(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_bytes(text.encode())
+    whole = read_table(path)
+    for lines in (1, 2, 3, 7, 20):
+        parts = LongCsv.of(path, lines)
+        assert parts is not None
+        table = Table(str(path), parts, path)
+        assert table.names == whole.names and table.rows == whole.rows
+        for name in whole.names:
+            assert table.column(name).to_list() == whole.column(name).to_list()
+            for block in Blocks(whole.rows, 2):
+                assert table.part(name, block).to_list() == whole.part(name, block).to_list()
+
+
+@pytest.mark.parametrize("text", ['a,b\n1,"2\n3"\n', '"a",b\n1,2\n', "a,b\n1,\0\n", "\na,b\n1,2\n"])
+def test_a_csv_whose_lines_may_be_no_rows_is_read_whole(tmp_path: Path, text: str) -> None:
+    (tmp_path / "edges.csv").write_text(text)
+    assert LongCsv.of(tmp_path / "edges.csv") is None
+
+
+@pytest.mark.parametrize("wrong", [b"1,2,3", b"1,\xff", b"1,7", b"1"])
+def test_a_long_csv_is_refused_as_a_short_one_is(tmp_path: Path, wrong: bytes) -> None:
+    path, known, said = tmp_path / "edges.csv", KnownIds(polars.Series([1, 2])), []
+    path.write_bytes(b"a,b\n" + b"1,2\n" * 30 + wrong + b"\n1,2\n")
+    for held in (0, None):
+        with pytest.raises(DataError) as raised:
+            find_places(open_table(path, held=held), "b", known)
+        said.append(str(raised.value))
+    assert said[0] == said[1] and "line 32" in said[0]
+
+
+PEAK = r"""
+import os, re, sys
+from pathlib import Path
+os.environ["POLARS_MAX_THREADS"] = "1"
+import polars
+from graphveil.graphs.id_places import KnownIds, find_places
+from graphveil.graphs.tables import open_table
+known = KnownIds(polars.Series([1]))
+peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+before = peak()
+find_places(open_table(Path(sys.argv[1]), held=0 if sys.argv[2] == "parts" else None), "b", known)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are kilobytes on Linux")
+def test_a_long_csv_is_never_held_whole(tmp_path: Path) -> None:
+    """4 million lines of 24 characters, which are 96 MB as they are and more as texts."""
+    path = tmp_path / "edges.csv"
+    path.write_bytes(b"a,b\n" + b"123456789012345678901,1\n" * (4 << 20))
+    parts, whole = (
+        int(subprocess.run([sys.executable, "-c", PEAK, path, how], capture_output=True, check=True).stdout)
+        for how in ("parts", "whole")
+    )
+    assert parts < path.stat().st_size / 1024 < whole

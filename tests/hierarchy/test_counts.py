@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, PairTree, count_edges, lowest_common_ancestors, pair_tree, sums_below
+from graphveil.hierarchy.kernels import GAPS
 from tests.hierarchy.trees import (
     all_pairs,
     all_trees,
@@ -75,10 +76,12 @@ def test_a_deep_tree_takes_no_longer_than_a_flat_one() -> None:
     np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs), tree.leaves + pairs[1] - 1)
 
 
-def test_more_edges_than_a_slab_are_counted() -> None:
-    tree = caterpillar(4)
-    pairs = np.tile(np.array([[0, 1], [3, 2]]), (1, 600_000))
-    np.testing.assert_array_equal(count_edges(tree, pairs), [0, 600_000, 600_000])
+def test_ancestors_of_leaves_many_blocks_apart_are_those_of_two_walks_up() -> None:
+    draw = np.random.default_rng(5)
+    tree, first = drawn_tree(40 * GAPS, draw), draw.integers(0, 40 * GAPS - 1, 500)
+    pairs = np.stack([first, draw.integers(first + 1, 40 * GAPS)])
+    expected = [slow_ancestor(tree, u, v) for u, v in pairs.T.tolist()]
+    np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs), expected)
 
 
 @pytest.mark.parametrize(

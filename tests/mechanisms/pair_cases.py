@@ -82,6 +82,7 @@ def same_law(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> float
         results.append(float(stats.chi2.sf((((ones[0] - ones[1]) ** 2)[used] / spread).sum(), used.sum())))
     totals = [bits.sum(1) for bits in (first, second)]
     cuts = np.unique(np.quantile(np.concatenate(totals), np.linspace(0, 1, 21)[1:-1]))
-    counts = [np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals]
-    results.append(float(stats.chi2_contingency(counts).pvalue))
+    counts = np.array([np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals])
+    # Nothing lies beyond a last cut that is the largest total.
+    results.append(float(stats.chi2_contingency(counts[:, counts.any(axis=0)]).pvalue))
     return min(results)

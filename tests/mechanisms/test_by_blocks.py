@@ -125,8 +125,8 @@ def test_a_bad_value_of_a_late_block_is_named_before_any_noise_is_drawn(name: st
 @pytest.mark.parametrize("kind", [Laplace, FeatureRR])
 def test_reports_that_are_too_many_for_memory_are_refused_as_a_whole(kind: Any) -> None:
     """Each block of them would be small enough."""
-    mechanism = kind(epsilon=4e4, dimension=10_000)
-    nothing = scipy.sparse.csr_matrix((2 * PEOPLE, 10_000))
+    mechanism = kind(epsilon=4e4, dimension=132_000)
+    nothing = scipy.sparse.csr_matrix((2 * PEOPLE, 132_000))
     with pytest.raises(InputError, match="dense numbers"):
         randomize_by_blocks(mechanism, nothing, randomness=Untouched())
 

@@ -6,13 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from graphveil.graphs import Graph, social_graph
-from graphveil.methods import GAP, LPGNN, ClassSums, LabelPropagation, LinkBeliefs, ProGAP
+from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, LabelPropagation, LinkBeliefs, NodeSums, ProGAP, Solitude
 from graphveil.privacy import SeededRandomness
+
+#: Whole people are protected, with all that they send.
+NODE: dict[str, Any] = {"unit": "node", "degree_bound": 5, "batch": 10}
 
 METHODS: dict[str, Callable[[str, int], Any]] = {
     "lpgnn": lambda device, epochs: LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, dropout=0.0, device=device),
     "lpgnn, gcn": lambda device, epochs: LPGNN(
         epsilon_x=2.0, epsilon_y=1.0, model="gcn", scaling="standard", epochs=epochs, dropout=0.0, device=device
+    ),
+    "lpgnn, gat": lambda device, epochs: LPGNN(
+        epsilon_x=2.0, epsilon_y=1.0, model="gat", epochs=epochs, dropout=0.0, device=device
+    ),
+    "solitude": lambda device, epochs: Solitude(
+        epsilon_x=2.0, epsilon_a=4.0, epsilon_y=2.0, epochs=epochs, dropout=0.0, device=device
     ),
     "label-propagation": lambda device, epochs: LabelPropagation(epsilon_y=2.0, device=device),
     "label-pool": lambda device, epochs: LabelPropagation(epsilon_y=2.0, rule="pool", device=device),
@@ -25,6 +34,10 @@ METHODS: dict[str, Callable[[str, int], Any]] = {
         epsilon=4.0, epochs=epochs, patience=0, hops=1, weights="similarity", device=device
     ),
     "gap, asked": lambda device, epochs: GAP(epsilon=8.0, epochs=epochs, patience=0, queries=1, device=device),
+    "dp-mlp": lambda device, epochs: DPMLP(epsilon=4.0, batch=10, passes=epochs, device=device),
+    "gap, node": lambda device, epochs: GAP(epsilon=8.0, passes=epochs, device=device, **NODE),
+    "progap, node": lambda device, epochs: ProGAP(epsilon=8.0, passes=epochs, device=device, **NODE),
+    "node-sums": lambda device, epochs: NodeSums(epsilon=8.0, passes=epochs, device=device, **NODE),
     "progap": lambda device, epochs: ProGAP(epsilon=4.0, epochs=epochs, patience=0, device=device),
 }
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import DPMLP, GAP, GCON
+from graphveil.methods import DPDGC, GAP, GCON, Caribou, Eclipse, LPGNet
 from graphveil.privacy import SeededRandomness
 from tests.methods.on_gpu import METHODS, fitted, people
 from tests.pretended import pretended_gpu
 
-SLOW = {"label-pool", "class-sums"}
+SLOW = {"label-pool", "class-sums", "gap, node", "progap, node"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in METHODS])
+def marked(names: Iterable[str]) -> list[Any]:
+    """The names as parameters of a test, slow ones marked."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in names]
+
+
+@pytest.mark.parametrize("name", marked(METHODS))
 def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
     """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
     with pretended_gpu() as gpu:
@@ -28,16 +35,34 @@ def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "networks"),
-    [("lpgnn", 1), ("gap", 2), ("progap", 3), pytest.param("class-sums", 2, marks=pytest.mark.slow)],
+    ("name", "readings"),
+    [
+        ("lpgnn", 1),
+        ("lpgnn, gat", 1),
+        ("solitude", 2),
+        ("gap", 2),
+        ("progap", 3),
+        pytest.param("class-sums", 2, marks=pytest.mark.slow),
+    ],
 )
-def test_an_epoch_of_a_network_is_read_once(name: str, networks: int) -> None:
+def test_an_epoch_of_a_network_is_read_once(name: str, readings: int) -> None:
+    """Once for each network; solitude's also where it trains the edges."""
     waits = []
     for epochs in (2, 5):
         with pretended_gpu() as gpu:
             fitted(name, "cuda", epochs=epochs)
             waits.append(gpu.waits.total())
-    assert waits[1] - waits[0] == 3 * networks
+    assert waits[1] - waits[0] == 3 * readings
+
+
+@pytest.mark.parametrize("name", marked(["dp-mlp", "gap, node", "progap, node"]))
+def test_a_private_training_waits_no_longer_for_more_steps(name: str) -> None:
+    waits = []
+    for epochs in (2, 5):
+        with pretended_gpu() as gpu:
+            fitted(name, "cuda", epochs=epochs)
+            waits.append(gpu.waits.total())
+    assert waits[0] == waits[1]
 
 
 def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None:
@@ -50,13 +75,11 @@ def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None
 
 
 def test_what_the_cpu_alone_can_do_is_refused_elsewhere() -> None:
-    """Private training, and methods whose sums take other roads."""
+    """Methods whose sums take other roads."""
     with pretended_gpu():
-        for build in (DPMLP, GCON):
-            with pytest.raises(InputError, match="device 'cuda'; allowed: cpu"):
+        for build in (GCON, DPDGC, Caribou, Eclipse, LPGNet):
+            with pytest.raises(InputError, match="by the CPU; allowed: cpu; leave the device out"):
                 build(epsilon=4.0, device="cuda")
-        with pytest.raises(InputError, match="device 'cuda'; allowed: cpu"):
-            GAP(epsilon=4.0, unit="node", degree_bound=5, device="cuda")
     with pytest.raises(InputError, match="where torch finds a GPU"):
         GAP(epsilon=4.0, device="cuda")
 

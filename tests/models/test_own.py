@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -107,6 +107,11 @@ def test_rows_that_would_fill_the_memory_are_refused_before_they_are_made() -> N
     inputs = Inputs(wide, None, 0, torch.ones(1, 1).expand(1_000_001, 1))
     with pytest.raises(InputError, match="use a named model"):
         as_rows(inputs)
+
+
+def test_rows_that_are_dense_already_are_not_refused() -> None:
+    inputs = build_inputs(np.ones((N, D), np.float32), None, 0, width=1)
+    assert torch.equal(cast(Tensor, as_rows(inputs, most=0).matrix), torch.ones(N, D))
 
 
 class TwoScores(nn.Module):

@@ -27,7 +27,17 @@ from typing import Final
 from tests.mutants.catalogue import FOLDER, ROOT, SECONDS, Mutant, StaleMutantError, read_mutants
 from tests.mutants.forked import run_pytest
 
-PARTS: Final = ("src", "tests", "docs", "benchmarks", "README.md", "pyproject.toml", "constraints.txt", "Makefile")
+PARTS: Final = (
+    "src",
+    "tests",
+    "docs",
+    "vectors",
+    "benchmarks",
+    "README.md",
+    "pyproject.toml",
+    "constraints.txt",
+    "Makefile",
+)
 CRASHES: Final = ("NameError", "TypeError", "AttributeError", "ImportError", "ModuleNotFoundError", "SyntaxError")
 #: Seconds, start of Python included; a run that takes longer shows nothing.
 LIMIT: Final = 300.0

@@ -195,6 +195,6 @@ def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
 @pytest.mark.parametrize("render", [page_html, card_markdown, card_html])
 def test_figures_of_several_labels_a_node_are_called_f1(render: Callable[[Any], str]) -> None:
     said = render(made.record(notes=(SEVERAL,)))
-    assert "micro F1 on" in said
+    assert "icro F1 on the test nodes" in said
     assert "Accuracy on" not in said
     assert "Accuracy on" in render(made.record())

@@ -148,7 +148,16 @@ def _lengths(rows: Tensor) -> Tensor:
     In float64: a squared float32 entry may overflow float32, and a length that is rounded down would let a row exceed
     its cap.
     """
-    squares = rows.double().square_()
+    return squared_lengths(rows.double()).sqrt_()
+
+
+def squared_lengths(rows: Tensor) -> Tensor:
+    """Return the sums [n] of the squares of rows [n, c], with the same bits on every processor and in any company.
+
+    Args:
+        rows: float64 [n, c].
+    """
+    squares = rows.square()
     # Halves are added up entry by entry: a kernel's sum has an order of its own, which differs between processors.
     while (columns := squares.shape[1]) > 1:
         half = columns // 2
@@ -156,4 +165,4 @@ def _lengths(rows: Tensor) -> Tensor:
         if columns % 2:
             folded[:, 0] += squares[:, -1]
         squares = folded
-    return squares.sum(dim=1).sqrt_()
+    return squares.sum(dim=1)

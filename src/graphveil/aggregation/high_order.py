@@ -30,15 +30,18 @@ THRESHOLD, MIDDLE = 1.0, 0.5
 MOST_VALUES = 1 << 29
 
 
-def upgnet_features(centred: sp.csr_matrix | np.ndarray, a: Adjacency, hops: int) -> Tensor:
+def upgnet_features(
+    centred: sp.csr_matrix | np.ndarray, a: Adjacency, hops: int, reported: Tensor | None = None
+) -> Tensor:
     """Return X' [n, d].
 
     Args:
         centred: X* less the middle of its range, which has length 1 [n, d].
         a: who is linked to whom.
         hops: K; 0 leaves Z.
+        reported: mask [n] of whose row is a report, over whom the averages of Z go; None: everybody's.
     """
-    step = torch.from_numpy(regularised(centred, a))
+    step = torch.from_numpy(regularised(centred, a, None if reported is None else reported.numpy()))
     if not hops:
         return step
     p, total = a.normalised(), torch.zeros_like(step)
@@ -48,11 +51,11 @@ def upgnet_features(centred: sp.csr_matrix | np.ndarray, a: Adjacency, hops: int
     return total / hops
 
 
-def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency) -> np.ndarray:
+def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency, reported: np.ndarray | None = None) -> np.ndarray:
     """Return Z [n, d] float32; zeros where a node has no neighbour.
 
     Args:
-        centred, a: as `upgnet_features`.
+        centred, a, reported: as `upgnet_features`.
     """
     mean, found = a.to_scipy("mean"), np.empty(centred.shape, np.float32)
     for block in Blocks.of(*found.shape):
@@ -60,7 +63,12 @@ def regularised(centred: sp.csr_matrix | np.ndarray, a: Adjacency) -> np.ndarray
         averaged = rows @ centred
         # A constant is its own average, but for nodes that have nobody to average.
         middle = MIDDLE * np.asarray(rows.sum(axis=1)).reshape(-1, 1)
-        dense = (averaged.toarray() if sp.issparse(averaged) else averaged) + middle
+        dense = averaged.toarray() if sp.issparse(averaged) else averaged
+        if reported is not None and not reported.all():
+            # Shares of neighbours who answered; where nobody did, the row is zeros and stays so.
+            share = np.asarray(rows @ reported.astype(np.float32)).reshape(-1, 1)
+            dense = np.where(share > 0, dense / np.maximum(share, np.finfo(np.float32).tiny), 0)
+        dense = dense + middle
         found[block.rows] = np.sign(dense) * np.maximum(np.abs(dense) - THRESHOLD, 0)
     return found
 

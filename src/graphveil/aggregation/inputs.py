@@ -6,6 +6,18 @@
 Propagation and the linear map commute, so h columns are propagated instead of d, and neither the n x d estimate nor
 its propagation is ever built.  Where d is small or K |E| large, the cached dense product is cheaper: the choice is
 made by counting operations.
+
+Where some sent no report (a 0 in r [n]), means are over those who did:
+
+    X'_v = s_v (P^K R C)_v + (P^K 1)_v o          s_v = (P^K 1)_v / (P^K r)_v,  0 where nobody in reach answered
+
+It is the ratio estimate of J. Hajek (1971). Where answering has nothing to do with features, its bias is of a smaller
+order than its spread, and its variance is, to first order, with W = (P^K)_v, x the mean and rho the share who answer,
+
+    sum_u W_u^2 (noise_u + (1 - rho) (x_u - x)^2) / rho
+
+Weights of 1 / rho are unbiased too, but pay for the distance of x_u from o in place of x; with s left out a person
+looks the nearer to the middle of the range the fewer around them answered.
 """
 
 from __future__ import annotations
@@ -44,6 +56,7 @@ class Inputs:
         hops: K.
         ones: P^K 1 [n, 1].
         offset: o [1, d]; mean: m [1, d]; scale: one number.
+        answered: s [n, 1] where some sent no report; None: everybody's is there, or s is in `matrix` already.
     """
 
     matrix: SparseMatrix | Tensor
@@ -53,6 +66,7 @@ class Inputs:
     offset: Tensor | None = None
     mean: Tensor | None = None
     scale: float = 1.0
+    answered: Tensor | None = None
 
     @property
     def dimension(self) -> int:
@@ -75,6 +89,8 @@ class Inputs:
         out = self.matrix @ weight
         if self.p is not None:
             out = self.p.power(out, self.hops)
+        if self.answered is not None:
+            out = out * self.answered
         if self._shifts is None:
             return out * self.scale if self.scale != 1.0 else out
         columns, rows = self._shifts
@@ -100,6 +116,7 @@ def build_inputs(
     *,
     width: int,
     offset: float = 0.0,
+    reported: Tensor | None = None,
     device: torch.device | str = "cpu",
     engine: Engine = LOCAL,
 ) -> Inputs:
@@ -110,6 +127,7 @@ def build_inputs(
         p: P [n, n]; may be None for hops = 0.
         width: columns of the first weight (they decide which form is cheaper).
         offset: the constant added to every coordinate of C before propagation.
+        reported: mask [n] of whose row is a report, all others are zeros; None: everybody's is.
         engine: where blocks of people are propagated; no bit of the operator depends on it.
     """
     matrix = _load(centred, device)
@@ -118,11 +136,21 @@ def build_inputs(
     ones = torch.ones(n, 1, device=device)
     if p is not None and hops:
         ones = propagate(p, ones, hops, engine=engine)
+    answered = None
+    # By exactly as many hops as the features: nearer or further shares would leave the mean shrunk.
+    if p is not None and hops and reported is not None and not bool(reported.all()):
+        answered = _answered(ones, propagate(p, reported.to(ones).unsqueeze(1), hops, engine=engine))
     if p is not None and hops and dense_is_cheaper(matrix, p, hops, width):
         dense = matrix if isinstance(matrix, torch.Tensor) else matrix.on(engine) @ torch.eye(d, device=device)
         matrix, p, hops = propagate(p, dense, hops, engine=engine), None, 0
+        matrix, answered = matrix if answered is None else matrix * answered, None
     shift = torch.full((1, d), offset, device=device) if offset else None
-    return Inputs(matrix, p if hops else None, hops, ones, shift)
+    return Inputs(matrix, p if hops else None, hops, ones, shift, answered=answered)
+
+
+def _answered(ones: Tensor, heard: Tensor) -> Tensor:
+    """Return s [n, 1] of P^K 1 and P^K r; whom no report reaches is left at the middle of the range."""
+    return torch.where(heard > 0, ones / heard.clamp_min(torch.finfo(heard.dtype).tiny), torch.zeros_like(ones))
 
 
 def dense_is_cheaper(matrix: SparseMatrix | Tensor, p: SparseMatrix, hops: int, width: int) -> bool:
@@ -171,7 +199,7 @@ def standardise(inputs: Inputs, *, generator: torch.Generator, probes: int = 64,
 
 
 def _column_means(inputs: Inputs) -> Tensor:
-    weights = torch.ones(inputs.num_nodes, 1, device=inputs.ones.device)
+    weights = torch.ones_like(inputs.ones) if inputs.answered is None else inputs.answered
     if inputs.p is not None:
         for _ in range(inputs.hops):
             # 1^T P^K from the left: K products with one column, where P^K C would take d of them.

@@ -33,17 +33,19 @@ def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
     return space[start : start + rows * columns].reshape(rows, columns)
 
 
-def widened(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Return x [n, c] itself, or if it is large, with columns of zeros after its own, so that they are `quick_width`.
+def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:
+    """Return x [n, c] itself, or if that pays, with columns of zeros after its own, so that they are `quick_width`.
 
-    A row that begins with a line of the cache lies in as few of them as it can; in a small array that buys nothing.
+    A row that begins with a line of the cache lies in as few of them as it can, and is added up in one pass.  For one
+    product of a small array the copy takes longer than it saves.
 
     Args:
         x: [n, c], numbers of any kind; they become float32.
+        often: whether many products follow.
     """
     columns = x.shape[1]
     width = quick_width(columns)
-    if width == columns or x.size < _MUCH:
+    if width == columns or not (often or x.size >= _MUCH):
         return np.ascontiguousarray(x, np.float32)
     wide = room(len(x), width)
     wide[:, :columns], wide[:, columns:] = x, 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,14 @@ from graphveil.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+#: Products one after the other, from which on what is done once for all of them is repaid.
+_OFTEN: Final = 8
+#: Rows are numbered anew for dense matrices of at least so many numbers, about half of what a core holds near it, and
+#: for fewer than so many entries: with more, finding the numbers takes longer than one walk over them saves.
+_FAR_NUMBERS: Final = 1 << 18
+_FEW_ENTRIES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -50,23 +58,65 @@ class Rows:
 
     def power(self, x: Tensor, hops: int) -> Tensor:
         """Return the product `hops` times, with a dense `x` [columns, c] first -> [rows, c]; above 1 of square rows."""
+        return self.walk(x, hops, 1.0)
+
+    def walk(self, x: Tensor, hops: int, alpha: float) -> Tensor:
+        """Return what z = x becomes by z <- (1 - alpha) x + alpha A z, done `hops` times [rows, c]; alpha 1: A^hops x.
+
+        Args:
+            x: dense [columns, c].
+            hops: above 1 of square rows.
+            alpha: the weight of one more hop.
+        """
+        if hops == 0:
+            return x
         # The compiled loop has weights of float32 alone, and no engine changes a bit with others either.
         single = self.values.dtype == torch.float32
         if not single or (x.device.type != "cpu" and self.engine == LOCAL):
+            z, seeds = x, None if alpha == 1.0 else x * (1 - alpha)
             for _ in range(hops):
-                x = self._bags(x)
-            return x
-        if hops == 0:
-            return x
-        from graphveil.aggregation.row_loop import room, widened
+                z = _mixed(seeds, self._bags(z), alpha)
+            return z
+        from graphveil.aggregation.row_loop import widened
 
-        wide = widened(x.cpu().numpy())
+        wide = torch.from_numpy(widened(x.cpu().numpy(), often=hops >= _OFTEN))
+        far = wide.numel() >= _FAR_NUMBERS and self.indices.numel() < _FEW_ENTRIES
+        if hops >= _OFTEN and far and self.engine == LOCAL:
+            order, places, near = self._near
+            found = near._walked(wide.index_select(0, order), hops, alpha).index_select(0, places)
+        else:
+            found = self._walked(wide, hops, alpha)
+        found = found.to(x.device)
+        return found if wide.shape[1] == x.shape[1] else found[:, : x.shape[1]].contiguous()
+
+    def _walked(self, wide: Tensor, hops: int, alpha: float) -> Tensor:
+        from graphveil.aggregation.row_loop import room
+
         # Written over in turns: large arrays are slow to take from the system.
         rooms = [room(self.starts.numel() - 1, wide.shape[1]) for _ in range(min(hops, 2))]
+        seeds = None if alpha == 1.0 else wide * (1 - alpha)
         for hop in range(hops):
-            wide = self._sums(wide, rooms[hop % 2])
-        found = torch.from_numpy(wide).to(x.device)
-        return found if wide.shape[1] == x.shape[1] else found[:, : x.shape[1]].contiguous()
+            wide = _mixed(seeds, torch.from_numpy(self._sums(wide.numpy(), rooms[hop % 2])), alpha)
+        return wide
+
+    @cached_property
+    def _near(self) -> tuple[Tensor, Tensor, Rows]:
+        """Square rows numbered anew so that linked ones lie near each other: which is which, its inverse, and the rows.
+
+        Every row keeps the order of its entries, and so every sum its bits.
+        """
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        starts, entries = self.starts.long(), self.indices.numel()
+        held = sp.csr_matrix((self.values.numpy(), self.indices.numpy(), self.starts.numpy()), (len(starts) - 1,) * 2)
+        order = torch.from_numpy(reverse_cuthill_mckee(held).astype(np.int64))
+        places = torch.empty_like(order)
+        places[order] = torch.arange(len(order))
+        counts = torch.diff(starts)[order]
+        first = counts.cumsum(0) - counts
+        taken = torch.repeat_interleave(starts[order] - first, counts) + torch.arange(entries)
+        ends = torch.cat([first, first.new_tensor([entries])]).to(self.starts.dtype)
+        return order, places, Rows(ends, places[self.indices[taken].long()].int(), self.values[taken])
 
     def _bags(self, x: Tensor) -> Tensor:
         if self.indices.numel() == 0:
@@ -197,6 +247,11 @@ class SparseMatrix:
         forward = made(self.forward)
         # What is stored once stays stored once.
         return SparseMatrix(forward, forward if self.backward is self.forward else made(self.backward), self.shape)
+
+
+def _mixed(seeds: Tensor | None, product: Tensor, alpha: float) -> Tensor:
+    """Return seeds + alpha times a product, in its place."""
+    return product if seeds is None else torch.add(seeds, product, alpha=alpha, out=product)
 
 
 def starts_type(entries: int) -> type[np.int32] | type[np.int64]:

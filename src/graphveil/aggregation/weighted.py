@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Dot products of rows run fastest over a multiple of this many columns.
 LANES = 8
+#: Values that are gathered at once on a device.
+_GATHERED = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Support:
         back_starts, back_target: the transpose's rows, [n + 1] and [E].
         turned: the entry that each entry of the transpose is [E]; where `symmetric`, also each entry's opposite.
         symmetric: every entry's opposite is there too.
-        pattern: the support as a torch CSR matrix (its values are not used).
+        pattern: the support as a torch CSR matrix (its values are not used); None on another device than the CPU.
 
     All indices are int32.
     """
@@ -54,7 +56,7 @@ class Support:
     back_target: Tensor
     turned: Tensor
     symmetric: bool
-    pattern: Tensor
+    pattern: Tensor | None
 
     @staticmethod
     def of(edge_index: Tensor, num_nodes: int, *, self_loops: bool = False) -> Support:
@@ -127,16 +129,26 @@ class Support:
         """
         if self.entries == 0:
             return left.new_zeros(0)
+        if self.pattern is None:
+            return self._dots_by_pieces(left, right)
         fill = -left.shape[1] % LANES
         if fill:
             left, right = torch.nn.functional.pad(left, (0, fill)), torch.nn.functional.pad(right, (0, fill))
         pattern = self.pattern if left.dtype == self.pattern.dtype else self.pattern.to(left.dtype)
         return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
 
+    def _dots_by_pieces(self, left: Tensor, right: Tensor) -> Tensor:
+        """The dot products where each entry's rows are gathered: some entries at a time, for want of memory."""
+        size = max(1, _GATHERED // max(1, left.shape[1]))
+        ends = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
+        return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in ends])
+
     def to(self, device: torch.device | str) -> Support:
         """Return the same support on another device."""
-        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, torch.Tensor)}
-        return replace(self, **moved)
+        kept = {name: value for name, value in vars(self).items() if name != "pattern"}
+        moved: dict[str, Any] = {k: v.to(device) for k, v in kept.items() if isinstance(v, torch.Tensor)}
+        # Torch keeps matrices in compressed rows apart on each device: there plain rows do.
+        return replace(self, **moved, pattern=self.pattern if torch.device(device).type == "cpu" else None)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,11 +15,13 @@ from graphveil.cli import (
     advise,
     attack,
     audit,
+    collect,
     compare,
     compare_runs,
     config,
     data,
     demo,
+    device,
     explain,
     federation,
     mechanisms,
@@ -40,6 +43,9 @@ EPILOG = (
     "3 an audit broke a claim; 130 interrupted. Results go to stdout, everything else to stderr."
 )
 _LONGEST = 4000
+#: Objects more than before, at which Python looks for circles among them: libraries alone bring several hundred
+#: thousand that stay, and to look as often as it is used to took a twentieth of a command.
+_CIRCLES = 10_000
 #: What torch says where the system gives it no memory.
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 # Older versions of Typer have no public name for the ancestor of all usage errors.
@@ -52,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what was typed after ``graphveil``; by default what the process was started with.
     """
+    gc.set_threshold(_CIRCLES)
     # No arguments is a question and no mistake: help, and exit code 0.
     typed = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = "--debug" in typed
@@ -95,6 +102,8 @@ _GROUPS = {
     "data": data.group,
     "mechanisms": mechanisms.group,
     "federation": federation.group,
+    "collect": collect.group,
+    "device": device.group,
 }
 
 

@@ -16,6 +16,7 @@ from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.cli.groups import Source
+    from graphveil.engine import Engine
     from graphveil.graphs.parts import GraphParts
     from graphveil.methods.base.method import AnyMethod
     from graphveil.privacy import Randomness
@@ -328,18 +329,19 @@ def _refuse_useless(infos: Mapping[str, AnyMethod], typed: Mapping[str, Any]) ->
             )
 
 
-def load(data: str, source: Source, seed: int, tell: ProgressCallback) -> Graph:
+def load(data: str, source: Source, seed: int, tell: ProgressCallback, engine: Engine | None = None) -> Graph:
     """The graph that a command was given, with a share of its edges drawn as private where that was asked for.
 
     Args:
         data: a named data set, or a folder.
         source: where it lies, and the share to draw.
         seed: fixes the draw.
-        tell: what hears of progress.
+        tell: what hears of progress. engine: works on blocks of rows of a folder's edges; None: one thread.
     """
     from graphveil.graphs import load_plain
 
-    return drawn(load_plain(data, source.data_root, progress=tell), source.private_share, seed)
+    told: dict[str, Any] = {} if engine is None else {"engine": engine}
+    return drawn(load_plain(data, source.data_root, progress=tell, **told), source.private_share, seed)
 
 
 def load_parts(data: str, source: Source, seed: int, tell: ProgressCallback) -> GraphParts:

@@ -9,8 +9,11 @@ import typer
 
 from graphveil.cli import options
 from graphveil.cli.console import emit, working
+from graphveil.cli.engines import opened, require_place
+from graphveil.cli.groups import EngineChoice
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
+New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
 License = Annotated[
     str | None,
     typer.Option("--license", metavar="URL", help="Licence, such as https://spdx.org/licenses/CC-BY-4.0.html."),
@@ -26,18 +29,39 @@ def group() -> typer.Typer:
     app = typer.Typer(help="Inspect data sets.")
     app.callback()(lambda: None)
     app.command()(describe)
+    app.command()(store)
     app.command()(croissant)
     return app
 
 
-def describe(data: options.Data, data_root: options.DataRoot = None, as_json: options.Json = False) -> None:
+def describe(
+    data: options.Data,
+    data_root: options.DataRoot = None,
+    engine: options.EngineName = "local",
+    engine_address: options.EngineAddress = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
     """Counts, degrees, density, homophily, declared ranges and memory of a data set."""
+    place = EngineChoice(engine, engine_address, workers)
+    require_place(place)
     from graphveil import graphs
     from graphveil.cli import tables
 
-    with working() as tell:
-        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell))
+    with working() as tell, opened(place) as there:
+        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell, engine=there))
     emit(content, as_json=as_json, screen=lambda: tables.described(content))
+
+
+def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
+    """Keep a data set as arrays in a new folder, which every command takes as DATA and maps instead of loading."""
+    from graphveil import graphs
+    from graphveil.writing import refuse_used_folder
+
+    refuse_used_folder(out)
+    with working() as tell:
+        graphs.store_parts(graphs.load_parts(data, root=data_root, progress=tell), out)
+    typer.echo(f"Written to {out}: raw data, which you alone may read")
 
 
 def croissant(

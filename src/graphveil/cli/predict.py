@@ -10,6 +10,8 @@ import typer
 
 from graphveil.cli import choices, options, space
 from graphveil.cli.console import emit, working
+from graphveil.cli.engines import opened, require_place, require_predicting
+from graphveil.cli.groups import EngineChoice
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
 Data = Annotated[
@@ -34,6 +36,9 @@ def predict(
     data_root: options.DataRoot = None,
     people: Who = None,
     out: Out = None,
+    engine: options.EngineName = "local",
+    engine_address: options.EngineAddress = None,
+    workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
@@ -50,11 +55,15 @@ def predict(
     from graphveil.reports.runs.origin import data_of
     from graphveil.writing import room_for
 
+    place = EngineChoice(engine, engine_address, workers)
+    require_place(place)
     predictions.check_file(out)
     with working() as tell, contextlib.ExitStack() as held:
         model: Any = run_folder.open_model(run)
+        require_predicting(place, model)
         named, root = data_of(run, data_root) if data is None else (data, data_root)
-        graph = load_plain(named, root=root, progress=tell)
+        there = held.enter_context(opened(place))
+        graph = load_plain(named, root=root, progress=tell, engine=there)
         predictions.check_people(people, model)
         written = None if out is None else held.enter_context(room_for(out, space.room_of_predictions(graph)))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.
@@ -62,7 +71,7 @@ def predict(
         paid = model.ledger
         stated = model.guarantee
         identity = {} if people is None else {"people": people}
-        chances = model.predict_proba(graph, randomness=choices.noise(None), **identity)
+        chances = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
         if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
             rooms.close()
             run_folder.keep_spending(model, run)

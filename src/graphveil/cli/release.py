@@ -84,8 +84,8 @@ def release(
     # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
     require_epsilons(info, chosen)
     files.refuse_used_folder(out)
-    with working() as tell:
-        graph = choices.drawn(load_plain(data, data_root, progress=tell), private_share, seed)
+    with working() as tell, opened(place) as workers_there:
+        graph = choices.drawn(load_plain(data, data_root, progress=tell, engine=workers_there), private_share, seed)
         # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
         refuse_release(graph, method)
         choices.warn_of_size([(method, chosen)], graph)
@@ -94,7 +94,7 @@ def release(
         if "edges" in maker.privacy.protected:
             complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.
-        with room_for(out, space.room_of(graph)), opened(place) as workers_there:
+        with room_for(out, space.room_of(graph)):
             noise = choices.noise(reproducible_noise)
             released = maker.release(graph, randomness=noise, method=method, progress=tell, engine=workers_there)
             kept = release_report.kept_structure(graph, released)

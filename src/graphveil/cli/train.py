@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli import choices, configured, groups, options, space
 from graphveil.cli.advise import Trust
+from graphveil.cli.collected import is_export, train_collected
 from graphveil.cli.console import emit, working
 from graphveil.cli.engines import opened, require_engine
 from graphveil.cli.running import run_method
@@ -31,12 +32,17 @@ TrackTo = Annotated[
     str | None,
     typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
 ]
+Edges = Annotated[
+    Path | None,
+    typer.Option("--edges", help="Public edges of an exported collection: csv or parquet, columns source and target."),
+]
 DataOrNone = Annotated[
     str | None,
     # Not required: who has data and no method is told which one to take.
     typer.Argument(
         metavar="DATA",
-        help="A named data set, or a folder with your own files. Without METHOD: says which one to take.",
+        help="A named data set, a folder with your own files or an exported collection. Without METHOD: says which "
+        "one to take.",
         autocompletion=options.data_like,
     ),
 ]
@@ -53,6 +59,7 @@ def train(
     speed: groups.Speed,
     place: groups.EngineChoice,
     data: DataOrNone = None,
+    edges: Edges = None,
     config: configured.Config = None,
     track: Track = None,
     track_to: TrackTo = None,
@@ -80,11 +87,16 @@ def train(
     folder = out or run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.
     files.refuse_used_folder(folder)
-    with working() as tell:
-        graph = choices.load(data, source, repetition.seed, tell)
-        # Space first: a private run that cannot be saved has spent its budget for nothing.
-        with room_for(folder, space.room_of(graph, repetition.repeats)), opened(place) as engine:
-            result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
-        record = run_folder.write_run(result, folder, options=choices.kept(context.params), graph=graph)
+    kept, taken = choices.kept(context.params), None
+    with working() as tell, opened(place) as engine:
+        if is_export(data, edges):
+            learned = train_collected(method, data, edges, chosen, repetition, speed, tell, engine)
+            record = run_folder.write_run(learned.result, folder, options={**kept, **learned.options})
+        else:
+            graph = choices.load(data, source, repetition.seed, tell, engine)
+            # Space first: a private run that cannot be saved has spent its budget for nothing.
+            with room_for(folder, space.room_of(graph, repetition.repeats)):
+                result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
+            record = run_folder.write_run(result, folder, options=kept, graph=graph)
     send(record)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.splits import published_split as published_split
     from graphveil.graphs.splits import random_split as random_split
     from graphveil.graphs.splits import shares_of as shares_of
+    from graphveil.graphs.stored import store_parts as store_parts
     from graphveil.graphs.value import make_graph as make_graph
     from graphveil.graphs.value import node_names as node_names
     from graphveil.graphs.value import validate as validate
@@ -74,6 +75,7 @@ _HOMES = {
     "require_degree": "degree_bound",
     "shares_of": "splits",
     "social_graph": "social",
+    "store_parts": "stored",
     "to_pyg": "conversions",
     "validate": "value",
     "write_folder": "write",

@@ -21,6 +21,7 @@ from graphveil.graphs.declaration import Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.release import FILE as RELEASE
 from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.stored import is_stored
 from graphveil.graphs.tables import find_table
 from graphveil.reading import read_json
 
@@ -48,7 +49,9 @@ def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr
     """
     folder = Path(data)
     # Before anything is loaded: a folder that is not released is described by its declaration alone.
-    declared = None if is_name(data) or not folder.is_dir() else read_declaration(folder / DECLARATION)
+    declared = None
+    if not is_name(data) and folder.is_dir() and not is_stored(folder):
+        declared = read_declaration(folder / DECLARATION)
     if declared is not None and not declared.release:
         return _declared(folder, declared, credit)
     parts = load_parts(data, root)

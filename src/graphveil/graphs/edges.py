@@ -84,8 +84,12 @@ def merge_edges(
 
 
 _LOW: Final = np.uint64(2**32 - 1)
+# Of splitmix64: both are odd, so that no word is lost.
+_MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 # Words of a step, which stay near the processor.
 _STEP: Final = 1 << 18
+# Edges that are looked at together.
+_PART: Final = 1 << 20
 
 
 def _pack(source: np.ndarray, target: np.ndarray, words: npt.NDArray[np.uint64]) -> int:
@@ -174,3 +178,39 @@ def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
     if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
         return False
     return directed or np.array_equal(np.sort(turned(keys)), keys)
+
+
+def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
+    """Refuse edges that are not in the form of `merge_edges`; a part of them is looked at, at a time.
+
+    Args:
+        source: [E] node numbers.
+        target: [E] node numbers.
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+
+    Raises:
+        DataError: another order, loops, twins, one direction of an undirected edge, or nodes that do not exist.
+    """
+    mirrored = 0
+    for part in Blocks(len(source), _PART):
+        # With the last edge of the part before.
+        here = slice(max(part.start - 1, 0), part.stop)
+        ends, others = source[here], target[here]
+        if min(ends.min(), others.min()) < 0 or max(ends.max(), others.max()) >= nodes:
+            raise DataError("an edge names a node that does not exist", allowed=f"node numbers 0..{nodes - 1}")
+        words = packed(ends, others)
+        if (words[1:] <= words[:-1]).any() or (ends == others).any():
+            raise DataError("edges are in another order", allowed="ascending, without loops and twins")
+        new = slice(part.start - here.start, None)
+        mirrored += _mixed(words[new]) - _mixed(packed(others[new], ends[new]))
+    # Sums of hashes: a search for the mirror image of each edge would read the file at random.
+    if not directed and mirrored % 2**64:
+        raise DataError("an edge stands in one direction only", allowed="both directions of each edge")
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> int:
+    """Return the sum of hashes of words, modulo 2^64, which does not depend on their order."""
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        words = (words ^ (words >> np.uint64(shift))) * factor
+    return int((words ^ (words >> np.uint64(31))).sum(dtype=np.uint64))

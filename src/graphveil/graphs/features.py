@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs.parts import Features, SparseRows
 from graphveil.graphs.quiet import quiet
@@ -53,9 +54,9 @@ def features_tensor(features: Features) -> Tensor:
     """Return features as a tensor that shares their memory."""
     import torch
 
-    if isinstance(features, np.ndarray):
-        return torch.from_numpy(features)
     with quiet():
+        if isinstance(features, np.ndarray):
+            return torch.from_numpy(features)
         return torch.sparse_csr_tensor(
             torch.from_numpy(features.starts),
             torch.from_numpy(features.columns),
@@ -100,10 +101,13 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
     if not isinstance(features, np.ndarray | SparseRows):
         features = features_of(features)
     values = features if isinstance(features, np.ndarray) else features.values
-    # Written so that NaN counts as bad: every comparison with it is false.
-    bad = ~((values >= low) & (values <= high))
-    if bad.any():
-        raise _out_of_range(features, bad, low, high, where)
+    width = values.shape[1] if values.ndim > 1 else 1
+    for block in Blocks.of(len(values), width):
+        part = values[block.rows]
+        # Written so that NaN counts as bad: every comparison with it is false.
+        bad = ~((part >= low) & (part <= high))
+        if bad.any():
+            raise _out_of_range(features, block.start * width + int(bad.argmax()), low, high, where)
     absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
     # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
     if absent and not low <= 0 <= high:
@@ -114,8 +118,7 @@ def check_range(features: Features | Tensor, low: float, high: float, where: str
         )
 
 
-def _out_of_range(features: Features, bad: np.ndarray, low: float, high: float, where: str) -> DataError:
-    position = int(bad.argmax())
+def _out_of_range(features: Features, position: int, low: float, high: float, where: str) -> DataError:
     if isinstance(features, SparseRows):
         row = int(np.searchsorted(features.starts, position, side="right")) - 1
         column, value = int(features.columns[position]), float(features.values[position])

@@ -29,6 +29,7 @@ from graphveil.graphs.root import data_root
 from graphveil.graphs.saint import load_saint
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.social import social_parts
+from graphveil.graphs.stored import is_stored, read_stored
 from graphveil.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def load_graph(
 
     Args:
         name_or_path: one of `NAMES`, `facebook100-<university>`, `social-<nodes>`, or a folder with your own
-            files (see `read_folder`). A name wins over a folder of that name; write `./name` for the folder. Also a
-            graph that you have in Python: a PyG `Data` or a NetworkX graph (see `as_graph`).
+            files (see `read_folder`) or with arrays, which are mapped and only read (see `store_parts`). A name wins
+            over a folder of that name; write `./name` for the folder. Also a graph that you have in Python: a PyG
+            `Data` or a NetworkX graph (see `as_graph`).
         root: data root; else the environment variable GRAPHVEIL_DATA, else the user cache; may be read-only.
         schema: the public facts, for a graph that does not bring its own, or in place of its own.
         download: fetch an absent named set.
@@ -124,6 +126,7 @@ def load_plain(
     root: str | os.PathLike[str] | None = None,
     *,
     progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
 ) -> Graph:
     """Load a graph for use inside graphveil: with all that `load_graph` gives it, but no PyG `Data`.
 
@@ -133,6 +136,7 @@ def load_plain(
         name_or_path: a name or folder, as in `load_graph`, whose refusals these are.
         root: the data root.
         progress: told the bytes so far while something is fetched.
+        engine: works on blocks of rows of a folder's edges.
 
     Raises:
         InputError: as `load_graph`.
@@ -142,7 +146,7 @@ def load_plain(
         >>> load_plain("social-100").num_nodes
         100
     """
-    return plain_graph(load_parts(name_or_path, root, progress=progress))
+    return plain_graph(load_parts(name_or_path, root, progress=progress, engine=engine))
 
 
 def load_parts(
@@ -188,8 +192,9 @@ def load_parts(
     if university := _FACEBOOK.fullmatch(name):
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))
-    if Path(name_or_path).is_dir():
-        return read_folder(Path(name_or_path), engine)
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        return read_stored(folder) if is_stored(folder) else read_folder(folder, engine)
     raise _unknown(str(name_or_path))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphveil.graphs.features import features_tensor
 from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.quiet import quiet
 
 if TYPE_CHECKING:
     from graphveil.graphs.protocol import Graph
@@ -56,7 +57,8 @@ def attributes_of(parts: GraphParts) -> dict[str, object]:
     import torch
 
     def tensor(values: np.ndarray | None) -> torch.Tensor | None:
-        return None if values is None else torch.from_numpy(values)
+        with quiet():
+            return None if values is None else torch.from_numpy(values)
 
     return {
         "x": features_tensor(parts.x),

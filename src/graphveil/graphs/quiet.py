@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence deprecation notices inside PyG and SciPy, and torch's one-time notice that CSR is in beta."""
+    """Silence deprecation notices inside PyG and SciPy, and what torch says of CSR and of arrays that are only read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
         yield

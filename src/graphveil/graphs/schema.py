@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from graphveil.columns import Column, require_columns, width_of
+from graphveil.columns import Column, column_facts, column_from, require_columns, width_of
 from graphveil.errors import InputError
 
 PRIVATE_PARTS = ("features", "labels", "edges")
@@ -117,6 +119,21 @@ class GraphSchema:
     def noted(self, *notes: str) -> GraphSchema:
         """The same schema with further notes."""
         return replace(self, notes=self.notes + notes)
+
+
+def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
+    """Return a schema saved with `schema_facts`."""
+    lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
+    columns = tuple(map(column_from, facts.get("columns", ())))
+    return GraphSchema(**{**facts, **lists, "columns": columns})
+
+
+def schema_facts(schema: GraphSchema) -> dict[str, Any]:
+    """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
+    facts = asdict(replace(schema, notes=(), columns=()))
+    # Left out where none are declared: files of such graphs are those of earlier versions.
+    del facts["columns"]
+    return {**facts, "columns": [column_facts(column) for column in schema.columns]} if schema.columns else facts
 
 
 def _refuse(field: str, value: object, allowed: str) -> InputError:

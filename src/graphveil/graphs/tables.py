@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from graphveil.engine import Block
 from graphveil.errors import DataError
+from graphveil.graphs.long_csv import LongCsv
 from graphveil.reading import require_file
 
 if TYPE_CHECKING:
     import polars
+
+#: Bytes of a csv that are read whole where a longer one would be read in parts.
+HELD: Final = 1 << 26
 
 
 def _shown(value: object) -> str:
@@ -32,26 +36,28 @@ class Table:
 
     Attributes:
         title: its name in messages: the path of its file, or what the caller calls it.
-        frame: its columns, in memory or, of a lazy one, on disk until they are asked for.
+        frame: its columns, in memory or on disk until they are asked for.
         path: its file; None for a frame that was handed over.
         row_names: what messages call its rows, where they have better names than numbers.
     """
 
     title: str
-    frame: polars.DataFrame | polars.LazyFrame
+    frame: polars.DataFrame | polars.LazyFrame | LongCsv
     path: Path | None = None
     row_names: Sequence[str] | None = None
 
     @cached_property
     def names(self) -> list[str]:
         """The names of its columns."""
-        return self.frame.collect_schema().names()
+        return self.frame.names if isinstance(self.frame, LongCsv) else self.frame.collect_schema().names()
 
     @cached_property
     def rows(self) -> int:
         """How many rows it has."""
         import polars
 
+        if isinstance(self.frame, LongCsv):
+            return self.frame.rows
         return int(self.frame.lazy().select(polars.len()).collect().item())
 
     @property
@@ -94,8 +100,12 @@ class Table:
         if isinstance(self.frame, polars.DataFrame):
             return self.frame[name][block.rows]
         rows = block.stop - block.start
-        with _readable(Path(self.title)):
-            part = self.frame.select(name).slice(block.start, rows).collect().to_series()
+        if isinstance(self.frame, LongCsv):
+            with _readable_csv(self.frame.path):
+                part = self.frame.column(name, block)
+        else:
+            with _readable(Path(self.title)):
+                part = self.frame.select(name).slice(block.start, rows).collect().to_series()
         if len(part) != rows:
             raise DataError("became shorter while it was read", where=self.title)
         return part
@@ -186,25 +196,43 @@ def read_table(path: Path) -> Table:
         DataError: the file is empty, compressed or damaged, a column has no name, or a line has more or fewer fields
             than the header.
     """
-    table = open_table(path)
+    table = open_table(path, held=None)
     import polars
 
-    if isinstance(table.frame, polars.DataFrame):
+    if not isinstance(table.frame, polars.LazyFrame):
         return table
     with _readable(path):
         return replace(table, frame=table.frame.collect())
 
 
-def open_table(path: Path) -> Table:
-    """As `read_table`, but the columns of a parquet file stay on disk until they are asked for.
+def open_table(path: Path, *, held: int | None = HELD) -> Table:
+    """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
+
+    Args:
+        path: the file.
+        held: bytes of a csv that are read whole; None: any number.
 
     Raises:
         DataError: as `read_table`; damage inside a column shows when that is read.
     """
     require_file(path)
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise DataError("is empty", where=str(path), allowed="a header line and rows")
-    return _open_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    if path.suffix == ".parquet":
+        return _open_parquet(path)
+    if held is not None and size > held and (table := _open_csv(path)) is not None:
+        return table
+    return _read_csv(path)
+
+
+def _open_csv(path: Path) -> Table | None:
+    with _readable_csv(path):
+        lines = LongCsv.of(path)
+    if lines is None:
+        return None
+    _check_header(path)
+    return Table(str(path), lines, path)
 
 
 def _open_parquet(path: Path) -> Table:
@@ -212,8 +240,9 @@ def _open_parquet(path: Path) -> Table:
 
     with _readable(path):
         # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
-        table = Table(str(path), polars.scan_parquet(path, glob=False, hive_partitioning=False), path)
-        rows, schema = table.rows, table.frame.collect_schema()
+        frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+        table = Table(str(path), frame, path)
+        rows, schema = table.rows, frame.collect_schema()
     if rows * len(schema) > LARGEST_TABLE:
         raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=_CELLS)
     check_columns(schema, str(path))
@@ -235,15 +264,28 @@ def _readable(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
 
 
-def _read_csv(path: Path) -> Table:
+@contextlib.contextmanager
+def _readable_csv(path: Path) -> Iterator[None]:
+    """Turn whatever damage a csv has into one error, with the line where that can be told."""
     import polars
 
     try:
-        frame = polars.read_csv(path, infer_schema=False, glob=False)
+        yield
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         _name_line(path)
         raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
+
+
+def _check_header(path: Path) -> None:
     _check_names(f"{path}, line 1", next((fields for _, fields in _records(path)), []))
+
+
+def _read_csv(path: Path) -> Table:
+    import polars
+
+    with _readable_csv(path):
+        frame = polars.read_csv(path, infer_schema=False, glob=False)
+    _check_header(path)
     while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
         frame = frame[:-1]
     table = Table(str(path), frame, path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.worthwhile import numbered
 
@@ -41,7 +42,7 @@ def nested_communities(adjacency: csr_matrix, *, smallest: int, rng: np.random.G
     while True:
         groups = levels[-1]
         open_ = np.bincount(groups) >= smallest
-        inside = _within(adjacency, groups, open_)
+        inside = edges_inside(adjacency, np.where(open_[groups], groups, -1))
         if not inside.nnz:
             return levels
         finer = numbered(groups, np.where(open_[groups], louvain(inside, groups, rng), 0))
@@ -74,10 +75,12 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         # A public seed shuffles the order: in the order of ids, low ids would be asked first and pull the others to
         # them.
         order = rng.permutation(len(groups))
+        # Group after group: nothing that happens in one is seen in another, and what one needs stays in the cache.
+        order = order[np.argsort(packed(groups[order], np.arange(len(order))))]
         moved = move_nodes(
             adjacency.indptr, adjacency.indices, adjacency.data, weight, total, order, community, _SWEEPS
         )
-        community = np.unique(community, return_inverse=True)[1].astype(np.int64)
+        community = without_gaps(community)
         result = community[result]
         if moved == 0 or community.max() + 1 == len(groups):
             return result
@@ -85,17 +88,20 @@ def louvain(adjacency: csr_matrix, groups: IntArray, rng: np.random.Generator) -
         adjacency = _merged(adjacency, community)
 
 
-def _within(adjacency: csr_matrix, groups: IntArray, open_: np.ndarray) -> csr_matrix:
-    """The edges inside groups that may be divided further."""
+def edges_inside(adjacency: csr_matrix, groups: IntArray) -> csr_matrix:
+    """The edges whose ends are in one group.
+
+    Args:
+        adjacency: [n, n].
+        groups: int64 [n]; those below 0 have none.
+    """
     from scipy.sparse import csr_matrix
 
-    own = groups.astype(np.int32)
-    source = np.repeat(own, np.diff(adjacency.indptr))
-    keep = source == own[adjacency.indices]
-    keep &= open_[source]
-    ends = np.concatenate([[0], np.cumsum(keep)])[adjacency.indptr]
-    kind = adjacency.indptr.dtype
-    return csr_matrix((adjacency.data[keep], adjacency.indices[keep], ends.astype(kind)), shape=adjacency.shape)
+    from graphveil.hierarchy.community_kernels import edges_within
+
+    arrays = adjacency.indptr, adjacency.indices, adjacency.data
+    starts, columns, values = edges_within(*arrays, groups.astype(np.int32))
+    return csr_matrix((values, columns, starts), shape=adjacency.shape)
 
 
 def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
@@ -106,6 +112,13 @@ def _merged(adjacency: csr_matrix, community: IntArray) -> csr_matrix:
     to = community.astype(np.int32)
     source = np.repeat(to, np.diff(adjacency.indptr))
     return csr_matrix((adjacency.data, (source, to[adjacency.indices])), shape=(count, count))
+
+
+def without_gaps(numbers: IntArray) -> IntArray:
+    """The same numbers [n], from 0 to below n, counted anew without gaps and in their order."""
+    there = np.zeros(len(numbers), np.bool_)
+    there[numbers] = True
+    return (np.cumsum(there) - 1)[numbers]
 
 
 def _first_of_each(community: IntArray, values: IntArray) -> IntArray:

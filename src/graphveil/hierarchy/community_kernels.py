@@ -28,53 +28,135 @@ def move_nodes(
         weight: float64 [n], each node's summed weights, those to itself included.
         total: float64 [n], the summed weights of all nodes in a node's group, the 2m of its modularity.
         order: int64 [n], the order in which nodes are asked.
-        community: int64 [n], changed in place.
+        community: whole numbers [n], set to the number of one node of each node's community.
         sweeps: how often every node is asked at most.
 
     Returns:
         How many moves were made.
     """
     nodes = len(order)
-    mass = weight.copy()
-    towards = np.zeros(nodes)
-    touched = np.empty(nodes, np.int64)
+    # In the order in which they are asked, each node's row is read behind the one before: searched for all over memory,
+    # it would take longer than all that is done with it.
+    starts, others, values = _by_turns(indptr, indices, data, order)
+    weight, total = weight[order], total[order]
+    # What a community holds, and the weight of a node's edges towards it, side by side: one line of the cache for both.
+    held, found = np.zeros((nodes, 2)), np.arange(nodes, dtype=np.int32)
+    held[:, 0] = weight
+    touched = np.empty(nodes + 1, np.int32)
     moved_in_all = 0
     for _ in range(sweeps):
         moved = 0
-        for node in order:
+        for node in range(nodes):
             # A node without an edge in its group has nowhere to go, and its rate would be 0 / 0.
             if total[node] == 0:
                 continue
-            own, many = community[node], 0
-            for place in range(indptr[node], indptr[node + 1]):
-                other = indices[place]
+            own, many = found[node], 0
+            for place in range(starts[node], starts[node + 1]):
+                other = others[place]
                 if other == node:
                     continue
-                group = community[other]
-                if towards[group] == 0:
-                    touched[many] = group
-                    many += 1
-                towards[group] += data[place]
+                group = found[other]
+                # Written in any case and counted where it is new: a branch would be guessed wrong at every other edge.
+                touched[many] = group
+                many += held[group, 1] == 0
+                held[group, 1] += values[place]
             # The node is taken out first: else its own weight would speak for staying where it is.
-            mass[own] -= weight[node]
+            held[own, 0] -= weight[node]
             rate = weight[node] / total[node]
-            best, most = own, towards[own] - rate * mass[own]
+            best, most = own, held[own, 1] - rate * held[own, 0]
             for place in range(many):
                 group = touched[place]
-                gain = towards[group] - rate * mass[group]
+                gain = held[group, 1] - rate * held[group, 0]
                 # Sums of weights in another order differ in the last digits: without the margin, ties would hang on it.
                 if gain > most + 1e-9:
                     best, most = group, gain
-                towards[group] = 0
-            mass[best] += weight[node]
+                held[group, 1] = 0
+            held[best, 0] += weight[node]
             if best != own:
-                community[node] = best
+                found[node] = best
                 moved += 1
         moved_in_all += moved
         # Less than half a percent moved: further sweeps change little, and the next level starts from fewer nodes.
         if moved * 200 < nodes:
             break
+    for node in range(nodes):
+        community[order[node]] = order[found[node]]
     return moved_in_all
+
+
+@compiled
+def _by_turns(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, order: IntArray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same edges among nodes that are numbered by their places in `order`, each row in the order that it has."""
+    turn, starts = np.empty(len(order), np.int32), np.zeros_like(indptr)
+    for place in range(len(order)):
+        turn[order[place]] = place
+    others, values, made = np.empty_like(indices), np.empty_like(data), 0
+    for place in range(len(order)):
+        for edge in range(indptr[order[place]], indptr[order[place] + 1]):
+            others[made], values[made] = turn[indices[edge]], data[edge]
+            made += 1
+        starts[place + 1] = made
+    return starts, others, values
+
+
+@compiled
+def edges_within(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The edges whose ends are of one group.
+
+    Args:
+        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz].
+        groups: int32 [n]; below 0 for nodes whose edges are left out.
+
+    Returns:
+        Those edges in CSR form, in their order.
+    """
+    starts, kept = np.zeros_like(indptr), 0
+    for node in range(len(groups)):
+        for place in range(indptr[node], indptr[node + 1]):
+            kept += groups[node] >= 0 and groups[indices[place]] == groups[node]
+        starts[node + 1] = kept
+    columns, values, kept = np.empty(kept, indices.dtype), np.empty(kept, data.dtype), 0
+    for node in range(len(groups)):
+        # Most rows lose all or nothing towards the end: those that lose all are not read again.
+        if starts[node] == starts[node + 1]:
+            continue
+        for place in range(indptr[node], indptr[node + 1]):
+            if groups[indices[place]] == groups[node]:
+                columns[kept], values[kept] = indices[place], data[place]
+                kept += 1
+    return starts, columns, values
+
+
+@compiled
+def edges_between(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The edges whose ends are of two groups.
+
+    Args:
+        indptr, indices, data: edges in CSR form, [n+1], [nnz], [nnz].
+        groups: int32 [n].
+
+    Returns:
+        The two groups of each edge, and its weight.
+    """
+    kept = 0
+    for node in range(len(groups)):
+        for place in range(indptr[node], indptr[node + 1]):
+            kept += groups[indices[place]] != groups[node]
+    source, target = np.empty(kept, groups.dtype), np.empty(kept, groups.dtype)
+    values, kept = np.empty(kept, data.dtype), 0
+    for node in range(len(groups)):
+        for place in range(indptr[node], indptr[node + 1]):
+            other = groups[indices[place]]
+            if other != groups[node]:
+                source[kept], target[kept], values[kept] = groups[node], other, data[place]
+                kept += 1
+    return source, target, values
 
 
 @compiled

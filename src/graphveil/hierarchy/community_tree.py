@@ -5,13 +5,15 @@ No private edge is read, so the tree costs nothing and the whole budget goes to 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
-from graphveil.hierarchy.communities import nested_communities
+from graphveil.hierarchy.communities import edges_inside, nested_communities
 from graphveil.hierarchy.counts import read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
 from graphveil.hierarchy.similar import nearest_groups, random_projection, similar_order
@@ -106,28 +108,29 @@ def _joined(adjacency: csr_matrix, levels: list[IntArray], rank: IntArray) -> De
     """One binary tree of nested groups."""
     from graphveil.hierarchy.community_kernels import join_intervals, join_level
 
-    groups = levels[-1]
-    children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_intervals(np.lexsort((rank, groups)), bounds(groups), children, 0)
+    finest = levels[-1]
+    children = np.empty((2, len(finest) - 1), np.int64)
+    roots = join_intervals(np.argsort(packed(finest, rank)), bounds(finest), children, 0)
+    steps = list(zip(levels[:-1], levels[1:], _between(adjacency, levels), strict=True))
     # From the finest level up, so that children have their numbers before a parent needs them.
-    for coarser in reversed(levels[:-1]):
+    for coarser, finer, between in reversed(steps):
         parents = np.empty(len(roots), np.int64)
-        parents[groups] = coarser
-        sizes, between = np.bincount(groups).astype(np.float64), _between(adjacency, groups, parents)
-        arrays = between.indptr, between.indices, between.data
+        parents[finer] = coarser
+        arrays, sizes = (between.indptr, between.indices, between.data), np.bincount(finer).astype(np.float64)
         roots = join_level(*arrays, sizes, bounds(parents), roots, children, _MOST)
-        groups = coarser
     return dendrogram_of(*children)
 
 
-def _between(adjacency: csr_matrix, groups: IntArray, parents: IntArray) -> csr_matrix:
-    """Edges between the groups of one parent."""
+def _between(adjacency: csr_matrix, levels: list[IntArray]) -> Iterator[csr_matrix]:
+    """Yield the edges between the groups of one parent, for each level but the first."""
     from scipy.sparse import csr_matrix
 
-    # Groups are fewer than nodes, whose numbers have 32 bits.
-    own, above = groups.astype(np.int32), parents.astype(np.int32)
-    source, target = np.repeat(own, np.diff(adjacency.indptr)), own[adjacency.indices]
-    keep = source != target
-    keep &= above[source] == above[target]
-    shape = (len(parents), len(parents))
-    return csr_matrix((adjacency.data[keep], (source[keep], target[keep])), shape=shape)
+    from graphveil.hierarchy.community_kernels import edges_between
+
+    for groups in levels[1:]:
+        # What is left lies inside parents. Groups are fewer than nodes, whose numbers have 32 bits.
+        source, target, values = edges_between(
+            adjacency.indptr, adjacency.indices, adjacency.data, groups.astype(np.int32)
+        )
+        adjacency = edges_inside(adjacency, groups)
+        yield csr_matrix((values, (source, target)), shape=(int(groups.max()) + 1,) * 2)

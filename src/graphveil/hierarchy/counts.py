@@ -2,14 +2,14 @@
 
 Laid out in a row, the leaves have n - 1 gaps between them, and each inner node owns the gap between its two halves.
 The lowest common ancestor of two leaves owns the highest-numbered gap between them, because children are numbered below
-their parents: a range maximum, which a table of all ranges of 2^k gaps answers with two looks.
+their parents: a range maximum, of the ends of two blocks of gaps and of the blocks between them, which a table of all
+ranges of 2^k blocks answers with two looks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,6 @@ import numpy.typing as npt
 from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import BoolArray, IntArray
 from graphveil.hierarchy.dendrogram import Dendrogram
-
-_SLAB: Final = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +114,12 @@ def lowest_common_ancestors(tree: Dendrogram, pairs: npt.ArrayLike) -> IntArray:
     Raises:
         InputError: another shape or type, an id that is no leaf, or a pair of one leaf with itself.
     """
+    from graphveil.hierarchy.kernels import highest_owners
+
     ends = read_pairs(pairs, tree.leaves, "pairs")
-    result = np.empty(ends.shape[1], np.int64)
     if not ends.size:
-        return result
-    highest, place = _highest_gaps(tree), tree.layout.place
-    for first in range(0, len(result), _SLAB):
-        one, other = place[ends[:, first : first + _SLAB]]
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        # frexp gives the exponent, floor(log2) + 1, exactly for whole numbers: log2 in floating point may round up.
-        level = np.frexp((high - low).astype(np.float64))[1] - 1
-        # Two ranges of 2^k gaps cover the whole range; that they overlap does not matter to a maximum.
-        result[first : first + _SLAB] = np.maximum(highest[level, low], highest[level, high - (1 << level)])
-    return result
+        return np.empty(0, np.int64)
+    return highest_owners(*_gaps(tree), tree.layout.place, ends)
 
 
 def sums_below(tree: Dendrogram, values: IntArray) -> IntArray:
@@ -162,8 +153,8 @@ def read_pairs(pairs: npt.ArrayLike, nodes: int, where: str) -> IntArray:
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[0] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"pairs are {array.dtype} with shape {array.shape}", where=where, allowed="integers, two rows")
-    wrong = np.flatnonzero((array < 0).any(0) | (array >= nodes).any(0) | (array[0] == array[1]))
-    if wrong.size:
+    if array.size and (array.min() < 0 or array.max() >= nodes or (array[0] == array[1]).any()):
+        wrong = np.flatnonzero((array < 0).any(0) | (array >= nodes).any(0) | (array[0] == array[1]))
         allowed = f"ids 0 to {nodes - 1}, two different ones"
         raise InputError("not a pair of nodes", where=f"{where}, column {int(wrong[0])}", allowed=allowed)
     return array.astype(np.int64, copy=False)
@@ -195,14 +186,22 @@ def member_mask(members: npt.ArrayLike | None, nodes: int) -> BoolArray:
     return result
 
 
-def _highest_gaps(tree: Dendrogram) -> npt.NDArray[np.int32]:
-    """At [k, g] the highest-numbered owner of the gaps g .. g + 2^k - 1; gap g lies behind place g."""
+def _gaps(tree: Dendrogram) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The owners of gaps and their maxima, as `kernels.highest_owners` reads them; gap g lies behind place g."""
+    from graphveil.hierarchy.kernels import GAPS
+
     layout, gaps = tree.layout, tree.leaves - 1
-    levels = max(1, gaps.bit_length())
-    table = np.zeros((levels, gaps), np.int32)
-    table[0, layout.middle[tree.leaves :] - 1] = np.arange(tree.leaves, tree.nodes)
-    for level in range(1, levels):
+    blocks = -(-gaps // GAPS)
+    owners = np.zeros((blocks, GAPS), np.int32)
+    owners.reshape(-1)[layout.middle[tree.leaves :] - 1] = np.arange(tree.leaves, tree.nodes)
+    reached = np.stack(
+        [np.maximum.accumulate(owners, axis=1), np.maximum.accumulate(owners[:, ::-1], axis=1)[:, ::-1]], axis=2
+    )
+    # A table of the ranges of 2^k gaps themselves would leave the caches long before one of their blocks does.
+    table = np.zeros((max(1, blocks.bit_length()), blocks), np.int32)
+    table[0] = reached[:, -1, 0]
+    for level in range(1, len(table)):
         half = 1 << (level - 1)
-        width = gaps - 2 * half + 1
+        width = blocks - 2 * half + 1
         np.maximum(table[level - 1, :width], table[level - 1, half : half + width], out=table[level, :width])
-    return table
+    return owners.reshape(-1), reached.reshape(-1, 2), table

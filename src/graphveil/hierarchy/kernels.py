@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any, Final
+
 import numpy as np
+import numpy.typing as npt
 
 from graphveil.compiled import compiled
 from graphveil.hierarchy.arrays import BoolArray, IntArray
+
+#: Gaps in a block, two lines of the cache.
+GAPS: Final = 32
 
 
 @compiled
@@ -68,6 +75,46 @@ def children_first_numbers(left: IntArray, right: IntArray, root: int) -> IntArr
         stack[depth + 1] = right[node - leaves]
         depth += 2
     return number if upper == leaves - 1 else number[:0]
+
+
+@compiled
+def highest_owners(
+    owners: npt.NDArray[np.int32],
+    reached: npt.NDArray[np.int32],
+    table: npt.NDArray[np.int32],
+    place: IntArray,
+    pairs: npt.NDArray[np.integer[Any]],
+) -> IntArray:
+    """The highest-numbered owner of the gaps between the leaves of each pair.
+
+    Args:
+        owners: int32 [g], of each gap, in blocks of `GAPS`.
+        reached: int32 [g, 2], the highest owner from the start of a gap's block up to it, and from it to the end.
+        table: int32 [k, blocks], at [i, b] the highest owner of the blocks b .. b + 2^i - 1.
+        place: int64 [n], of the leaves; gap g lies between the places g and g + 1.
+        pairs: [2, S], different leaves.
+
+    Returns:
+        int64 [S].
+    """
+    found = np.empty(pairs.shape[1], np.int64)
+    for pair in range(pairs.shape[1]):
+        one, other = place[pairs[0, pair]], place[pairs[1, pair]]
+        low, high = min(one, other), max(one, other) - 1
+        first, last = low // GAPS, high // GAPS
+        if first == last:
+            best = owners[low]
+            for gap in range(low + 1, high + 1):
+                best = max(best, owners[gap])
+        else:
+            best = max(reached[low, 1], reached[high, 0])
+            if last - first > 1:
+                # Exact for whole numbers: a logarithm in floating point may round up. Two ranges of 2^k blocks cover
+                # all between the two; that they overlap does not matter to a maximum.
+                level = math.frexp(float(last - first - 1))[1] - 1
+                best = max(best, table[level, first + 1], table[level, last - (1 << level)])
+        found[pair] = best
+    return found
 
 
 @compiled

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
@@ -30,10 +31,10 @@ def worthwhile_levels(rank: IntArray, pairs: IntArray, levels: list[IntArray], n
     from graphveil.hierarchy.community_kernels import best_values
 
     alternatives = np.full(nested.nodes, -np.inf)
-    roots_of_levels = [_subtree_roots(nested, groups) for groups in levels]
+    roots_of_levels, inside = [_subtree_roots(nested, groups) for groups in levels], pairs
     for groups, top in zip(levels[:-1], roots_of_levels, strict=False):
         # The two orders differ in pairs inside groups alone: the others would add the same nats to both.
-        inside = pairs[:, groups[pairs[0]] == groups[pairs[1]]]
+        inside = inside[:, groups[inside[0]] == groups[inside[1]]]
         tree = ranked_tree(rank, groups)
         value, _ = best_values(*_node_statistics(tree, inside), np.full(tree.nodes, -np.inf), _SUPPORT)
         # A finer division always fits the edges it was read off better; the price keeps it from winning by that alone.
@@ -57,7 +58,7 @@ def ranked_tree(rank: IntArray, groups: IntArray) -> Dendrogram:
     from graphveil.hierarchy.community_kernels import join_intervals
 
     children = np.empty((2, len(groups) - 1), np.int64)
-    roots = join_intervals(np.lexsort((rank, groups)), bounds(groups), children, 0)
+    roots = join_intervals(np.argsort(packed(groups, rank)), bounds(groups), children, 0)
     join_intervals(roots, np.array([0, len(roots)]), children, len(groups) - len(roots))
     return dendrogram_of(*children)
 
@@ -77,22 +78,26 @@ def numbered(groups: IntArray, inner: IntArray) -> IntArray:
     Returns:
         int64 [n].
     """
-    order = np.lexsort((inner, groups))
-    new = (np.diff(groups[order], prepend=-1) != 0) | (np.diff(inner[order], prepend=-1) != 0)
+    pairs = packed(groups, inner - inner.min())
+    # Equal pairs get one number, whichever comes first: no stable sort, which takes several times as long.
+    order = np.argsort(pairs)
+    ordered = pairs[order]
     result = np.empty(len(groups), np.int64)
-    result[order] = np.cumsum(new) - 1
+    result[order] = np.cumsum(np.concatenate([[False], ordered[1:] != ordered[:-1]]))
     return result
 
 
 def _subtree_roots(tree: Dendrogram, groups: IntArray) -> IntArray:
     """The node above all members of each group, each of which is a subtree."""
-    place = tree.layout.place
+    order = tree.layout.order
     # Every group is one interval of the row of leaves, so the ancestor of its two ends is that of all its members.
-    order = np.lexsort((place, groups))
-    ends = bounds(groups)
-    first, last = order[ends[:-1]], order[ends[1:] - 1]
-    result, several = first.copy(), first != last
-    result[several] = lowest_common_ancestors(tree, np.stack([first, last])[:, several])
+    row = groups[order]
+    starts = np.flatnonzero(np.diff(row, prepend=-1))
+    first, last = order[starts], order[np.append(starts[1:], len(order)) - 1]
+    tops, several = first.copy(), first != last
+    tops[several] = lowest_common_ancestors(tree, np.stack([first, last])[:, several])
+    result = np.empty_like(tops)
+    result[row[starts]] = tops
     return result
 
 

@@ -96,7 +96,7 @@ class Question:
             _validate.whole(1, users=self.users)
         _validate.declared_range(low=self.low, high=self.high)
         _validate.delta_from(0.0, delta=self.delta)
-        _validate.fits_in_memory(self.count, self.dimension, "the synthetic input")
+        _validate.fits_in_memory(self.count, self.dimension, "the synthetic input", most=_validate.WORK_LIMIT)
 
     @property
     def count(self) -> int:

@@ -38,12 +38,7 @@ def diffuse(q: SparseMatrix, x: Tensor, alpha: float, depth: int, *, transposed:
     Returns:
         [n, c].
     """
-    rows = q.backward if transposed else q.forward
-    z, seeds = x, x * (1 - alpha)
-    for _ in range(depth):
-        product = rows.times(z)
-        z = torch.add(seeds, product, alpha=alpha, out=product)
-    return z
+    return (q.backward if transposed else q.forward).walk(x, depth, alpha)
 
 
 def fit_process(

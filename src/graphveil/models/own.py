@@ -19,7 +19,7 @@ from graphveil.errors import InputError
 
 #: What a module may ask for by name beside the rows.
 EDGES = ("edge_index", "edge_weight")
-#: More than this many numbers are not made dense (2 GB).
+#: Sparse rows of more than this many numbers (2 GB) are not made dense. All are, as a module may join any two of them.
 MOST_DENSE = 500_000_000
 
 
@@ -70,18 +70,25 @@ def asks_for(module: nn.Module) -> tuple[str, ...]:
     return tuple(name for name in EDGES if name in named)
 
 
-def as_rows(inputs: Inputs) -> Inputs:
+def as_rows(inputs: Inputs, *, most: int = MOST_DENSE) -> Inputs:
     """Return features as a dense matrix [n, d], propagated, shifted and scaled.
 
+    Args:
+        inputs: the features; dense ones are there already, however many.
+        most: numbers that sparse ones may become.
+
     Raises:
-        InputError: they would take too much memory.
+        InputError: they would be more.
     """
-    if inputs.num_nodes * inputs.dimension > MOST_DENSE:
+    if not isinstance(inputs.matrix, Tensor) and inputs.num_nodes * inputs.dimension > most:
         raise InputError(
-            f"{inputs.num_nodes} rows of {inputs.dimension} features", where="backbone", remedy="use a named model"
+            f"{inputs.num_nodes} sparse rows of {inputs.dimension} features",
+            where="backbone",
+            allowed=f"{most:,} numbers in all: a module of your own reads dense rows, all at once",
+            remedy="use a named model, which reads sparse rows as they are",
         )
     rows = inputs.linear(torch.eye(inputs.dimension, device=inputs.ones.device))
-    return replace(inputs, matrix=rows, p=None, hops=0, offset=None, mean=None, scale=1.0)
+    return replace(inputs, matrix=rows, p=None, hops=0, offset=None, mean=None, scale=1.0, answered=None)
 
 
 def require_scores(module: nn.Module, dimension: int, classes: int, *, edges: bool) -> None:

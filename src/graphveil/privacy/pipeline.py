@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,9 +27,11 @@ from graphveil.errors import InputError
 from graphveil.privacy.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.changed_samples import ORDERS, ChangedSamples
 from graphveil.privacy.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
+from graphveil.privacy.sampled_losses import sampled_losses
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,10 @@ class Descent:
         step = dp_accounting.GaussianDpEvent(sigma / self.sensitivity)
         return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
 
+    def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
+        """All steps, of a rate below 1, as a distribution of privacy losses on multiples of `grid`, from above."""
+        return sampled_losses(self.rate, sigma / self.sensitivity, grid).self_compose(self.steps)
+
 
 Part = Hops | Descent | ChangedSamples
 Noise = Mapping[str, tuple[float, ...]]
@@ -174,10 +181,12 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
     Raises:
         InputError: see `pipeline_event`; delta is not allowed.
     """
-    if _changing(parts):
-        return _changing_epsilon(parts, noise, delta, accountant)
     require_parts(parts)
     _require_noise(parts, noise)
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    if _changing(parts):
+        return _changing_epsilon(parts, noise, delta, accountant)
     # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.
     if all(part.exact for part in parts):
         sigma = 1.0 / _gaussian_mu(parts, noise)
@@ -185,7 +194,22 @@ def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accou
             return gaussian_epsilon(sigma, delta)
         if accountant == "rdp":
             return gaussian_renyi_epsilon(sigma, delta, RDP_ORDERS)
+    if accountant == "pld":
+        return _joint_epsilon(parts, noise, delta)
     return epsilon_of(pipeline_event(parts, noise), delta, accountant)
+
+
+def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
+    """The epsilon of sampled parts, at least one, and of all Gaussian ones, by their privacy losses."""
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    sampled = [part for part in parts if not (part.exact or isinstance(part, Hops))]
+    losses, mu = [part.losses(noise[part.name][0], PLD_GRID) for part in sampled], _gaussian_mu(parts, noise)
+    if mu > 0.0:
+        # All Gaussians as one: composing them on the grid would add its rounding once a hop.
+        losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=PLD_GRID, use_connect_dots=True))
+    joint = reduce(lambda one, other: one.compose(other), losses)
+    return float(joint.get_epsilon_for_delta(delta))
 
 
 def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
@@ -195,30 +219,19 @@ def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
 
 def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, accountant: AccountantName) -> float:
     """The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-    from dp_accounting.rdp import compute_epsilon
-
-    require_parts(parts)
-    _require_noise(parts, noise)
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
-    changing, mu = _changing(parts), _gaussian_mu(parts, noise)
+    changing = _changing(parts)
     # Dominating pairs compose only under one neighbouring relation: removal in one part and replacement in another have
     # no common pair.
     if len(changing) + sum(part.exact for part in parts) < len(parts):
         raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
-    sampled = [(part, noise[part.name][0]) for part in changing]
-    if accountant == "rdp":
-        # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
-        renyi = sum(part.renyi(sigma) for part, sigma in sampled) + np.array(ORDERS) * mu**2 / 2
-        return float(compute_epsilon(ORDERS, renyi, delta)[0])
-    joint = pld.identity(PLD_GRID)
-    if mu > 0.0:
-        # All Gaussians as one: composing them on the grid would add its rounding once a hop.
-        joint = pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=PLD_GRID, use_connect_dots=True)
-    for part, sigma in sampled:
-        joint = joint.compose(part.losses(sigma, PLD_GRID))
-    return float(joint.get_epsilon_for_delta(delta))
+    if accountant == "pld":
+        return _joint_epsilon(parts, noise, delta)
+    from dp_accounting.rdp import compute_epsilon
+
+    # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
+    gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
+    renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
+    return float(compute_epsilon(ORDERS, renyi, delta)[0])
 
 
 def require_parts(parts: Sequence[Part]) -> None:

@@ -166,10 +166,10 @@ class _Alternation:
 def _twin(model: nn.Module) -> nn.Module:
     """Return a copy that evaluates with the model's own parameters, always the present ones, as constants."""
     twin = copy.deepcopy(model).eval()
-    for mine, own in zip(twin.parameters(), model.parameters(), strict=True):
-        # Shared storage and no gradient: evaluating at the new theta costs no copy, and no slope of theta.
-        mine.data = own.data
-        mine.requires_grad_(False)
+    for mine, own in zip(twin.modules(), model.modules(), strict=True):
+        for name, parameter in own.named_parameters(recurse=False):
+            # Shared storage and no gradient: evaluating at the new theta costs no copy, and no slope of theta.
+            setattr(mine, name, torch.nn.Parameter(parameter.detach(), requires_grad=False))
     return twin
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from graphveil.compiled import compiled
 
 # An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
-_INPUT_BITS = 6
+INPUT_BITS = 6
 # Room for what dither does to the length: its mean, a sixth a coordinate, apart; some two deviations.
-_SPREAD = 48.0
+SPREAD = 48.0
 
 
 @compiled
@@ -63,7 +63,7 @@ def measure(
         sound[i] = math.isfinite(length)
         # A power of 2, so that scaling is exact and only the rounding to whole numbers loses anything.
         exponent = math.frexp(math.sqrt(length) if sound[i] else 1.0)[1]
-        scale[i] = math.ldexp(1.0, exponent - _INPUT_BITS)
+        scale[i] = math.ldexp(1.0, exponent - INPUT_BITS)
         ones[i] = np.rint(1.0 / scale[i]) if bias else 0.0
         factor = np.float32(1.0 / scale[i]) if sound[i] else np.float32(0.0)
         for j in range(width):
@@ -139,7 +139,7 @@ def clip(
             clear(deltas[i])
             continue
         # Dither lengthens a vector by about a sixth a coordinate in squares: most samples then fit at the first try.
-        room = math.sqrt(max((cap - _SPREAD) ** 2 - rough, cap**2 / 4.0))
+        room = math.sqrt(max((cap - SPREAD) ** 2 - rough, cap**2 / 4.0))
         shrink = min(1.0, room / math.sqrt(length)) if length > 0.0 else 1.0
         for k in range(len(scale)):
             part, kept = deltas[i, starts[k] : starts[k + 1]], exact[starts[k] : starts[k + 1]]

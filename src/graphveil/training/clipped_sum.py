@@ -91,7 +91,7 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     """The sum over the batch of every sample's clipped gradient, in whole steps of the grid.
 
     Args:
-        layers: what each layer saw, rows in the same order, on the CPU.
+        layers: what each layer saw, rows in the same order, all on one device.
         grid: the grid and the clipping norm.
         randomness: the source of the dither, which must be secret like the noise.
 
@@ -99,6 +99,8 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
         For every layer [sum for the weights [out, in]] or [weights, bias [out]], whole numbers as floats. A sample
         with a NaN or an infinity anywhere adds nothing.
     """
+    if not layers[0].deltas.is_cpu:
+        return _clipped_there(layers, grid, randomness)
     from graphveil.training.clip_loop import clip
 
     inputs = [layer.lengths or input_lengths(layer.inputs, layer.bias) for layer in layers]
@@ -107,7 +109,16 @@ def clipped_sum(layers: Sequence[Captured], grid: GradientGrid, randomness: Rand
     deltas = torch.cat([layer.deltas for layer in layers], 1)
     scale, squares = (np.stack([getattr(found, name) for found in inputs]) for name in ("scale", "squares"))
     starts, sound = np.cumsum([0, *widths]), np.stack([found.sound for found in inputs])
-    clip(deltas.numpy(), starts, scale, squares, sound, _dither(deltas, randomness), grid.step, grid.cap)
+    clip(
+        deltas.numpy(),
+        starts,
+        scale,
+        squares,
+        sound,
+        _dither((len(deltas), starts[-1]), randomness),
+        grid.step,
+        grid.cap,
+    )
     return [
         _products(layer, found, delta, grid.cap)
         for layer, found, delta in zip(layers, inputs, torch.split(deltas, widths, 1), strict=True)
@@ -134,6 +145,18 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
     found = Lengths(np.empty(count), np.empty(count), np.empty(count), np.empty(count, np.bool_))
     measure(rows.numpy(), bias, found.scale, found.ones, found.squares, found.sound)
     return found
+
+
+def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
+    """The same where tensors lie on a device of their own, with the same dither."""
+    from graphveil.training.clip_tensor import WholeRows, clipped, products
+
+    widths = [layer.deltas.shape[1] for layer in layers]
+    dither = _dither((len(layers[0].deltas), sum(widths)), randomness).astype(np.float32)
+    moved = torch.split(torch.from_numpy(dither).to(layers[0].deltas.device), widths, 1)
+    inputs = [WholeRows.of(layer.inputs, layer.bias) for layer in layers]
+    deltas = clipped([layer.deltas for layer in layers], inputs, moved, grid)
+    return [products(delta, seen, layer.bias) for delta, seen, layer in zip(deltas, inputs, layers, strict=True)]
 
 
 def _whole(rows: Tensor, lengths: Lengths) -> Tensor:
@@ -166,8 +189,9 @@ def _norms(rows: Tensor) -> FloatArray:
     return norms
 
 
-def _dither(deltas: Tensor, randomness: Randomness) -> npt.NDArray[np.uint16]:
-    """Uniform 16-bit numbers in the shape of `deltas`."""
+def _dither(shape: tuple[int, int], randomness: Randomness) -> npt.NDArray[np.uint16]:
+    """Uniform 16-bit numbers."""
+    count = shape[0] * shape[1]
     # 16 bits a number: dither needs to be secret and nearly uniform, and no privacy rests on its resolution.
-    words = randomness.uint64(-(-deltas.numel() // 4)).view(np.uint16)[: deltas.numel()]
-    return words.reshape(deltas.shape)
+    words = randomness.uint64(-(-count // 4)).view(np.uint16)[:count]
+    return words.reshape(shape)

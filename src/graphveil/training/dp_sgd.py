@@ -35,13 +35,18 @@ if TYPE_CHECKING:
 Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 # Rows that are measured at a time, whatever their number.
 _MEASURED: Final = 4096
+# Samples that have a place of their own on a device, where so many rows at once take it little longer than a few.
+_PLACES: Final = 1 << 13
+# Places by the expected batch, so that few samples of a batch have the same.
+_ROOM: Final = 4
 
 
 class PrivateDescent:
     """The private training of one model, step by step, that never takes more steps than its schedule declares.
 
     Args:
-        model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once, on the CPU.
+        model: a perceptron whose parameters all are in `torch.nn.Linear` layers, each used once. Where they lie on
+            another device than the CPU, all but the choice of batches and the dither is done there.
         inputs: [n, d] float32, one row a sample: a tensor, or rows that are made for the batches they are in.
         targets: [n] or [n, c], one row a sample.
         schedule: steps, sampling, noise.
@@ -67,9 +72,14 @@ class PrivateDescent:
         # Tried in the mode that trains: a layer can mix rows in one mode and not in the other.
         model.train()
         refuse_mixed_rows(model, inputs.shape[1])
+        self._device = self._layers[0].weight.device
+        here, count = self._device.type == "cpu", len(targets)
         with one_thread():
-            self._even = treats_rows_alike(model, inputs.shape[1], ROWS)
-        self._model, self._inputs, self._targets = model, inputs, targets
+            # Nothing is known of the kernels of other devices: there every sample has a place of its own.
+            self._even = here and treats_rows_alike(model, inputs.shape[1], ROWS)
+        self._places = ROWS if here else min(count, max(_PLACES, math.ceil(_ROOM * schedule.rate * count)))
+        self._inputs = inputs if isinstance(inputs, Streamed) else inputs.to(self._device)
+        self._model, self._targets = model, targets.to(self._device)
         self._schedule, self._loss = schedule, loss or _cross_entropy
         self._parameters = [p for layer in self._layers for p in (layer.weight, layer.bias) if p is not None]
         self._updates = NoisyUpdates(self._parameters, schedule)
@@ -88,9 +98,14 @@ class PrivateDescent:
         """
         # Counted before data is read, so that a step that fails is not taken twice.
         self._updates.count()
-        with torch.random.fork_rng(devices=[]):
+        there = [] if self._device.type == "cpu" else [self._device]
+        with torch.random.fork_rng(devices=there):
             # Dropout's masks must be as secret as the noise: known ones would tie a sample to its place in the batch.
-            torch.default_generator.manual_seed(int(randomness.uint64(1)[0] >> np.uint64(1)))
+            seed = int(randomness.uint64(1)[0] >> np.uint64(1))
+            torch.default_generator.manual_seed(seed)
+            if there:
+                # All of torch's generators: dropout on a device draws from the device's own.
+                torch.manual_seed(seed)
             self._step(randomness)
 
     def _step(self, randomness: Randomness) -> None:
@@ -109,16 +124,20 @@ class PrivateDescent:
         self._model.load_state_dict(state["model"])
         self._updates.resume(state)
 
-    def _known(self, layer: nn.Linear, seen: Tensor, rows: Tensor, chosen: Tensor) -> Lengths | None:
-        """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once."""
+    def _known(
+        self, layer: nn.Linear, seen: Tensor, rows: Tensor, samples: Tensor, places: slice | Tensor
+    ) -> Lengths | None:
+        """The lengths of what a layer saw, where it saw the rows of `inputs` as they are; measured once, by the CPU."""
+        if not seen.is_cpu:
+            return None
         # By address: only for the very rows of `inputs` are the kept lengths those of what the layer saw.
         if seen.data_ptr() != rows.data_ptr() or seen.shape != rows.shape or seen.stride() != rows.stride():
             return None
         bias = layer.bias is not None
         if bias not in self._lengths:
-            places = torch.split(torch.arange(len(self._targets)), _MEASURED)
-            self._lengths[bias] = Lengths.joined([input_lengths(rows_of(self._inputs, part), bias) for part in places])
-        return self._lengths[bias].of(chosen.numpy())
+            pieces = torch.split(torch.arange(len(self._targets)), _MEASURED)
+            self._lengths[bias] = Lengths.joined([input_lengths(rows_of(self._inputs, part), bias) for part in pieces])
+        return self._lengths[bias].of(samples[places].numpy())
 
     def clipped_sums(self, chosen: Tensor, randomness: Randomness) -> list[list[Tensor]]:
         """Add up the clipped gradients of some samples: what one of them can change, before noise.
@@ -132,7 +151,7 @@ class PrivateDescent:
         """
         if not len(chosen):
             # Noise is added to it as to any other: that a batch was empty must not show.
-            return [[torch.zeros(parameter.shape) for parameter in self._parameters]]
+            return [[torch.zeros_like(parameter) for parameter in self._parameters]]
         with one_thread():
             return clipped_sum(self.captured(chosen), self._schedule.grid, randomness)
 
@@ -141,8 +160,9 @@ class PrivateDescent:
         if self._even:
             padded = torch.cat([chosen, chosen[:1].expand(-len(chosen) % ROWS)])  # repeats a sample that does not count
             return self._passed(padded, slice(0, len(chosen)))
-        parts = [(own, self._passed(rows, chosen[own] % ROWS)) for rows, own in by_slot(chosen)]
-        back = torch.cat([own for own, _ in parts]).argsort()
+        slots = (chosen % self._places).to(self._device)
+        parts = [(own, self._passed(rows, slots[own.to(self._device)])) for rows, own in by_slot(chosen, self._places)]
+        back = torch.cat([own for own, _ in parts]).argsort().to(self._device)
         layers = zip(*(part for _, part in parts), strict=True)
         return [
             Captured(torch.cat([p.inputs for p in one])[back], torch.cat([p.deltas for p in one])[back], one[0].bias)
@@ -151,9 +171,9 @@ class PrivateDescent:
 
     def _passed(self, samples: Tensor, places: slice | Tensor) -> list[Captured]:
         """The same of the samples at some places of a batch; the others fill it up."""
-        rows = rows_of(self._inputs, samples)
+        rows = rows_of(self._inputs, samples).to(self._device)
         with Recorder(self._layers) as recorder:
-            losses = self._loss(self._model(rows), self._targets.index_select(0, samples))
+            losses = self._loss(self._model(rows), self._targets.index_select(0, samples.to(self._device)))
             seen = recorder.seen
         # A loss that is already a mean would divide each gradient by the batch, and clipping would bound nothing.
         if losses.shape != samples.shape:
@@ -161,27 +181,31 @@ class PrivateDescent:
         # The sum, so that each row's gradient is its own: a mean would scale it by who else came.
         deltas = torch.autograd.grad(losses[places].sum(), [output for _, output in seen])
         return [
-            Captured(a[places], delta[places], layer.bias is not None, self._known(layer, a, rows, samples[places]))
+            Captured(a[places], delta[places], layer.bias is not None, self._known(layer, a, rows, samples, places))
             for layer, (a, _), delta in zip(self._layers, seen, deltas, strict=True)
         ]
 
 
-def by_slot(chosen: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Batches of `ROWS` samples in which a sample's place is its number modulo ROWS, whatever else was chosen.
+def by_slot(chosen: Tensor, places: int = ROWS) -> list[tuple[Tensor, Tensor]]:
+    """Batches of so many samples in which a sample's place is its number modulo `places`, whatever else was chosen.
 
     For processors whose products treat the places of a batch, or batches of other lengths, in other ways.
 
+    Args:
+        chosen: int64 [b], at least one.
+        places: the length of every batch.
+
     Returns:
-        For each batch the samples [ROWS], and which of `chosen` they are; a place that nobody has repeats a sample.
+        For each batch the samples [places], and which of `chosen` they are; a place that nobody has repeats a sample.
     """
-    slots, batches = chosen % ROWS, []
+    slots, batches = chosen % places, []
     order = torch.argsort(slots, stable=True)
     starts = torch.searchsorted(slots[order], slots[order])
     turn = torch.empty_like(order)
     turn[order] = torch.arange(len(order)) - starts
     for number in range(int(turn.max()) + 1):
         own = (turn == number).nonzero().squeeze(1)
-        samples = chosen[:1].repeat(ROWS)
+        samples = chosen[:1].repeat(places)
         samples[slots[own]] = chosen[own]
         batches.append((samples, own))
     return batches

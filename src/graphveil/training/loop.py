@@ -110,11 +110,11 @@ def train(
             logits = backbone.rest(first, structure)
             loss = objective.loss(logits)
             optimiser.clear()
+            # What slopes do not need is let go on the way, before others as large are made.
+            del first
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             model.eval()
-            # Before another as large is made.
-            del first
             first = backbone.first(inputs, structure)
             with torch.no_grad():
                 clean = backbone.rest(first, structure)

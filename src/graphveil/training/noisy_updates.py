@@ -16,6 +16,7 @@ from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import GradientGrid
+from graphveil.training.step_noise import StepNoise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,7 +110,7 @@ class NoisyUpdates:
     def __init__(self, parameters: Iterable[Tensor], schedule: PrivateSchedule, *, samples: int = 1) -> None:
         self.schedule, self.samples = schedule, samples
         self._parameters = list(parameters)
-        self._noise, self._optimiser = schedule.noise, _optimiser_of(self._parameters, schedule)
+        self._noise, self._optimiser = StepNoise(schedule.noise), _optimiser_of(self._parameters, schedule)
         self._taken = 0
 
     @property
@@ -137,10 +138,7 @@ class NoisyUpdates:
             totals: [P] sums in whole steps of the grid: float32 where they fit its 24 bits, else float64.
             randomness: where the noise comes from.
         """
-        if totals.dtype == torch.float32:
-            self._noise.add_to(totals.numpy(), randomness)
-        else:
-            totals += torch.from_numpy(self._noise.draw(totals.numel(), randomness))
+        self._noise.add_to(totals, randomness, steps=self.schedule.steps - self._taken + 1)
 
     def apply(self, gradient: Tensor) -> None:
         """Give the optimiser a noisy gradient, float32 [P]."""

@@ -109,7 +109,7 @@ def _outputs(model: nn.Module, rows: Tensor, seed: int) -> Tensor:
     # The same dropout masks before and after: else a change of masks would pass for a change of rows.
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
-        outputs: Tensor = model(rows)
+        outputs: Tensor = model(rows.to(next(model.parameters()).device))
     for name, value in model.named_buffers():
         value.copy_(buffers[name])
     return outputs

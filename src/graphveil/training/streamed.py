@@ -32,4 +32,6 @@ def rows_of(inputs: Tensor | Streamed, places: Tensor) -> Tensor:
         inputs: all of them [n, d].
         places: int64 [m].
     """
-    return inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places)
+    return (
+        inputs.make(places) if isinstance(inputs, Streamed) else torch.index_select(inputs, 0, places.to(inputs.device))
+    )

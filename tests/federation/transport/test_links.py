@@ -19,7 +19,7 @@ from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.session import Session
-from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, control_bytes
+from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, WireError, control_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until
 
 
@@ -133,6 +133,17 @@ def test_a_greeting_that_is_not_answered_is_given_up_and_tried_again(
     until(lambda: place.noted("connected with holder1"))
     assert silent.is_set()
     give_up(place, running)
+
+
+def test_a_call_that_neither_answers_nor_ends_is_left_behind() -> None:
+    """As gRPC's can be, cancelled or not."""
+    never = threading.Event()
+    with pytest.raises(WireError, match=r"said nothing for 0\.1 s"):
+        links_module.first_message((b"" for _ in [0] if never.wait()), 0.1)
+    assert links_module.first_message(iter([b"hello", b"more"]), FOREVER) == b"hello"
+    assert links_module.first_message(iter([]), FOREVER) == b""
+    with pytest.raises(ZeroDivisionError):
+        links_module.first_message((bytes(1 // one) for one in [0]), FOREVER)
 
 
 class Rogue:

@@ -105,7 +105,7 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
         (lambda: whole(1, sampled=True), "sampled is True; allowed: an integer of at least 1"),
         (lambda: whole(1, sampled=2.0), "sampled is 2.0"),
         (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
-        (lambda: fits_in_memory(10**6, 51, "estimates"), "51,000,000 dense numbers; allowed: at most 50,000"),
+        (lambda: fits_in_memory(10**7, 108, "estimates"), "1,080,000,000 dense numbers; allowed: at most 1,073"),
     ):
         with pytest.raises(InputError, match=said):
             refused()

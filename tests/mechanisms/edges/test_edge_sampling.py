@@ -103,7 +103,7 @@ def test_a_sampler_whose_gaps_are_one_too_long_is_found(monkeypatch: pytest.Monk
 
 def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
     for places, low, people in ((0, WORD // 3, 1), (5, 1, 5), (10**12, WORD // 10**6, 10**6), (10**12, 1, 10**6)):
-        blocks = place_blocks(places, low, people)
+        blocks = place_blocks(places, places * (low / WORD), people)
         assert sum(block.stop - block.start for block in blocks) == places
         assert blocks.size * (low / WORD) <= edge_sampling.FALSE_PLACES
         assert not places or len(blocks) >= min(places, people / edge_sampling.PEOPLE)
@@ -213,7 +213,7 @@ def test_memory_is_that_of_what_comes_out() -> None:
 def test_what_one_block_sends_depends_on_no_other_block(mode: str) -> None:
     """Its own key and its own true places make the bits of a block, whatever is true elsewhere."""
     lists, low = NeighbourLists(3 * edge_sampling.PEOPLE, mode), bit_law(9.0, 1).low
-    blocks = list(place_blocks(lists.total, low, lists.nodes))
+    blocks = list(place_blocks(lists.total, lists.total * (low / WORD), lists.nodes))
     assert len(blocks) > 2
     rng = np.random.default_rng(5)
     true = np.unique(rng.integers(0, lists.total, 30_000))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.special import gammaln
 
+from graphveil.engine import Blocks
 from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph, PairDomain
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
@@ -125,9 +126,9 @@ def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
-    """How many of 10 cells that hold 1 are among the 12 largest of 60, counted over `many` selections."""
+    """How many of 10 cells that hold 1 are among the 12 largest of 60 in 3 blocks, over `many` selections."""
     true, randomness, noise = np.arange(0, 50, 5), SeededRandomness(seed), two_sided(epsilon)
-    chosen = [noisy_top_k(true, 60, 12, noise, randomness) for _ in range(3000)]
+    chosen = [noisy_top_k(true, Blocks(60, 25), 12, noise, randomness) for _ in range(many)]
     assert all(
         len(places) == 12 and (np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 60 for places in chosen
     )

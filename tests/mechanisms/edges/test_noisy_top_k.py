@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from graphveil.engine import Blocks
 from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, top_k
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SeededRandomness
@@ -91,7 +92,8 @@ def test_places_are_distinct_in_order_and_as_many_as_wanted(
 ) -> None:
     wanted = data.draw(st.integers(0, size))
     true = np.flatnonzero(np.random.default_rng(seed).random(size) < 0.1)
-    found = noisy_top_k(true, size, wanted, two_sided(epsilon), SeededRandomness(seed))
+    blocks = Blocks(size, data.draw(st.integers(1 + size // 8, size)))
+    found = noisy_top_k(true, blocks, wanted, two_sided(epsilon), SeededRandomness(seed))
     assert len(found) == wanted
     assert (np.diff(found) > 0).all()
     assert not wanted or (found[0] >= 0 and found[-1] < size)
@@ -99,5 +101,5 @@ def test_places_are_distinct_in_order_and_as_many_as_wanted(
 
 def test_without_noise_to_speak_of_the_true_cells_win() -> None:
     true = np.arange(0, 1000, 50)
-    found = noisy_top_k(true, 1000, len(true), two_sided(1e6), SeededRandomness(3))
+    found = noisy_top_k(true, Blocks(1000, 300), len(true), two_sided(1e6), SeededRandomness(3))
     assert found.tolist() == true.tolist()

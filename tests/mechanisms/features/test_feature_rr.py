@@ -211,4 +211,4 @@ def test_what_is_too_large_is_refused() -> None:
         FeatureRR(epsilon=1.0, dimension=300, bins=256, shares=tuple(float(k + 1) for k in range(300)))
     with pytest.raises(InputError, match="dense numbers"):
         wide = FeatureRR(epsilon=1.0, dimension=60_000)
-        wide.randomize(scipy.sparse.csr_matrix((1000, 60_000)), randomness=SeededRandomness(1))
+        wide.randomize(scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1))

@@ -164,8 +164,8 @@ def test_every_cell_is_right_to_twelve_digits() -> None:
 
 def test_what_is_too_large_or_too_small_is_refused() -> None:
     wide = AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=60_000)
-    with pytest.raises(InputError, match=r"60,000,000 dense numbers.*MultiBit"):
-        wide.randomize(scipy.sparse.csr_matrix((1000, 60_000)), randomness=SeededRandomness(1))
+    with pytest.raises(InputError, match=r"1,080,000,000 dense numbers.*MultiBit"):
+        wide.randomize(scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1))
     with pytest.raises(InputError, match=r"2097152 entries.*MultiBit"):
         AnalyticGaussian(epsilon=1e-3, delta=1e-10, dimension=10_000)
     with pytest.raises(InputError, match="too small for 2000000000 coordinates"):

@@ -126,8 +126,8 @@ def test_bits_past_the_64th_decide_where_the_first_tie() -> None:
 
 def test_what_is_too_large_is_refused() -> None:
     wide = Laplace(epsilon=1.0, dimension=60_000)
-    with pytest.raises(InputError, match=r"60,000,000 dense numbers.*MultiBit"):
-        wide.randomize(scipy.sparse.csr_matrix((1000, 60_000)), randomness=SeededRandomness(1))
+    with pytest.raises(InputError, match=r"1,080,000,000 dense numbers.*MultiBit"):
+        wide.randomize(scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1))
     with pytest.raises(InputError, match=r"1e\+08 ranges.*MultiBit"):
         Laplace(epsilon=1e-3, dimension=100_000)
     assert Laplace(epsilon=1e-3, dimension=10_000).lattice.reach < 2**30

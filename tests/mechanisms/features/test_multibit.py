@@ -121,12 +121,12 @@ def test_centred_is_sparse_and_agrees_with_the_estimate() -> None:
 
 
 def test_estimate_of_a_large_collection_is_refused_and_centred_is_not() -> None:
-    mechanism = MultiBit(epsilon=1.0, dimension=100_000)
-    values = scipy.sparse.csr_matrix((1000, 100_000), dtype=np.float32)
+    mechanism = MultiBit(epsilon=1.0, dimension=1_100_000)
+    values = scipy.sparse.csr_matrix((1000, 1_100_000), dtype=np.float32)
     reports = mechanism.randomize(values, randomness=SeededRandomness(1))
-    with pytest.raises(InputError, match=r"100,000,000 dense numbers.*sparse"):
+    with pytest.raises(InputError, match=r"1,100,000,000 dense numbers.*sparse"):
         mechanism.estimate(reports)
-    assert mechanism.centred(reports).shape == (1000, 100_000)
+    assert mechanism.centred(reports).shape == (1000, 1_100_000)
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,12 @@ def test_same_reports_by_every_road() -> None:
 
 def test_reports_of_a_large_collection_are_bits_and_its_estimate_is_refused() -> None:
     mechanism = OneBit(epsilon=1.0, dimension=60_000)
-    values = scipy.sparse.csr_matrix((1000, 60_000), dtype=np.float32)
+    values = scipy.sparse.csr_matrix((10, 60_000), dtype=np.float32)
     reports = mechanism.randomize(values, randomness=SeededRandomness(1))
-    assert reports.packed.shape == (1000, 7500)
+    assert reports.packed.shape == (10, 7500)
+    reports = OneBitReports(reports.packed[:1].expand(18_000, 7500))
     for use in (mechanism.estimate, mechanism.centred):
-        with pytest.raises(InputError, match=r"60,000,000 dense numbers.*MultiBit"):
+        with pytest.raises(InputError, match=r"1,080,000,000 dense numbers.*MultiBit"):
             use(reports)
 
 

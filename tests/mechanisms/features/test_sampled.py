@@ -138,12 +138,12 @@ def test_centred_is_sparse_and_agrees_with_the_estimate(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_wide_sparse_collections_stay_sparse(kind: Any) -> None:
-    mechanism = kind(epsilon=1.0, dimension=100_000)
-    values = scipy.sparse.csr_matrix((1000, 100_000), dtype=np.float32)
+    mechanism = kind(epsilon=1.0, dimension=1_100_000)
+    values = scipy.sparse.csr_matrix((1000, 1_100_000), dtype=np.float32)
     reports = mechanism.randomize(values, randomness=SeededRandomness(1))
-    with pytest.raises(InputError, match=r"100,000,000 dense numbers.*sparse"):
+    with pytest.raises(InputError, match=r"1,100,000,000 dense numbers.*sparse"):
         mechanism.estimate(reports)
-    assert mechanism.centred(reports).shape == (1000, 100_000)
+    assert mechanism.centred(reports).shape == (1000, 1_100_000)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -67,7 +67,7 @@ def test_integer_shares_never_exceed_epsilon_and_are_the_least_that_do_not() -> 
         for _ in range(1000):
             epsilon, classes = 10 ** source.uniform(-6, 1.6), source.randrange(2, 200)
             bound = mpmath.exp(mpmath.mpf(epsilon))
-            width = RandomizedResponse(epsilon=epsilon, classes=classes)._width
+            width = RandomizedResponse(epsilon=epsilon, classes=classes).share
             assert WORD - (classes - 1) * width <= bound * width
             assert WORD - (classes - 1) * (width - 1) > bound * (width - 1)
             low = bit_law(epsilon, 1).low

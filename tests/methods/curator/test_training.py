@@ -87,12 +87,12 @@ def test_rows_made_for_each_batch_train_the_same_network(form: str) -> None:
     parts = {"dense": [dense], "sparse": [sparse], "both": [dense, sparse]}[form]
     nodes, classes = torch.randperm(400, generator=generator)[:300], torch.arange(300) % 3
     start, weights = build_seeded(lambda: Encoder(sum(part.shape[1] for part in parts), 8, 3, batch_norm=False), 1), []
-    for rows in (training_rows(parts, nodes), training_rows(parts, nodes, most=1000)):
+    for rows in (training_rows(start, parts, nodes), training_rows(start, parts, nodes, most=1000)):
         network = copy.deepcopy(start)
         settings = CuratorSettings(batch=64, passes=3)
         train_with_noise(network, Rows(rows, classes), settings, 1.0, randomness=SeededRandomness(5))
         weights.append(torch.cat([parameter.detach().flatten() for parameter in network.parameters()]))
-    assert isinstance(training_rows(parts, nodes), torch.Tensor) and not isinstance(rows, torch.Tensor)
+    assert isinstance(training_rows(start, parts, nodes), torch.Tensor) and not isinstance(rows, torch.Tensor)
     assert torch.equal(*weights)
 
 

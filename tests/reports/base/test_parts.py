@@ -231,7 +231,7 @@ BUDGETS = {
     "gap": ("--epsilon", 1, "--delta", 1e-4),
     "progap": ("--epsilon", 1, "--delta", 1e-4),
     "class-sums": ("--epsilon", 1, "--delta", 1e-4),
-    "dp-mlp": ("--epsilon", 4, "--delta", 1e-4, "--unit", "node"),
+    "dp-mlp": ("--epsilon", 9, "--delta", 1e-4, "--unit", "node"),
 }
 
 

@@ -9,6 +9,8 @@ Shapes: X [n, d], z [n, c] or [n, 0], W [d + c, c], guesses [n].
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -18,6 +20,7 @@ from graphveil.federation.modes.local_network import label_losses, operator_of, 
 from graphveil.federation.modes.propagation import Features
 from graphveil.privacy import Randomness
 from graphveil.training.dp_sgd import train_privately
+from graphveil.training.streamed import Streamed
 
 #: What a vote weighs before anything is learnt.
 TRUST = 5.0
@@ -47,7 +50,7 @@ def private_guesses(
     channel = setting.label_channel
     train_privately(
         network,
-        torch.cat([_scaled_rows(features, rows), votes[rows]], dim=1),
+        _training_rows(features, votes, rows),
         labels,
         setting.of_person.schedule(len(rows)),
         randomness=randomness,
@@ -60,10 +63,14 @@ def private_guesses(
     return logits.argmax(dim=1)
 
 
-def _scaled_rows(features: Features, rows: Tensor) -> Tensor:
-    """Return some rows, dense and scaled to length 1, float32 [m, d]; each depends on itself alone."""
-    if isinstance(features, Tensor | np.ndarray):
-        dense = torch.as_tensor(features)[rows]
-        return dense.float() / row_lengths(dense)
-    chosen = features[rows.numpy()]
-    return torch.from_numpy(chosen.toarray()).float() / row_lengths(chosen)
+def _training_rows(features: Features, votes: Tensor, rows: Tensor) -> Streamed:
+    """Return features of length 1 beside votes, float32 [m, d + c], made dense for a batch; each depends on itself."""
+    dense = isinstance(features, Tensor | np.ndarray)
+    own: Any = torch.as_tensor(features)[rows] if dense else features[rows.numpy()]
+    lengths, heard = row_lengths(own), votes[rows]
+
+    def make(places: Tensor) -> Tensor:
+        x = own[places] if dense else torch.from_numpy(own[places.numpy()].toarray())
+        return torch.cat([x.float() / lengths[places], heard[places]], dim=1)
+
+    return Streamed((len(rows), own.shape[1] + votes.shape[1]), make)

@@ -14,6 +14,7 @@ import secrets
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -275,19 +276,14 @@ class Links:
 
         call = method(going())
         self._calls[peer.name] = call
-        late = threading.Timer(_ANSWER, call.cancel)
-        late.daemon = True
         try:
             if self._closing.is_set():
                 return
-            late.start()  # gRPC can wait for ever for a connection that went while the call began
-            self._greeted(peer, next(call, b""))
-            late.cancel()
+            self._greeted(peer, first_message(call, _ANSWER))
             stream = mail.open_stream()
             greeted.set()
             self._listening(peer, call, stream)
         finally:
-            late.cancel()
             greeted.set()
             call.cancel()
 
@@ -356,6 +352,36 @@ class Links:
         # The same process may connect again and lose nothing; a new one has lost its masks, so the session is over.
         if known is not None and known != process:
             self._on_restart(peer.name)
+
+
+def first_message(call: Iterator[bytes], seconds: float) -> bytes:
+    """Return the first message of a call, b"" where it ends without one.
+
+    gRPC can wait for ever for a connection that went while the call began, and cancelling the call does not always
+    wake who reads it (grpc/grpc issue 20562).  So a thread of its own reads, which is left behind where nothing comes.
+
+    Args:
+        call: the stream. seconds: how long it is waited for.
+
+    Raises:
+        WireError: nothing came.
+        Exception: what the call raised.
+    """
+    answer: Future[bytes] = Future()
+
+    def read() -> None:
+        try:
+            answer.set_result(next(call, b""))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError as error:
+        if answer.done():
+            raise
+        raise WireError(f"takes connections and has said nothing for {seconds:g} s") from error
 
 
 def _line(text: str | None) -> str:

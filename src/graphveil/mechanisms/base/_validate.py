@@ -19,8 +19,10 @@ from graphveil.privacy.printed import rounded_up
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The largest dense matrix that any mechanism makes (200 MB of 32-bit numbers).
-DENSE_LIMIT: Final = 50_000_000
+# The largest dense matrix of reports or estimates (4 GB of 32-bit numbers): of 10^7 people, 100 columns.
+DENSE_LIMIT: Final = 1 << 30
+# The largest that is worked on as a whole, several times in 64 bits (400 MB each).
+WORK_LIMIT: Final = 50_000_000
 # The most possible reports that are listed for an audit.
 MOST_REPORTS: Final = 1_000_000
 # Below this a 64-bit threshold cannot tell a report from a coin toss.
@@ -115,18 +117,19 @@ def declared_range(*, low: float, high: float) -> None:
         raise InputError(f"the declared range is [{low!r}, {high!r}]", allowed="finite numbers, low below high")
 
 
-def fits_in_memory(rows: int, columns: int, what: str) -> None:
-    """Refuse to make a dense matrix [rows, columns] of more than `DENSE_LIMIT` numbers with InputError.
+def fits_in_memory(rows: int, columns: int, what: str, *, most: int = DENSE_LIMIT) -> None:
+    """Refuse to make a dense matrix [rows, columns] of too many numbers with InputError.
 
     Args:
         rows, columns: its shape: users and coordinates.
         what: the matrix in a word or two.
+        most: numbers that it may have.
     """
     # Refused before anything is drawn: to run out of memory half-way would spend budget for nothing.
-    if rows * columns > DENSE_LIMIT:
+    if rows * columns > most:
         raise InputError(
             f"{what} of {rows} users x {columns} coordinates would be {rows * columns:,} dense numbers",
-            allowed=f"at most {DENSE_LIMIT:,}",
+            allowed=f"at most {most:,}",
             remedy="use MultiBit, whose reports and centred estimates stay sparse",
         )
 

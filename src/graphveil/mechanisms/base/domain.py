@@ -71,7 +71,7 @@ class VectorDomain:
             InputError: another kind or shape of values, or more than 50,000,000 numbers.
         """
         rows = open_rows(values, self.dimension)
-        _validate.fits_in_memory(*rows.shape, what)
+        _validate.fits_in_memory(*rows.shape, what, most=_validate.WORK_LIMIT)
         return rows.block(0, rows.shape[0])
 
     def fractions(self, values: FloatArray) -> FloatArray:

@@ -104,7 +104,7 @@ class Lattice:
             randomness: the source of the noise.
 
         Raises:
-            InputError: an entry is NaN, infinite or out of range, or n d exceeds 50,000,000; nothing is drawn.
+            InputError: an entry is NaN, infinite or out of range, or n d exceeds 2^30; nothing is drawn.
         """
         rows = self.open(values)
         levels = np.empty(rows.shape, np.int32)
@@ -171,7 +171,7 @@ class Lattice:
     def rounding_variance(self, values: Values) -> FloatArray:
         """The variance that rounding adds to each value, in the square of the values' unit, [n, d]."""
         rows = self.domain.open(values)
-        _validate.fits_in_memory(*rows.shape, "the variance")
+        _validate.fits_in_memory(*rows.shape, "the variance", most=_validate.WORK_LIMIT)
         _, carry = self.domain.split(rows.block(0, rows.shape[0]), self.steps)
         up = carry.astype(np.float64) / WORDS
         return up * (1 - up) * self.step**2

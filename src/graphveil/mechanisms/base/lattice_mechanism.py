@@ -56,7 +56,7 @@ class LatticeMechanism(InRange, ABC):
 
         Raises:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
-                exceeds 50,000,000.
+                exceeds 2^30.
         """
         return self.lattice.randomize(values, randomness)
 

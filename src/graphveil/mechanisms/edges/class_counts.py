@@ -11,12 +11,13 @@ STOC 2009, https://arxiv.org/abs/0811.2841.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import distinct
+from graphveil.ascending import HALF, distinct, packed
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
@@ -82,30 +83,32 @@ class ClassCounts:
         """The variance of each count: 2 r / (1 - r)^2 with r = e^(-epsilon / 2)."""
         return self._noise.variance
 
-    def randomize(self, pairs: Pairs, *, randomness: Randomness) -> Tensor:
+    def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The noisy counts, int64 [n, classes]; some are negative.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             randomness: the source of the noise.
+            engine: where blocks of nodes and of counts are worked on; the result does not depend on it.
 
         Raises:
             InputError: a pair is not protected; nothing is drawn.
         """
-        counts, rows = self.count(pairs), self.domain.ids
+        counts, rows = self.count(pairs, engine=engine), self.domain.ids
         # Others have no private edge, which is public: noise in their rows would hide nothing.
-        noisy = self._noise.randomize(counts[rows].reshape(-1), randomness=randomness)
+        noisy = self._noise.randomize(counts[rows].reshape(-1), randomness=randomness, engine=engine)
         counts[rows] = noisy.numpy().reshape(len(rows), self.classes)
         return torch.from_numpy(counts)
 
-    def count(self, pairs: Pairs) -> npt.NDArray[np.int64]:
+    def count(self, pairs: Pairs, *, engine: Engine = LOCAL) -> npt.NDArray[np.int64]:
         """The true counts, int64 [n, classes]: for whoever adds the noise, and never to be published."""
+        self.domain.require(pairs)
+        low, high = np.asarray(pairs)
         # Each pair once: an edge listed twice would move its counts by more than the noise is calibrated for.
-        low, high = self.domain.unrank(distinct(self.domain.rank(pairs).numpy())).numpy()
-        groups = self.groups.cpu().numpy()
-        cells = np.concatenate([low * self.classes + groups[high], high * self.classes + groups[low]])
-        size = self.domain.nodes * self.classes
-        return np.bincount(cells, minlength=size).astype(np.int64).reshape(-1, self.classes)
+        ends = distinct(np.concatenate([packed(low, high), packed(high, low)]))
+        blocks = Blocks.of(self.domain.nodes, self.classes)
+        found = engine.map_blocks(_CountsOfBlock(self.classes), blocks, engine.put(ends, self.groups.cpu().numpy()))
+        return engine.gather(found, blocks, np.empty((self.domain.nodes, self.classes), np.int64))
 
     def estimate(self, noisy: Counts) -> Tensor:
         """The unbiased estimate of the counts, float64 [n, classes]: the noisy counts themselves."""
@@ -133,6 +136,21 @@ class ClassCounts:
     @property
     def _noise(self) -> NoisyCounts:
         return count_noise(self.epsilon)
+
+
+@dataclass(frozen=True)
+class _CountsOfBlock:
+    """The true counts of a block of nodes: what an engine does."""
+
+    classes: int
+
+    def __call__(self, block: Block, ends: npt.NDArray[np.uint64], groups: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return int64 [nodes of the block, classes] from everybody's neighbours, packed and ascending."""
+        first, stop = np.searchsorted(ends, np.array([block.start, block.stop], np.uint64) << HALF)
+        node, other = (ends[first:stop] >> HALF).astype(np.int64), ends[first:stop].astype(np.uint32)
+        cells = (node - block.start) * self.classes + groups[other]
+        counts = np.bincount(cells, minlength=(block.stop - block.start) * self.classes)
+        return counts.reshape(-1, self.classes)
 
 
 def count_noise(epsilon: float) -> NoisyCounts:

@@ -105,7 +105,7 @@ class DegreePreservingRR:
         lists = self._lists
         true = lists.open(edge_index)
         # Only the noisy degree decides how far the list is thinned; the true one is not looked at again.
-        degrees = self.degree.randomize(self._degrees(true), randomness=randomness)
+        degrees = self.degree.randomize(self._degrees(true), randomness=randomness, engine=engine)
         thinning = self._thinning(degrees)
         edges = sample_lists(lists, true, self._flips.threshold, randomness, thinning, engine=engine)
         return DegreePreservingReports(degrees, edges)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
 from graphveil.mechanisms.edges.reports import DegreeReports
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
@@ -86,21 +88,21 @@ class NoisyDegree:
         lists = NeighbourLists(self.nodes, self.mode)
         return torch.from_numpy(np.bincount(owners(lists.open(edge_index), lists.starts), minlength=self.nodes))
 
-    def randomize(self, degrees: Degrees, *, randomness: Randomness) -> DegreeReports:
+    def randomize(self, degrees: Degrees, *, randomness: Randomness, engine: Engine = LOCAL) -> DegreeReports:
         """What the devices send.
 
         Args:
             degrees: integers [n], for each user how many relationships its list holds.
             randomness: the source of the noise.
+            engine: where blocks of users are worked on; no report depends on it.
 
         Raises:
             InputError: a degree is negative or above the length of the list; nothing is encoded.
         """
-        levels = self._open(degrees).copy()
-        levels += self._noise.draw(self.nodes, randomness)
+        noisy = NoisyCounts(epsilon=self.epsilon).randomize(self._open(degrees), randomness=randomness, engine=engine)
         # Clamped to ends that are the same for every degree: an end that some degrees cannot reach would tell them.
         lowest, highest = self.ends
-        return DegreeReports(torch.from_numpy(np.clip(levels, lowest, highest).astype(np.int32)))
+        return DegreeReports(torch.from_numpy(np.clip(noisy.numpy(), lowest, highest).astype(np.int32)))
 
     def estimate(self, reports: DegreeReports) -> Tensor:
         """The unbiased estimate of the degrees, float64 [n]: the reports themselves, negative ones included."""
@@ -129,6 +131,11 @@ class NoisyDegree:
     def ends(self) -> tuple[int, int]:
         """The lowest and the highest report."""
         return -self._reach, self.nodes - 1 + self._reach
+
+    @property
+    def thresholds(self) -> tuple[tuple[int, ...], int]:
+        """What the noise is drawn with, see `TwoSided.thresholds`."""
+        return self._noise.thresholds
 
     @property
     def _noise(self) -> TwoSided:

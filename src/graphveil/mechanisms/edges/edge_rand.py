@@ -106,7 +106,7 @@ class EdgeRand(BitFlips):
             InputError: a pair is not protected; nothing is drawn.
         """
         domain = self.domain
-        blocks = place_blocks(domain.size, self.threshold, len(domain.ids))
+        blocks = place_blocks(domain.size, self.expected_false, len(domain.ids))
         shared = engine.put(self._ranks(pairs), *domain.arrays)
         keys = BlockNoise(randomness).keys(len(blocks))
         found = engine.map_blocks(_PairsOfBlock(self.threshold), blocks, shared, keys)

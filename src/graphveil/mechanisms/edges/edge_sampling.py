@@ -28,7 +28,7 @@ from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 Thresholds = npt.NDArray[np.uint64]
 
-#: Of one block, whose output is to stay in a core's cache: false places, or people where fewer of those come.
+#: Of one block, whose output is to stay in a core's cache: places that come out, or people where fewer of those do.
 FALSE_PLACES: Final = 1 << 17
 PEOPLE: Final = 1 << 13
 
@@ -74,7 +74,7 @@ def sample_lists(
         thinning: uint64 [n]; a bit that says 1 is then sent with probability thinning / 2^64 of its list.
         engine: where blocks of places are worked on; the result does not depend on it.
     """
-    blocks = place_blocks(lists.total, low, lists.nodes)
+    blocks = place_blocks(lists.total, lists.total * (low / WORD), lists.nodes)
     shared = engine.put(true, lists.starts, thinning)
     found = engine.map_blocks(_ListsOfBlock(lists, low), blocks, shared, BlockNoise(randomness).keys(len(blocks)))
     counts, columns = np.zeros(lists.nodes, np.int64), [np.zeros(0, np.int32)]
@@ -85,15 +85,15 @@ def sample_lists(
     return EdgeReports(torch.from_numpy(ends), torch.from_numpy(np.concatenate(columns)))
 
 
-def place_blocks(places: int, low: int, people: int) -> Blocks:
-    """Places 0..places-1 in blocks: about 2^17 false ones each, or those of 2^13 people; by public facts alone.
+def place_blocks(places: int, expected: float, people: int) -> Blocks:
+    """Places 0..places-1 in blocks: about 2^17 that come out each, or those of 2^13 people; by public facts alone.
 
     Args:
         places: how many there are.
-        low: a bit is flipped with probability low / 2^64.
+        expected: how many of them are to come out, as far as is public.
         people: whose places they are.
     """
-    number = max(1, math.ceil(places * (low / WORD) / FALSE_PLACES), math.ceil(people / PEOPLE))
+    number = max(1, math.ceil(expected / FALSE_PLACES), math.ceil(people / PEOPLE))
     return Blocks(places, max(1, -(-places // number)))
 
 

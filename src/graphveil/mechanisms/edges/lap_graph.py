@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.ascending import contains, distinct
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
+from graphveil.mechanisms.edges.edge_sampling import place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.noisy_top_k import noisy_top_k
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
@@ -87,12 +89,13 @@ class LapGraph:
         """The variance of the number of released pairs, as long as the noise stays within what is possible."""
         return self._count_noise.variance
 
-    def randomize(self, pairs: Pairs, *, randomness: Randomness) -> Tensor:
+    def randomize(self, pairs: Pairs, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The synthetic private edges.
 
         Args:
             pairs: the private edges, integers [2, m], u < v; what is listed twice counts once.
             randomness: the source of the noise.
+            engine: where blocks of cells are worked on; the result does not depend on it.
 
         Returns:
             int64 [2, S], u < v, distinct protected pairs in ascending order.
@@ -104,7 +107,9 @@ class LapGraph:
         # The number is private and paid for on its own; cutting it to what is possible looks at nothing private.
         noisy = len(true) + int(self._count_noise.draw(1, randomness)[0])
         # The cells have noise of their own, so that number and cells compose by adding up: one edge moves each by 1.
-        chosen = noisy_top_k(true, size, min(max(noisy, 0), size), self._cell_noise, randomness)
+        wanted = min(max(noisy, 0), size)
+        blocks = place_blocks(size, wanted, people=1)
+        chosen = noisy_top_k(true, blocks, wanted, self._cell_noise, randomness, engine=engine)
         return torch.from_numpy(pairs_of(chosen, *self.domain.arrays))
 
     def estimate(self, released: Pairs) -> PairEstimate:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.engine import LOCAL, Block, Blocks, Engine
+from graphveil.engine.blocks import VALUES
 from graphveil.errors import InputError
 from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
-from graphveil.privacy import Guarantee, Randomness, assume
+from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness, assume
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.unit import PRIVATE_EDGE
 
@@ -80,12 +82,13 @@ class NoisyCounts:
         """The rate of the noise: Pr[z] ~ ``e^(-rate |z|)``."""
         return self._noise.rate
 
-    def randomize(self, counts: Counts, *, randomness: Randomness) -> Tensor:
+    def randomize(self, counts: Counts, *, randomness: Randomness, engine: Engine = LOCAL) -> Tensor:
         """The noisy counts, int64 [k]; some are negative.
 
         Args:
             counts: integers [k], each at least 0, of disjoint public sets of pairs.
             randomness: the source of the noise.
+            engine: where blocks of counts are worked on; the result does not depend on it.
 
         Raises:
             InputError: a count is negative, or counts are no row of integers; nothing is drawn.
@@ -94,7 +97,13 @@ class NoisyCounts:
         true = _open(counts, 0)
         # Not clamped at 0: sums of counts would be biased upwards, and whoever wants the clamp can apply it to what is
         # released.
-        return torch.from_numpy(true + self._noise.draw(len(true), randomness))
+        blocks = Blocks(len(true), VALUES)
+        # One block has nothing to be kept apart from.
+        if len(blocks) <= 1:
+            return torch.from_numpy(true + self._noise.draw(len(true), randomness))
+        keys = BlockNoise(randomness).keys(len(blocks))
+        found = engine.map_blocks(_NoisyBlock(self._noise), blocks, engine.put(true), keys)
+        return torch.from_numpy(engine.gather(found, blocks, np.empty_like(true)))
 
     def estimate(self, noisy: Counts) -> Tensor:
         """The unbiased estimate of the counts, float64 [k]: the noisy counts themselves."""
@@ -114,6 +123,17 @@ class NoisyCounts:
     @property
     def _noise(self) -> TwoSided:
         return two_sided(self.epsilon)
+
+
+@dataclass(frozen=True)
+class _NoisyBlock:
+    """The noisy counts of a block: what an engine does, from the block's own key."""
+
+    noise: TwoSided
+
+    def __call__(self, block: Block, key: BlockKey, true: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return int64 [counts of the block] from all true counts."""
+        return self.noise.draw(block.stop - block.start, key.stream()) + true[block.rows]
 
 
 def _open(counts: Counts, least: int) -> npt.NDArray[np.int64]:

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.edges.edge_sampling import bernoulli_places
 from graphveil.mechanisms.edges.neighbour_lists import Ids
@@ -24,7 +25,7 @@ from graphveil.mechanisms.samplers.bits import PRECISION
 from graphveil.mechanisms.samplers.geometric import bernoulli
 from graphveil.mechanisms.samplers.two_sided import DIGITS, TwoSided
 from graphveil.mechanisms.samplers.unbounded_geometric import bernoulli_of, geometric_by_ratio
-from graphveil.privacy import Randomness
+from graphveil.privacy import BlockKey, BlockNoise, Randomness
 
 # So many cells more than wanted are to pass, in deviations of their number and on top.
 MARGIN: Final = (5.0, 8.0)
@@ -120,37 +121,68 @@ class Cells:
         return self.noise.tail(threshold.level + 1) + threshold.part * self.noise.chance(threshold.level)
 
 
-def noisy_top_k(true: Ids, size: int, wanted: int, noise: TwoSided, randomness: Randomness) -> Ids:
-    """The places of the `wanted` largest of `size` cells, ascending; equal cells are ranked uniformly at random.
+def noisy_top_k(
+    true: Ids, blocks: Blocks, wanted: int, noise: TwoSided, randomness: Randomness, *, engine: Engine = LOCAL
+) -> Ids:
+    """The places of the `wanted` largest of all cells, ascending; equal cells are ranked uniformly at random.
 
     Args:
         true: the places of the cells that hold 1, ascending.
-        size: all cells, those that hold 0 included.
-        wanted: 0 to `size`; public, as is `size`.
+        blocks: of all cells, those that hold 0 included; public.
+        wanted: 0 to the number of cells; public.
         noise: what is added to each cell.
         randomness: the source of the noise.
+        engine: where blocks of places are worked on; the result does not depend on it.
     """
-    values = 1 + noise.draw(len(true), randomness)
     # Made for as many ones as are wanted, which is public: the true ones are about as many, up to noise.
-    cells, target, assumed, ones = Cells(noise, None), float(wanted), wanted, true
-    selected, seen = [np.zeros(0, np.int64)], true
+    cells, target, assumed = Cells(noise, None), float(wanted), wanted
+    keys, shared = BlockNoise(randomness), engine.put(true)
+    selected, rests, number = [np.zeros(0, np.int64)], list[_Rest | None]([None] * len(blocks)), 0
     while wanted:
         # Five deviations more than wanted: a second round, which costs another search below, is then rare.
         target += MARGIN[0] * math.sqrt(target) + MARGIN[1]
-        threshold = threshold_for(target, size, assumed, noise)
-        zeros = _zeros(cells, threshold, seen, size, randomness)
-        above = cells.passes(values, threshold, randomness)
-        places = np.concatenate([ones[above], zeros])
-        levels = np.concatenate([values[above], cells.values(len(zeros), threshold, randomness)])
+        threshold, number = threshold_for(target, blocks.rows, assumed, noise), number + 1
+        own = zip(keys.keys(len(blocks), number), rests, strict=True)
+        found = engine.map_blocks(_CellsOfBlock(cells, threshold), blocks, shared, own)
+        above, heights, rests = map(list, zip(*found, strict=True))
+        places = np.concatenate(above)
         # Enough passed: the largest are among them. Too few: all of them are, and the rest lies below the threshold.
-        chosen = places[top_k(levels, min(wanted, len(places)), randomness)]
+        chosen = places[top_k(np.concatenate(heights), min(wanted, len(places)), randomness)]
         selected.append(chosen)
         wanted -= len(chosen)
-        if wanted:
-            ones, values, cells = ones[~above], values[~above], Cells(noise, threshold)
-            # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
-            seen = np.sort(np.concatenate([seen, zeros]))
+        cells = Cells(noise, threshold)
     return np.sort(np.concatenate(selected))
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What a round leaves of a block: the ones that did not pass and their values, and the zeros that did."""
+
+    ones: Ids
+    values: Levels
+    zeros: Ids
+
+
+@dataclass(frozen=True)
+class _CellsOfBlock:
+    """The cells of a block of places that pass a threshold: what an engine does, from the block's own key."""
+
+    cells: Cells
+    threshold: Threshold
+
+    def __call__(self, block: Block, own: tuple[BlockKey, _Rest | None], true: Ids) -> tuple[Ids, Levels, _Rest]:
+        """Return the places of those that pass, their levels, and what is left for a later round."""
+        (key, rest), stop = own, block.stop - block.start
+        stream, ones = key.stream(), true[slice(*np.searchsorted(true, (block.start, block.stop)))] - block.start
+        if rest is None:
+            rest = _Rest(ones, 1 + self.cells.noise.draw(len(ones), stream), ones[:0])
+        # Cells that passed are out of the game; the others are drawn anew, given that they did not pass.
+        seen = np.sort(np.concatenate([ones, rest.zeros])) if rest.zeros.size else ones
+        zeros = _zeros(self.cells, self.threshold, seen, stop, stream)
+        above = self.cells.passes(rest.values, self.threshold, stream)
+        levels = np.concatenate([rest.values[above], self.cells.values(len(zeros), self.threshold, stream)])
+        left = _Rest(rest.ones[~above], rest.values[~above], np.concatenate([rest.zeros, zeros]))
+        return block.start + np.concatenate([rest.ones[above], zeros]), levels, left
 
 
 def threshold_for(target: float, size: int, ones: int, noise: TwoSided) -> Threshold:

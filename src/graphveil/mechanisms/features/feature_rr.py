@@ -153,7 +153,7 @@ class FeatureRR(InRange):
 
         Raises:
             InputError: an entry is NaN, infinite or out of range (it is named and nothing is encoded), or n d
-                exceeds 50,000,000.
+                exceeds 2^30.
         """
         rows = self.open(values)
         laws, which, sent = self._laws, self._which, self.sent

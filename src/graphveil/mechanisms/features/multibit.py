@@ -137,7 +137,7 @@ class MultiBit(InRange):
         """The unbiased estimate of the values, dense float32 [n, d]; prefer `centred` where d is large.
 
         Raises:
-            InputError: the reports do not fit, or n d exceeds 50,000,000.
+            InputError: the reports do not fit, or n d exceeds 2^30.
         """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return dense_rows(reports.indices, self._worth(reports), self.dimension, self.midpoint)

@@ -101,7 +101,7 @@ class OneBit(InRange):
         """The unbiased estimate minus `midpoint`: float32 [n, d], every entry +-`scale`.
 
         Raises:
-            InputError: the reports do not fit, or n d exceeds 50,000,000.
+            InputError: the reports do not fit, or n d exceeds 2^30.
         """
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")
         return (self._bits(reports, 0, len(reports)) * np.float32(2) - 1) * np.float32(self.scale)

@@ -162,7 +162,7 @@ class PrivUnit(InRange):
         """The unbiased estimate minus `midpoint`: float32 [n, d], the codewords that were sent times `scale`.
 
         Raises:
-            InputError: the reports do not fit, or n d exceeds 50,000,000.
+            InputError: the reports do not fit, or n d exceeds 2^30.
         """
         self._check(reports)
         _validate.fits_in_memory(len(reports), self.dimension, "the estimate")

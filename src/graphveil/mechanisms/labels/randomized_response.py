@@ -64,18 +64,18 @@ class RandomizedResponse:
         _validate.whole(2, _validate.LARGEST_COUNT, classes=self.classes)
         _validate.positive_epsilon(self.epsilon)
         # This is keep - flip, which estimates divide by: below 2^-44 the rounding to whole outcomes would show in it.
-        if WORD - self.classes * self._width < WORD >> 44:
+        if WORD - self.classes * self.share < WORD >> 44:
             raise InputError(f"epsilon {rounded_up(self.epsilon)} is too small for {self.classes} classes")
 
     @property
     def keep(self) -> float:
         """p: the probability that the true class is sent."""
-        return (WORD - (self.classes - 1) * self._width) / WORD
+        return (WORD - (self.classes - 1) * self.share) / WORD
 
     @property
     def flip(self) -> float:
         """q: the probability of each of the other classes."""
-        return self._width / WORD
+        return self.share / WORD
 
     @property
     def guarantee(self) -> Guarantee:
@@ -104,7 +104,7 @@ class RandomizedResponse:
         """
         true = open_labels(labels, self.classes)
         sent = np.empty_like(true)
-        width = np.uint64(self._width)
+        width = np.uint64(self.share)
         for start, stop in blocks(len(true), 1, BLOCK):
             # The first (c-1) w outcomes belong to the other classes in order, the rest to the true one.
             drawn = np.minimum(randomness.uint64(stop - start) // width, np.uint64(self.classes - 1))
@@ -153,7 +153,8 @@ class RandomizedResponse:
         return LabelReports(torch.arange(self.classes))
 
     @property
-    def _width(self) -> int:
+    def share(self) -> int:
+        """How many of the 2^64 outcomes belong to each class other than the true one."""
         return _class_width(self.epsilon, self.classes)
 
     def _check(self, reports: LabelReports) -> None:

@@ -65,9 +65,11 @@ class NormalTensors:
         number = torch.arange(len(key), device=device) - (fewer.cumsum(0) - fewer)[key]
         rests = KeyStreams.of([BlockKey(key.stream().bytes(KEY_BYTES)) for key in keys], device)
         draws[key, place], tied = self.search(words[key, place], rests.upper_halves(key, number))
-        # Once in 2^42 draws at most: such a row is drawn by the one sampler that compares all 512 bits.
-        for row in set(key[tied].tolist()):
-            draws[row] = torch.from_numpy(self.noise.draw(count, keys[row].stream())).int().to(device)
+        ties = torch.zeros(len(keys), dtype=torch.int32, device=device).index_add_(0, key, tied.int())
+        for row, number_of_ties in enumerate(ties.tolist()):
+            # Once in 2^42 draws at most: such a row is drawn by the one sampler that compares all 512 bits.
+            if number_of_ties:
+                draws[row] = torch.from_numpy(self.noise.draw(count, keys[row].stream())).int().to(device)
         return draws
 
     def search(self, upper: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:

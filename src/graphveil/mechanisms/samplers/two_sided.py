@@ -56,6 +56,13 @@ class TwoSided:
         """
         return _geometric(self.rate).draw(count, randomness)
 
+    @property
+    def thresholds(self) -> tuple[tuple[int, ...], int]:
+        """2^256 times the probabilities that each binary digit of a number is 1, and that more comes after them."""
+        law = _geometric(self.rate)
+        digits, overflow = law.digits, law.overflow
+        return tuple((first << 192) + rest for first, rest in digits), (overflow[0] << 192) + overflow[1]
+
     def log_pmf(self, noise: Levels) -> FloatArray:
         """log Pr[Z = z]."""
         result: FloatArray = math.log(math.tanh(self.rate / 2)) - self.rate * np.abs(noise).astype(np.float64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph
 from graphveil.late import torch
@@ -95,12 +96,18 @@ def ask(
     return kept.add_new(known, sent, own), side_by_side(known, kept.rows, sent)
 
 
-def randomize_features(graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness) -> Any:
-    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else."""
+def randomize_features(
+    graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness, engine: Engine = LOCAL
+) -> Any:
+    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else.
+
+    Args:
+        engine: where blocks of people are worked on; no report depends on it.
+    """
     values: Any = as_matrix(graph.x)
     # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
     own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
-    return randomize_by_blocks(mechanism, own, randomness=randomness)
+    return randomize_by_blocks(mechanism, own, randomness=randomness, engine=engine)
 
 
 def reports_from(tensors: Mapping[str, Tensor]) -> Any:
@@ -140,8 +147,10 @@ def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, na
     # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
     if made != mechanism or reports.features is None:
         raise InputError(f"the reports were made by {made}", where=name, allowed=f"feature reports made by {mechanism}")
-    if len(reports.features) != nodes:
-        raise InputError(f"{len(reports.features)} reports for {nodes} nodes", where=name)
+    # Of those who sent none as well: their rows are there, and empty.
+    rows = len(reports.labels)
+    if rows != nodes:
+        raise InputError(f"{rows} reports for {nodes} nodes", where=name)
 
 
 def require_source(randomness: Randomness | None, what: str) -> Randomness:

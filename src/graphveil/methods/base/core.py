@@ -49,11 +49,13 @@ class Core(Protocol[Collected]):
         account: what was paid so far, and what for.
         by_blocks: whether `collect` takes an `engine`: its reading of raw data is work on blocks of rows.
         trains_by_blocks: whether `train` takes one: its work on what was collected is.
+        predicts_by_blocks: whether `probabilities` takes one: its work for people outside the collection is.
     """
 
     account: Account
     by_blocks: ClassVar[bool]
     trains_by_blocks: ClassVar[bool]
+    predicts_by_blocks: ClassVar[bool]
 
     @property
     def kind(self) -> str:
@@ -145,6 +147,7 @@ class FittedCore(Generic[F]):
     fits: ClassVar[str]
     by_blocks: ClassVar[bool] = False
     trains_by_blocks: ClassVar[bool] = False
+    predicts_by_blocks: ClassVar[bool] = False
     _fitted: F | None = None
 
     @property
@@ -222,6 +225,37 @@ def training(core: Core[Collected], engine: Engine) -> Callable[..., None]:
     """
     train: Callable[..., None] = core.train
     return partial(train, engine=engine) if core.trains_by_blocks else train
+
+
+def predicting(core: Core[Any], engine: Engine) -> Callable[..., Tensor]:
+    """Return a core's `probabilities` on an engine.
+
+    Args:
+        core: of any method.
+        engine: where blocks are worked on; no answer depends on it.
+
+    Raises:
+        InputError: another engine than `LOCAL`, for a method that answers from what its training left.
+    """
+    if engine == LOCAL:
+        return core.probabilities
+    require_predictions(core)
+    return partial(core.probabilities, engine=engine)
+
+
+def require_predictions(core: Core[Any]) -> None:
+    """Refuse a method in whose predictions no engine can work on anything.
+
+    Args:
+        core: of any method.
+
+    Raises:
+        InputError: it is one.
+    """
+    if not core.predicts_by_blocks:
+        raise InputError(
+            f"{core.kind} does not predict by blocks", where="engine", allowed="the local engine with one worker"
+        )
 
 
 def signature_of(core: Callable[..., object]) -> inspect.Signature:

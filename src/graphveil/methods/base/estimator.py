@@ -24,7 +24,7 @@ from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.protocol import Graph
 from graphveil.graphs.schema import GraphSchema
-from graphveil.methods.base.core import Core, Stored, collecting, signature_of, training
+from graphveil.methods.base.core import Core, Stored, collecting, predicting, signature_of, training
 from graphveil.methods.base.not_fitted import not_fitted
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
@@ -129,7 +129,12 @@ class Estimator(Generic[C]):
         return self
 
     def predict_proba(
-        self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: object
+        self,
+        graph: Graph | None = None,
+        *,
+        randomness: Randomness | None = None,
+        engine: Engine = LOCAL,
+        **who: object,
     ) -> Tensor:
         """Return class probabilities.
 
@@ -137,6 +142,7 @@ class Estimator(Generic[C]):
             graph: whose people are to be predicted; default: those of the training, for whom nothing is read.
             randomness: the source of noise of people who have to be asked; none is taken by default, since asking
                 costs.
+            engine: where blocks are worked on of people who have to be read; no answer depends on it.
             who: `people` ("same" or "other") or `reports`, where the method asks people: see its core's
                 `probabilities`.
 
@@ -145,8 +151,8 @@ class Estimator(Generic[C]):
 
         Raises:
             BudgetError: people would be asked again, and no room was declared; before data is read.
-            InputError: the method has not been fitted (scikit-learn's NotFittedError as well), or cannot predict for
-                this graph.
+            InputError: the method has not been fitted (scikit-learn's NotFittedError as well), cannot predict for
+                this graph, or is given another engine than `LOCAL` and does not predict by blocks.
         """
         if not self.core.fitted:
             self._refuse_unfitted()
@@ -159,32 +165,46 @@ class Estimator(Generic[C]):
                     where="predict",
                     allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
                 )
-        return self.core.probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **told)
+        probabilities = predicting(self.core, engine)
+        return probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **told)
 
-    def predict(self, graph: Graph | None = None, *, randomness: Randomness | None = None, **who: object) -> Tensor:
+    def predict(
+        self,
+        graph: Graph | None = None,
+        *,
+        randomness: Randomness | None = None,
+        engine: Engine = LOCAL,
+        **who: object,
+    ) -> Tensor:
         """Return the most likely class of every node [n]; 0/1 [n, c] where a node has several labels.
 
         Args:
-            graph: see `predict_proba`, as `randomness` and `who`.
+            graph: see `predict_proba`, as `randomness`, `engine` and `who`.
         """
-        probabilities = self.predict_proba(graph, randomness=randomness, **who)
+        probabilities = self.predict_proba(graph, randomness=randomness, engine=engine, **who)
         return (probabilities > 0.5).long() if self.core.several else probabilities.argmax(dim=1)
 
     def score(
-        self, graph: Graph, mask: Tensor | None = None, *, randomness: Randomness | None = None, **who: object
+        self,
+        graph: Graph,
+        mask: Tensor | None = None,
+        *,
+        randomness: Randomness | None = None,
+        engine: Engine = LOCAL,
+        **who: object,
     ) -> float:
         """Return the accuracy against true labels; the micro-averaged F1 where a node has several labels.
 
         Args:
             graph: has the true labels.
             mask: bool [n], the nodes that count; default: all with a label.
-            randomness: see `predict_proba`, as `who`.
+            randomness: see `predict_proba`, as `engine` and `who`.
 
         Returns:
             A fraction.
         """
         graph = _as_graph(graph)
-        return true_score(self.predict(graph, randomness=randomness, **who), graph, mask)
+        return true_score(self.predict(graph, randomness=randomness, engine=engine, **who), graph, mask)
 
     # ---- what it says of itself ----
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,15 +11,45 @@ from graphveil.aggregation import from_scipy
 from graphveil.late import torch
 from graphveil.mechanisms import NotCollected
 from graphveil.methods.base.network import FeatureMatrix, Labels, as_matrix
-from graphveil.methods.base.released import LocalReports
+from graphveil.methods.base.released import Answers, LocalReports
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:
-    """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected."""
+    """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected.
+
+    Whoever sent none has a row of zeros in C, which says nothing: o is the middle of the range, and no report.
+    """
     mechanism = released.privacy.features(released.schema)
     if isinstance(mechanism, NotCollected):
         return random_features(len(released.labels), released.schema.dimension, seed), 0.0
-    return mechanism.centred(released.features), mechanism.midpoint
+    return centred_of(mechanism, released.features), mechanism.midpoint
+
+
+def centred_of(mechanism: Any, sent: Any) -> Any:
+    """Return the estimates of everybody's features less the middle of the range [n, d]; zeros where none were sent."""
+    if not isinstance(sent, Answers):
+        return mechanism.centred(sent)
+    return spread_rows(sp.csr_matrix(mechanism.centred(sent.reports)), sent.who.numpy())
+
+
+def reported_of(sent: object) -> Tensor | None:
+    """Return the mask [n] of who sent features; None where everybody did, or nobody was asked."""
+    return sent.who if isinstance(sent, Answers) else None
+
+
+def spread_rows(rows: sp.csr_matrix, who: np.ndarray) -> sp.csr_matrix:
+    """Return rows [k, d] at their k places of n, with empty ones between them.
+
+    Args:
+        rows: in order. who: mask [n], k of it set.
+    """
+    # Empty and not zero: where rows are counted or scaled, a stored zero would be somebody's report.
+    lengths = np.zeros(len(who) + 1, rows.indptr.dtype)
+    lengths[1:][who] = np.diff(rows.indptr)
+    return sp.csr_matrix((rows.data, rows.indices, np.cumsum(lengths)), shape=(len(who), rows.shape[1]))
 
 
 def labels_of(released: LocalReports) -> Labels:

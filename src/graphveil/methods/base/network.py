@@ -98,6 +98,7 @@ def train_network(
     calibration: Calibration | None = None,
     label_smoothing: bool = False,
     backbone: nn.Module | None = None,
+    reported: Tensor | None = None,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Network:
@@ -110,6 +111,7 @@ def train_network(
         label_smoothing: steps_y smooths public labels alone (see `methods.base.smooth_labels`) in place of Drop.
         backbone: a module of a user's own in place of the settings' model, see `models.own`; with it no weights of
             edges are learned.
+        reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
         engine: where blocks of people are worked on before the training, which is done here.
 
     Raises:
@@ -118,7 +120,7 @@ def train_network(
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     device, p = settings.device, _hops_of(topology, settings)
-    inputs = feature_inputs(features, offset, p, settings, engine=engine)
+    inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator, engine=engine)
@@ -245,35 +247,48 @@ def apply_network(
     *,
     classes: int,
     backbone: nn.Module | None = None,
+    reported: Tensor | None = None,
+    engine: Engine = LOCAL,
 ) -> Tensor:
     """Return logits [n, c] of a trained network on (other) features and another topology.
+
+    Args:
+        reported: as in training.
+        engine: where blocks of people are worked on, in products with edges; no logit depends on it.
 
     Raises:
         InputError: when the features have another dimension than the network was trained on.
     """
-    inputs = feature_inputs(features, offset, _hops_of(topology, settings), settings)
+    p = _hops_of(topology, settings)
+    inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     dimension = inputs.dimension if backbone is not None else network.weights["weight1"].shape[0]
     if inputs.dimension != dimension:
         raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
     mean = None if network.mean is None else network.mean.to(settings.device)
     # Shifted and scaled as in training: statistics of the new graph would be another function of people's data.
-    inputs = replace(inputs, mean=mean, scale=network.scale)
+    inputs = replace(inputs, mean=mean, scale=network.scale).on(engine)
     model, read = _model(inputs, classes, settings, backbone, torch.Generator())
     model.load_state_dict(network.weights)
     model.eval()
     structure, trained = _structure(topology, settings, backbone), cast(Backbone, model)
+    structure = structure.on(engine) if isinstance(structure, SparseMatrix) else structure
     with torch.no_grad():
         return trained.rest(trained.first(read, structure), structure).cpu()
 
 
 def feature_inputs(
-    features: FeatureMatrix, offset: float, p: SparseMatrix | None, settings: NetworkSettings, *, engine: Engine = LOCAL
+    features: FeatureMatrix,
+    offset: float,
+    p: SparseMatrix | None,
+    settings: NetworkSettings,
+    *,
+    reported: Tensor | None = None,
+    engine: Engine = LOCAL,
 ) -> Inputs:
-    """Return features as the operator P^Kx (features + offset)."""
+    """Return features as the operator P^Kx (features + offset), over those who sent some."""
     width = first_width(settings.model, settings.hidden)
-    return build_inputs(
-        as_matrix(features), p, settings.steps_x, width=width, offset=offset, device=settings.device, engine=engine
-    )
+    placed: dict[str, Any] = {"offset": offset, "reported": reported, "device": settings.device, "engine": engine}
+    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, **placed)
 
 
 def as_matrix(features: FeatureMatrix) -> FeatureMatrix:

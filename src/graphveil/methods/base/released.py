@@ -84,7 +84,7 @@ class LocalReports:
 
     Attributes:
         features: a feature mechanism's reports; the features themselves where they are public; `Answers` where a
-            question was asked; None where none are collected.
+            question was asked, or where not everybody sent a report; None where none are collected.
         labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
             ones [n, c] float, 0 for all others.
         train, val: masks [n]: whose label trains and whose label selects.
@@ -137,7 +137,10 @@ class LocalReports:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers to one question: who was asked (mask [n]), and the reports of those people in their order."""
+    """Reports of some: who sent one (mask [n]), and the reports of those people in their order.
+
+    Nothing stands in for the reports of all others: a row of zeros could be read as somebody's.
+    """
 
     who: Tensor
     reports: Any

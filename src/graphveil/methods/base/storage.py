@@ -13,14 +13,13 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil._serial import number_to_json
-from graphveil.columns import column_facts, column_from
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs import GraphSchema
+from graphveil.graphs.schema import schema_facts as schema_facts
+from graphveil.graphs.schema import schema_from as schema_from
 from graphveil.late import torch
 from graphveil.privacy import Ledger
 from graphveil.privacy.ledger_file import LedgerFile
@@ -180,21 +179,6 @@ def require_numbers(name: str, tensor: Tensor) -> Tensor:
     if tensor.dtype != torch.float32 or not bool(torch.isfinite(tensor).all()):
         raise InputError(f"{name} holds {tensor.dtype}, or values that are not finite", allowed="finite float32")
     return tensor
-
-
-def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
-    """Return a schema saved with `schema_facts`."""
-    lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
-    columns = tuple(map(column_from, facts.get("columns", ())))
-    return GraphSchema(**{**facts, **lists, "columns": columns})
-
-
-def schema_facts(schema: GraphSchema) -> dict[str, Any]:
-    """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
-    facts = asdict(replace(schema, notes=(), columns=()))
-    # Left out where none are declared: files of such graphs are those of earlier versions.
-    del facts["columns"]
-    return {**facts, "columns": [column_facts(column) for column in schema.columns]} if schema.columns else facts
 
 
 def number(value: float | None) -> float | str | None:

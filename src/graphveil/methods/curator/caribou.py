@@ -68,7 +68,7 @@ class CaribouCore(StagedCore):
     """
 
     kind = written = "caribou"
-    by_blocks = False
+    by_blocks = predicts_by_blocks = False
     recipe: ClassVar[Recipe] = CaribouRecipe()
     settings_type = CaribouSettings
     settings: CaribouSettings

@@ -406,7 +406,7 @@ def class_shares(labels: Tensor, expected: Tensor) -> Tensor:
         labels: int64 [n], -1 where none.
         expected: [n, c], read of those without a label.
     """
-    own = torch.eye(expected.shape[1])[labels.clamp_min(0)]
+    own = torch.eye(expected.shape[1], device=expected.device)[labels.clamp_min(0)]
     return torch.where((labels >= 0)[:, None], own, expected)
 
 

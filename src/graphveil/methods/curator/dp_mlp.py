@@ -26,15 +26,16 @@ from graphveil.methods.curator.training import (
     FeatureBlock,
     FittedCurator,
     NodeData,
-    blocks,
     build_seeded,
     dense_blocks,
+    device_of,
+    logits_of,
     parameters_of,
     prefixed,
     read_features,
     read_people,
-    require_on_cpu,
     restored,
+    rows_for,
     train_openly,
     train_with_noise,
     training_rows,
@@ -124,7 +125,6 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
                 remedy="train it in torch: nothing is protected",
             )
         self.settings, self.backbone = CuratorSettings(**settings), backbone
-        require_on_cpu(self.settings, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
 
@@ -169,7 +169,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             history, void = self._train_openly(network, people, progress), None
         else:
             source = self._spend_once(collected, randomness)
-            rows = Rows(training_rows([people.features], people.train), people.labels[people.train])
+            rows = Rows(training_rows(network, [people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
             train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
             # No figures: a loss on the training rows is a query of its own, and nobody has paid for it.
@@ -180,9 +180,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     def _train_openly(
         self, network: nn.Module, people: NodeData, progress: ProgressCallback | None
     ) -> tuple[Epoch, ...]:
-        train, val = (
-            Rows(blocks([people.features], nodes), people.labels[nodes]) for nodes in (people.train, people.val)
-        )
+        train, val = (rows_for(network, [people.features], people, nodes) for nodes in (people.train, people.val))
         return train_openly(network, train, val, self.settings, progress)
 
     def _spend_once(self, collected: PaidNodes, randomness: Randomness | None) -> Randomness:
@@ -260,7 +258,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         }
         # Without scores of the training nodes: each is a function of that node's own features, which noise on weights
         # does not cover.
-        return Stored(facts, prefixed("network", fitted.networks[0].state_dict()))
+        weights = {name: value.cpu() for name, value in fitted.networks[0].state_dict().items()}
+        return Stored(facts, prefixed("network", weights))
 
     @classmethod
     def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLPCore:
@@ -274,7 +273,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts = stored.facts
-        method = cls(**budget_from(facts["privacy"]), backbone=backbone, **facts["settings"])
+        settings = {**facts["settings"], "device": "cpu"}
+        method = cls(**budget_from(facts["privacy"]), backbone=backbone, **settings)
         schema, open_training = schema_from(facts["schema"]), method.privacy.public
         network = copy.deepcopy(backbone)
         if network is None:
@@ -294,24 +294,24 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         if self.backbone is not None:
             # The user's module is the public start of every run: training it in place would start the next from
             # private data.
-            return copy.deepcopy(self.backbone)
+            return copy.deepcopy(self.backbone).to(self.settings.device)
         settings, open_training = self.settings, self.privacy.public
         perceptron: models.Encoder = build_seeded(
             lambda: models.Encoder(schema.dimension, settings.hidden, len(schema.classes), batch_norm=open_training),
             settings.seed,
         )
-        return perceptron
+        return perceptron.to(settings.device)
 
     def _scores(self, network: nn.Module, features: FeatureBlock) -> Tensor:
-        """Return the scores [n, c] of all nodes, each from its own features [n, d]."""
+        """Return the scores [n, c] of all nodes on the CPU, each from its own features [n, d]."""
+        if self.backbone is None:
+            return logits_of(network, [features])
         network.eval()
         with torch.no_grad():
-            if self.backbone is None:
-                scores: Tensor = network(blocks([features]))
-                return scores
             # A user's own module takes plain tensors, and each row for itself.
             nodes = torch.split(torch.arange(features.shape[0]), max(1, MOST_DENSE // features.shape[1]))
-            return torch.cat([network(dense_blocks([features], part)) for part in nodes])
+            rows = (dense_blocks([features], part, device_of(network)) for part in nodes)
+            return torch.cat([network(part) for part in rows]).cpu()
 
     def _require_rows_alone(self, network: nn.Module, schema: GraphSchema) -> None:
         """Refuse a backbone that mixes rows, or gives other scores than one for each class; looks at no data."""
@@ -322,7 +322,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         # Batch normalisation makes each row's score depend on all rows: then clipping one bounds nothing.
         refuse_mixed_rows(network.train(), schema.dimension)
         with torch.no_grad():
-            scores = network.eval()(torch.zeros(2, schema.dimension))
+            scores = network.eval()(torch.zeros(2, schema.dimension, device=device_of(network)))
         if tuple(scores.shape) != (2, len(schema.classes)):
             raise InputError(
                 f"2 rows gave scores {tuple(scores.shape)}", where="backbone", allowed=f"(2, {len(schema.classes)})"

@@ -26,7 +26,7 @@ from graphveil.methods.curator.class_sums import class_shares, corners
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import blocks
+from graphveil.methods.curator.training import device_of, of_all
 from graphveil.models.sizes import encoder_size, vote_head_size
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class VoteRecipe(Recipe):
         """Train the perceptron, sum once, and return both opinions of every node [n, c]."""
         yield Train(0, [known.features])
         with torch.no_grad():
-            p = torch.softmax(networks[0](blocks([known.features])), dim=1)
+            p = torch.softmax(of_all(networks[0], [known.features], device_of(networks[0])), dim=1)
         # Own messages enter the sums of others alone: no node's row holds its own label.
-        messages = class_shares(known.labels, p) @ corners(p.shape[1])
+        messages = class_shares(known.labels.to(p.device), p) @ corners(p.shape[1]).to(p.device)
         total = cast(torch.Tensor, (yield AddUp(messages, 1)))
         alone = p.clamp_min(_LEAST).log()
         # On a scale that the noise sets, not the data: standardising would be a statistic of private rows.

@@ -93,7 +93,7 @@ class StagedCore(FittedCore[FittedCurator]):
     kind: ClassVar[str]
     fits = "fit_published"
     recipe: ClassVar[Recipe]
-    reads_edges, by_blocks, counts_classes = True, True, False
+    reads_edges, by_blocks, predicts_by_blocks, counts_classes = True, True, True, False
     says_who: tuple[str, ...] = ()
     several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
@@ -242,13 +242,16 @@ class StagedCore(FittedCore[FittedCurator]):
 
     # ---- what comes out ----
 
-    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+    def probabilities(
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL
+    ) -> Tensor:
         """Return class probabilities [n, c].
 
         For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
         unit "node" every row is for that node alone. Another graph has its edges read through fresh noise, which needs
         `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room. Asked
-        again for the same nodes, the first answer is given again, also after save and load.
+        again for the same nodes, the first answer is given again, also after save and load. No answer depends on the
+        `engine`, where blocks of receivers are summed.
 
         Raises:
             BudgetError: when the ledger cannot pay, before anything is read.
@@ -266,7 +269,7 @@ class StagedCore(FittedCore[FittedCurator]):
             return torch.softmax(fitted.logits, dim=1)
         # The first answer again: new noise on the same edges would average out over questions.
         if key not in self._answers:
-            self._answers[key] = self._query(fitted, graph, randomness)
+            self._answers[key] = self._query(fitted, graph, randomness, engine)
         return self._answers[key]
 
     @property
@@ -447,14 +450,14 @@ class StagedCore(FittedCore[FittedCurator]):
             return train_openly(network, rows, judges, self.settings, progress)
         if randomness is None:
             raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
-        rows = Rows(training_rows(parts, people.train), people.labels[people.train])
+        rows = Rows(training_rows(network, parts, people.train), people.labels[people.train])
         multiplier = noise.multipliers[f"network{which}"]
         train_with_noise(network, rows, self.settings, multiplier, randomness=randomness, progress=progress)
         return ()
 
-    def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None) -> Tensor:
+    def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None, engine: Engine) -> Tensor:
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
-        schema = fitted.schema
+        schema, noise = fitted.schema, fitted.noise.of_sums
         require_same_features(graph.schema, schema)
         if randomness is None and not self.privacy.public:
             raise InputError(
@@ -463,7 +466,6 @@ class StagedCore(FittedCore[FittedCurator]):
                 remedy="pass randomness=SecureRandomness()",
             )
         name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
-        noise = fitted.noise.of_sums
         source: Any = randomness
         # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
         self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
@@ -472,7 +474,7 @@ class StagedCore(FittedCore[FittedCurator]):
             features = read_features(graph)
             # A query never reads labels, not even where a graph has some: no price was stated for them.
             known = Known(features, torch.full((int(graph.num_nodes),), -1), noise.sigmas)
-            add = self._sums(EdgeReading(graph, schema, noise, source, fitted.networks))
+            add = self._sums(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine))
             steps = self.recipe.steps(fitted.networks, known, self.settings.hops)
             parts = carry_out(steps, train=lambda stage: None, add=add)
             return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)

@@ -35,8 +35,7 @@ class CuratorSettings:
         share_hops: the part of the budget that noisy sums get beside private training.
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
         seed: fixes initial weights, never privacy noise.
-        device: "cpu", or "cuda" where all that is trained is trained on what was released (`gap` and `progap` under
-            units of edges).
+        device: "cpu", or "cuda" for `dp-mlp`, `gap`, `progap` and `node-sums`.
 
     Raises:
         InputError: for a value outside its range.

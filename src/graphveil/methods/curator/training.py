@@ -41,8 +41,8 @@ FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
-#: Methods whose networks and noisy sums may lie on a GPU, where the unit is one of edges.
-_ON_GPU = ("gap", "progap")
+#: Methods on noisy sums whose networks, private training and sums may lie on a GPU.
+_ON_GPU = ("gap", "progap", "node-sums")
 #: More numbers than these are not made dense at a time (2 GB).
 MOST_DENSE = 500_000_000
 #: Nodes that a trained network reads at once.
@@ -221,29 +221,33 @@ def device_of(network: nn.Module) -> torch.device:
     return next(network.parameters()).device
 
 
-def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor) -> Tensor:
-    """Return the rows of some nodes as one dense float32 matrix."""
+def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor, device: torch.device | str = "cpu") -> Tensor:
+    """Return the rows of some nodes as one dense float32 matrix on a device."""
     rows = []
     for part in parts:
         if isinstance(part, torch.Tensor):
-            rows.append(part[nodes].float())
+            own = part[nodes.to(part.device)].float()
         else:
-            rows.append(torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32)))
+            own = torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32))
+        rows.append(own.to(device))
     return torch.cat(rows, dim=1)
 
 
-def training_rows(parts: Sequence[FeatureBlock], nodes: Tensor, *, most: int = MOST_DENSE) -> Tensor | Streamed:
+def training_rows(
+    network: nn.Module, parts: Sequence[FeatureBlock], nodes: Tensor, *, most: int = MOST_DENSE
+) -> Tensor | Streamed:
     """Return the rows that private training reads: dense, or made for each batch where there are too many numbers.
 
     Args:
+        network: which reads them; they lie where it does.
         parts: what stands side by side in a row, [n, d] each.
         nodes: who trains, int64 [m].
         most: numbers that are made dense at once.
     """
-    wide = sum(int(part.shape[1]) for part in parts)
+    wide, device = sum(int(part.shape[1]) for part in parts), device_of(network)
     if len(nodes) * wide <= most:
-        return dense_blocks(parts, nodes)
-    return Streamed((len(nodes), wide), lambda places: dense_blocks(parts, nodes[places]))
+        return dense_blocks(parts, nodes, device)
+    return Streamed((len(nodes), wide), lambda places: dense_blocks(parts, nodes[places], device))
 
 
 def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
@@ -253,7 +257,13 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         InputError: no hops; weights learned from labels that are private, or that a query would not have; or attention
             in another method than gap or over more than one hop.
     """
-    require_on_cpu(settings, kind, unless=kind in _ON_GPU and not privacy.nodes)
+    if settings.device != "cpu" and kind not in _ON_GPU:
+        raise InputError(
+            f"device {settings.device!r}: what {kind} reads of edges before its noise is computed by the CPU",
+            where=kind,
+            allowed="cpu",
+            remedy=f"leave the device out, or train {', '.join(_ON_GPU)} or class-sums on a GPU",
+        )
     if settings.hops < 1:
         raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
     # Labels are part of a protected node; weights learned from them would carry them into every sum.
@@ -268,23 +278,6 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
         raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
         raise InputError("weights learned from labels exist for the training graph only", allowed="queries = 0")
-
-
-def require_on_cpu(settings: CuratorSettings, kind: str, *, unless: bool = False) -> None:
-    """Refuse another device where private training or exact noise is done by the CPU alone.
-
-    Args:
-        settings: which name a device.
-        kind: the method.
-        unless: whether the method can do without.
-
-    Raises:
-        InputError: for another device than the CPU.
-    """
-    if settings.device != "cpu" and not unless:
-        raise InputError(
-            f"device {settings.device!r}", where=kind, allowed="cpu", remedy="gap and progap hide edges on a GPU"
-        )
 
 
 def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:

@@ -25,6 +25,7 @@ from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import LocalReports, randomize_people
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
 
@@ -42,6 +43,8 @@ class LinkReports:
         public_links: [2, E] where links are declared public, else None.
         links: the budgets and mechanisms the lists were made with.
         people_key: who took part, see :func:`people_key`.
+        heard: mask [n] of who sent a list, where not everybody did; the lists of all others are empty, and say
+            nothing.
     """
 
     people: LocalReports
@@ -49,6 +52,7 @@ class LinkReports:
     public_links: Tensor | None
     links: LinkPrivacy
     people_key: str | None = None
+    heard: Tensor | None = None
 
     @property
     def nodes(self) -> int:
@@ -59,6 +63,8 @@ class LinkReports:
     def digest(self) -> str:
         """A hash of what was sent that tells one collection from another."""
         lists = {f"{part} {name}": t for part, sent in self.lists.items() for name, t in sent.to_tensors().items()}
+        if self.heard is not None:
+            lists["heard"] = self.heard
         return f"{self.people.digest} {digest_of(lists)}" if lists else self.people.digest
 
     @property
@@ -91,7 +97,7 @@ def randomize_lists(
     reports = {}
     if degrees is not None:
         # Two mechanisms on one list: their epsilons add up, and `LinkPrivacy` has split the budget between them.
-        reports["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness)
+        reports["degrees"] = degrees.randomize(degrees.count(raw), randomness=randomness, engine=engine)
     if "lists" in parts:
         reports["lists"] = parts["lists"].randomize(raw, randomness=randomness, engine=engine)
     return reports
@@ -120,9 +126,12 @@ def randomize_graph(
 
 
 def randomize_new_people(
-    graph: Graph, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness
+    graph: Graph, people: LocalPrivacy, links: LinkPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
 ) -> LinkReports:
     """Return the reports of people who are only predicted: features and lists, no labels; they have paid.
+
+    Args:
+        engine: where blocks of people and of pairs are worked on; no report depends on it.
 
     Raises:
         InputError: as `randomize_graph`.
@@ -130,7 +139,8 @@ def randomize_new_people(
     nobody = torch.zeros(int(graph.num_nodes), dtype=torch.bool)
     # Nobody is asked for a label here, so there is none to randomize and none to pay for.
     features = replace(people, epsilon_y=math.inf)
-    return randomize_graph(graph, Split(nobody, nobody, nobody), features, links, randomness=randomness)
+    split = Split(nobody, nobody, nobody)
+    return randomize_graph(graph, split, features, links, randomness=randomness, engine=engine)
 
 
 def among(graph: Graph, chosen: Tensor) -> Any:
@@ -201,27 +211,28 @@ def named_pairs(released: LinkReports) -> NamedPairs:
     # Thinning depends on the whole list at once, so no likelihood of a single pair exists.
     if released.links.mechanism == "degree-preserving":
         raise InputError("degree-preserving lists have no common likelihood", remedy="use list mechanism lists")
-    return pairs_of(lists, released.lists["lists"])
+    return pairs_of(lists, released.lists["lists"], released.heard)
 
 
-def pairs_of(lists: AdjacencyRR, sent: EdgeReports) -> NamedPairs:
+def pairs_of(lists: AdjacencyRR, sent: EdgeReports, heard: Tensor | None = None) -> NamedPairs:
     """Return what lists behind randomized response say about every pair.
 
     Args:
         lists: the mechanism.
         sent: everybody's lists.
+        heard: mask [n] of those who sent theirs; None: everybody.
     """
+    if heard is not None and not bool(heard.all()):
+        return pairs_of_some(lists, sent, heard)
     evidence = lists.evidence(sent)
     reports = 2 if lists.mode == "both" else 1
-    flip = lists.flip
-    ratio = (1 - flip) ** 2 / flip + flip**2 / (1 - flip)  # E[L | link] of one report
     return NamedPairs(
         evidence.nodes,
         evidence.source,
         evidence.target,
         evidence.log_ratio,
         evidence.background,
-        ratio**reports - 1,
+        usual_ratio(lists.flip) ** reports - 1,
         evidence.directed,
     )
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphveil import models
+from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.late import torch
@@ -120,6 +121,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
     several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
     trains_network = True
+    predicts_by_blocks: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -185,6 +187,11 @@ class SolitudeCore(ListsCore[FittedGraph]):
             InputError: when reports and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
+        # A denoised graph has no place for a pair of which nothing was heard: it would be taken for no link.
+        if released.heard is not None and not bool(released.heard.all()):
+            raise InputError(
+                "some people sent no list", where=self.kind, remedy="train link-beliefs, which weighs that"
+            )
         schema = self.recognised(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
@@ -212,7 +219,12 @@ class SolitudeCore(ListsCore[FittedGraph]):
     # ---- what comes out ----
 
     def probabilities(
-        self, graph: Graph | None = None, *, randomness: Randomness | None = None, people: Identity | None = None
+        self,
+        graph: Graph | None = None,
+        *,
+        randomness: Randomness | None = None,
+        people: Identity | None = None,
+        engine: Engine = LOCAL,
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -227,6 +239,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
             randomness: the source of noise of those who have to be asked.
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
+            engine: where blocks of people and of pairs are worked on who have to be read; no answer depends on it.
 
         Raises:
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
@@ -245,9 +258,10 @@ class SolitudeCore(ListsCore[FittedGraph]):
                 "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
             )
         if self._new_people_pay:
-            return self._asked(graph, randomness, people)
+            return self._asked(graph, randomness, people, engine)
         # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.
-        return self._answers(randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness()))
+        read = randomize_new_people(graph, self.privacy, self.links, randomness=SecureRandomness(), engine=engine)
+        return self._answers(read, engine)
 
     @property
     def seed(self) -> int:
@@ -362,7 +376,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         """Whether people who are only predicted send anything private."""
         return self.privacy.epsilon_x != math.inf or not self.links.public
 
-    def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None) -> Tensor:
+    def _asked(self, graph: Graph, randomness: Randomness | None, people: Identity | None, engine: Engine) -> Tensor:
         """Answer people who have reported from that, and ask the others: the one place where prediction reads data."""
         fitted, group = self.result, people_key(graph)
         known = self.kept.find(graph, people, group, self.account.ledger)
@@ -379,20 +393,22 @@ class SolitudeCore(ListsCore[FittedGraph]):
         def read(asked: Tensor) -> dict[str, Tensor]:
             # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
             self._note(None, source.void)
-            sent = randomize_new_people(among(graph, asked), self.privacy, self.links, randomness=source)
-            return {"answers": self._answers(sent)}
+            how: dict[str, Any] = {"randomness": source, "engine": engine}
+            sent = randomize_new_people(among(graph, asked), self.privacy, self.links, **how)
+            return {"answers": self._answers(sent, engine)}
 
         self.kept, everybody = ask(
             self.account, self.kept, graph, known, spends, read, group=group, queries=self.queries
         )
         return everybody["answers"]
 
-    def _answers(self, released: LinkReports) -> Tensor:
+    def _answers(self, released: LinkReports, engine: Engine) -> Tensor:
         """Return the probabilities of people who are only predicted, from what they sent."""
         fitted = self.result
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
-        logits = apply_network(fitted.network, features, offset, topology, self.settings, **self._built(fitted.schema))
+        built = self._built(fitted.schema)
+        logits = apply_network(fitted.network, features, offset, topology, self.settings, **built, engine=engine)
         return torch.softmax(logits, dim=1)
 
     def _note(self, fact: Assumption | None, void: str | None = None) -> None:

@@ -26,7 +26,6 @@ from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilit
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import (
-    Answers,
     LocalReports,
     Topology,
     require_servable,
@@ -261,7 +260,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         rule = _pool if self.rule == "pool" else _propagate
         here = topology.apart()
         probabilities, variant = rule(self, released, here, progress, engine)
-        if isinstance(released.features, Answers):
+        if isinstance(self.privacy, AskedPrivacy):
             probabilities = answered(probabilities, released, here, self.statistics)
         place = topology.fingerprint
         self._fitted = FittedLabels(released.schema, released.void, place, probabilities.cpu(), variant, published)

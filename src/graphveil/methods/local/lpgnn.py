@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphveil import models
 from graphveil.aggregation.high_order import require_dense, upgnet_features
@@ -36,7 +37,7 @@ from graphveil.methods.base.asking import (
     save_people,
 )
 from graphveil.methods.base.core import Stored
-from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.features import centred_of, features_of, labels_of, reported_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     FeatureMatrix,
@@ -128,6 +129,7 @@ class LPGNNCore(ReportsCore[Fitted]):
     kind = "lpgnn"
     written = "LPGNN"
     trains_network = True
+    predicts_by_blocks: ClassVar[bool] = True
     says_who = ("people", "reports")
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
     epsilon_relationship: float | None = None
@@ -199,14 +201,16 @@ class LPGNNCore(ReportsCore[Fitted]):
         """
         published = self.recognised(released, topology)
         here = topology.apart()
-        features, offset, settings = self._smoothed(*self._inputs(released, here), released.schema, here)
+        reported = reported_of(released.features)
+        inputs = self._inputs(released, here)
+        features, offset, settings = self._smoothed(*inputs, released.schema, here, reported)
         told: dict[str, Any] = {"backbone": self.backbone, "progress": progress, "engine": engine}
-        network = train_network(features, offset, labels_of(released), here, settings, **told)
+        network = train_network(features, offset, labels_of(released), here, settings, reported=reported, **told)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
-        self.kept = Kept.of_run(released.ids, topology.num_nodes, _sent(released.features), self.account.ledger).after(
-            self.kept
-        )
+        # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.
+        sent, ids = (_sent(released.features), released.ids) if reported is None else ({}, None)
+        self.kept = Kept.of_run(ids, topology.num_nodes if sent else 0, sent, self.account.ledger).after(self.kept)
         self.released, self.topology = released, topology
         return self
 
@@ -219,6 +223,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         randomness: Randomness | None = None,
         people: Identity | None = None,
         reports: LocalReports | None = None,
+        engine: Engine = LOCAL,
     ) -> Tensor:
         """Return class probabilities [n, c].
 
@@ -232,6 +237,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             people: what the caller says of people without ids: "same" (row i is the person that row i of the run was)
                 or "other" (nobody of them has reported; declared, and stated in the guarantee).
             reports: reports of the graph's people, old or permanent ones, in row order; nobody is asked then.
+            engine: where blocks of people are worked on who have to be read; no answer depends on it.
 
         Raises:
             BudgetError: the same people would be asked again, and no room was declared; before data is read.
@@ -245,14 +251,17 @@ class LPGNNCore(ReportsCore[Fitted]):
             return fitted.probabilities(fitted.network.logits)
         self._require_same_features(graph.schema)
         mechanism: Any = self.privacy.features(fitted.schema)
+        reported = None
         # Declared public, so reading them on every call costs nobody anything.
         if isinstance(mechanism, Public):
             features, offset = graph.x, 0.0
         else:
-            sent = self._handed_in(graph, reports) if reports else self._sent(graph, topology, randomness, people)
-            features, offset = mechanism.centred(sent), mechanism.midpoint
-        smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology)
-        logits = apply_network(fitted.network, smooth, offset, topology, settings, **self._built(fitted.schema))
+            asked = partial(self._sent, graph, topology, randomness, people, engine)
+            sent = self._handed_in(graph, reports) if reports else asked()
+            features, offset, reported = centred_of(mechanism, sent), mechanism.midpoint, reported_of(sent)
+        smooth, offset, settings = self._smoothed(features, offset, fitted.schema, topology, reported)
+        told = {**self._built(fitted.schema), "reported": reported, "engine": engine}
+        logits = apply_network(fitted.network, smooth, offset, topology, settings, **told)
         return fitted.probabilities(logits)
 
     @property
@@ -389,13 +398,18 @@ class LPGNNCore(ReportsCore[Fitted]):
         return self.denoising == "upgnet" and self.privacy.epsilon_x not in (None, math.inf)
 
     def _smoothed(
-        self, centred: FeatureMatrix, offset: float, schema: GraphSchema, topology: Topology
+        self,
+        centred: FeatureMatrix,
+        offset: float,
+        schema: GraphSchema,
+        topology: Topology,
+        reported: Tensor | None = None,
     ) -> tuple[FeatureMatrix, float, NetworkSettings]:
         """Return features, offset and settings as the network takes them: its own hops smooth, or UPGNet's layers."""
         if not self._denoises:
             return centred, offset, self.settings
         unit = as_matrix(centred) * (1 / (schema.high - schema.low))
-        smooth = upgnet_features(unit, topology.adjacency, self.settings.steps_x)
+        smooth = upgnet_features(unit, topology.adjacency, self.settings.steps_x, reported)
         return smooth, 0.0, replace(self.settings, steps_x=0)
 
     def _built(self, schema: GraphSchema) -> dict[str, Any]:
@@ -414,7 +428,14 @@ class LPGNNCore(ReportsCore[Fitted]):
         # In the same rows as well: a permutation of the same people has another prediction in each row.
         return known is not None and torch.equal(known.rows, torch.arange(topology.num_nodes))
 
-    def _sent(self, graph: Graph, topology: Topology, randomness: Randomness | None, people: Identity | None) -> Any:
+    def _sent(
+        self,
+        graph: Graph,
+        topology: Topology,
+        randomness: Randomness | None,
+        people: Identity | None,
+        engine: Engine,
+    ) -> Any:
         """Return everybody's feature report: kept, or asked for: the one place where prediction reads private data."""
         fitted, name, nodes = self.result, graph.schema.name, topology.num_nodes
         group = f"{name}, {nodes} nodes, {topology.fingerprint}"
@@ -428,8 +449,8 @@ class LPGNNCore(ReportsCore[Fitted]):
         def read(asked: Tensor) -> dict[str, Tensor]:
             # Noted before anything is read: a seeded source voids the guarantee even if the answer fails.
             self._note(None, source.void)
-            reports = randomize_features(graph, self.privacy.features(fitted.schema), asked, randomness=source)
-            return _sent(reports)
+            mechanism = self.privacy.features(fitted.schema)
+            return _sent(randomize_features(graph, mechanism, asked, randomness=source, engine=engine))
 
         self.kept, everybody = ask(
             self.account, self.kept, graph, known, lambda _: spends, read, group=group, queries=self.queries

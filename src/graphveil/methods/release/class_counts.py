@@ -78,7 +78,7 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
     kind = CLASS_COUNTS
     written, fits = "ClassCounts", "fit_released"
     says_who: tuple[str, ...] = ()
-    several = False
+    several, by_blocks = False, True
     history: tuple[Epoch, ...] = ()
 
     def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
@@ -134,12 +134,18 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
     # ---- both ----
 
     def collect(
-        self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
     ) -> PublishedGraph:
         """Release `graph`; one that was released already is taken as it is."""
         if graph.get("release") is not None:
             return PublishedGraph(graph, split)
-        return PublishedGraph(self.release(graph, randomness=randomness, split=split), split)
+        return PublishedGraph(self.release(graph, randomness=randomness, split=split, engine=engine), split)
 
     def train(
         self,

@@ -88,7 +88,7 @@ def make_edges(
     Args:
         features: [n, d] numpy or CSR, features that are PUBLIC: they place nodes without public edges. None: there are
             none.
-        engine: where blocks of pairs are worked on (edge-rand); the result does not depend on it.
+        engine: where blocks of pairs are worked on (edge-rand, lap-graph); the result does not depend on it.
 
     Raises:
         InputError: a budget that a mechanism refuses, or a private edge that is no protected pair.
@@ -103,7 +103,7 @@ def make_edges(
         return MadeEdges(flipped.randomize(private, randomness=randomness, engine=engine))
     if privacy.edges == "lap-graph":
         made = LapGraph(epsilon=budgets["edges"], domain=domain, count_share=privacy.count_share)
-        return MadeEdges(made.randomize(private, randomness=randomness))
+        return MadeEdges(made.randomize(private, randomness=randomness, engine=engine))
     facts: dict[str, Any] = {}
     tree = _start(privacy, domain, features)
     if tree is None or privacy.edges in CHAINS:
@@ -133,16 +133,18 @@ def count_neighbours(
     classes: int,
     *,
     randomness: Randomness,
+    engine: Engine = LOCAL,
 ) -> NeighbourCounts:
     """Return noisy counts of everybody's private neighbours by group, at the price of `privacy.edge_budgets`.
 
     Args:
         private: [2, m], u < v, the private edges.
         groups: int64 [n], PUBLIC; classes: how many there are.
+        engine: where blocks of nodes are worked on; the result does not depend on it.
     """
     epsilon = privacy.edge_budgets()["class counts"]
     mechanism = ClassCounts(epsilon=epsilon, domain=domain, groups=groups, classes=classes)
-    return NeighbourCounts(groups, mechanism.randomize(private, randomness=randomness))
+    return NeighbourCounts(groups, mechanism.randomize(private, randomness=randomness, engine=engine))
 
 
 def warning_of(privacy: ReleasePrivacy, domain: PairDomain) -> str | None:

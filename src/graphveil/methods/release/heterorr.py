@@ -111,6 +111,7 @@ class HeteroRRCore(ForgetsPeople):
     kind = "heterorr"
     by_blocks: ClassVar[bool] = True
     trains_by_blocks: ClassVar[bool] = False
+    predicts_by_blocks: ClassVar[bool] = False
     says_who: tuple[str, ...] = ()
     settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
 
@@ -212,6 +213,7 @@ class HeteroRRCore(ForgetsPeople):
     ) -> _Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema: GraphSchema = graph.schema
+        how: dict[str, Any] = {"randomness": randomness, "engine": engine}
         ask = partial(randomize_by_blocks, randomness=randomness, engine=engine)
         mechanism = privacy.feature_mechanism(schema)
         features = PublishedFeatures(graph.x, schema.low, schema.high, "")
@@ -222,11 +224,10 @@ class HeteroRRCore(ForgetsPeople):
             facts = {"public_edges": graph.get("public_edges"), "members": graph.get("private_nodes")}
             _, private = protected_pairs(int(graph.num_nodes), graph.edge_index, **facts)
             known = _rows(features.x) if mechanism is None else None  # noisy ones would say little of who is alike
-            make = partial(make_edges, chains=self.chains, randomness=randomness, progress=tell, engine=engine)
-            made = make(privacy, domain, private, features=known)
+            made = make_edges(privacy, domain, private, features=known, chains=self.chains, progress=tell, **how)
             if privacy.edges == CLASS_COUNTS:
                 groups = public_part_of(graph, split, domain).groups()
-                counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), randomness=randomness)
+                counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **how)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
             require_one_label(graph)

@@ -9,5 +9,7 @@ RELEASE_FEATURES = feature_names(releases=True)
 EDGE_METHODS = ("public-tree", "mcmc", "edge-rand", "lap-graph", "priv-hrg")
 #: Those that draw a tree with the help of private edges.
 CHAINS = ("mcmc", "priv-hrg")
+#: Those that draw a tree at all.
+TREES = ("public-tree", *CHAINS)
 #: What is published in the place of private edges where no edges are made: counts of neighbours by class.
 CLASS_COUNTS = "class-counts"

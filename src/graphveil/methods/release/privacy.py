@@ -19,7 +19,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
+from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
 from graphveil.privacy.observer import RELEASE_READERS
@@ -88,8 +88,8 @@ class ReleasePrivacy:
 
     @property
     def by_blocks(self) -> bool:
-        """Whether an engine has anything to do: features, labels and `edge-rand`, but no tree, ranking or counts."""
-        return any(unit != "edges" or self.edges == "edge-rand" for unit in self.protected)
+        """Whether an engine has anything to do: all but trees of edges are made by blocks."""
+        return any(unit != "edges" or self.edges not in TREES for unit in self.protected)
 
     def feature_mechanism(self, schema: GraphSchema) -> Any:
         """Return the feature mechanism for a schema, or None where features are public."""

@@ -9,6 +9,12 @@ from typing import Any
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
 
+#: Of a collection, where nobody but the devices knows a true label.
+ESTIMATED = (
+    "no true label is known: accuracy is estimated from the randomized labels of people held out of training and "
+    "selection, by inverting their channel; there is no ceiling"
+)
+
 
 @dataclass(frozen=True)
 class Scores:

@@ -10,6 +10,7 @@ from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.registry import tagged
 from graphveil.methods.runs.intervals import Interval
+from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.printed import rounded_up
@@ -100,6 +101,8 @@ def figure(record: RunRecord) -> tuple[str, str]:
     """What the scores of a run are called, and what they say of the test nodes: several labels a node have an F1."""
     if SEVERAL in record.notes:
         return "micro F1", "micro-averaged F1 on the test nodes"
+    if ESTIMATED in record.notes:
+        return "estimated accuracy", "accuracy, estimated from randomized labels held out"
     return "accuracy", "accuracy on the test nodes"
 
 
@@ -182,6 +185,8 @@ def measured_with(record: RunRecord) -> str:
     """What the scores of a run were measured on, and so whether they may be handed on."""
     if on_release(record):
         return "Measured on what the release holds, and covered by its guarantee."
+    if ESTIMATED in record.notes:
+        return "Estimated from randomized labels of people, and covered by the guarantee: no true label is known."
     return ON_TRUTH
 
 

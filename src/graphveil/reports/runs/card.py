@@ -134,7 +134,7 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
 def measured(record: RunRecord) -> list[Metric]:
     """Return the score of a run and its lift over the best control, where that is known, as hubs list them."""
     name, sentence = words.figure(record)
-    found = [Metric("accuracy" if name == "accuracy" else "f1", sentence, record.scores.accuracy)]
+    found = [Metric("f1" if name == "micro F1" else "accuracy", sentence, record.scores.accuracy)]
     if record.scores.lift is not None:
         found.append(Metric("lift", f"lift over the best control, {record.scores.best_control}", record.scores.lift))
     return found
@@ -160,7 +160,8 @@ def results(record: RunRecord, name: str) -> Section:
         rows.append(Row((name + (" (best control)" if name == record.scores.best_control else ""), *_scores(score))))
     if record.scores.ceiling is not None:
         rows.append(Row(("not private (ceiling)", *_scores(record.scores.ceiling))))
-    figure = words.figure(record)[0].replace("accuracy", "Accuracy")
+    figure = words.figure(record)[0]
+    figure = figure[0].upper() + figure[1:]
     sentence = (
         f"{figure} on the test nodes, per cent; 95% intervals over {words.intervals_over(record.scores.accuracy)}."
     )

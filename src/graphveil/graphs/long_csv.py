@@ -1,0 +1,115 @@
+"""A long csv in parts: one pass finds where its lines begin, and some of them are read at a time.
+
+Read whole, its fields would stand in memory as texts, several times as large as the places that they stand for.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.engine import Block, Blocks
+
+if TYPE_CHECKING:
+    import polars
+
+# Lines of a part, which divide the rows that are looked up at a time: none is read twice for that.
+_LINES: Final = 1 << 17
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class LongCsv:
+    """A csv on disk, every column as text.
+
+    Attributes:
+        path: its file.
+        header: its first line.
+        starts: the byte at which line 0, `lines`, 2 `lines`, ... after the header begins, and the end.
+        lines: of a part.
+        rows: lines after the header, but for empty ones at the end.
+    """
+
+    path: Path
+    header: bytes
+    starts: tuple[int, ...]
+    lines: int
+    rows: int
+
+    @classmethod
+    def of(cls, path: Path, lines: int = _LINES) -> LongCsv | None:
+        """Return a csv in parts; None where only a whole reading tells rows from lines, or refuses it.
+
+        Args:
+            path: the file.
+            lines: of a part.
+        """
+        with path.open("rb") as raw:
+            header = raw.readline()
+            if not header.strip() or b'"' in header:
+                return None
+            starts, ended, at, last = [len(header)], 0, len(header), b""
+            while chunk := raw.read(_CHUNK):
+                # Within quotation marks a line may end inside a field; NUL is refused with its line.
+                if b'"' in chunk or b"\0" in chunk:
+                    return None
+                ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+                starts.extend((at + 1 + ends[(-ended - 1) % lines :: lines]).tolist())
+                ended, at, last = ended + len(ends), at + len(chunk), chunk[-1:]
+        rows = ended + (last not in (b"\n", b""))
+        # A part begins after each `lines` lines, also where that is the end.
+        return cls(path, header, (*starts[: -(-rows // lines)], at), lines, rows)._without_empty_end()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return self._read(b"").columns
+
+    def column(self, name: str, block: Block) -> polars.Series:
+        """Return a block of rows of a column; fewer where the file has become shorter.
+
+        Args:
+            name: of the column.
+            block: of rows.
+
+        Raises:
+            polars.exceptions.PolarsError: lines of other fields than the header, or not UTF-8.
+        """
+        import polars
+
+        parts = [polars.Series(name, [], polars.String)]
+        first = block.start - block.start % self.lines
+        for part in Blocks(max(block.stop - first, 0), self.lines):
+            start = first + part.start
+            parts.append(self._part(start)[name][max(block.start - start, 0) : block.stop - start])
+        return polars.concat(parts)
+
+    def _part(self, start: int) -> polars.DataFrame:
+        """The lines from `start` on, the first line of a part."""
+        begin, end = self.starts[start // self.lines :][:2]
+        with self.path.open("rb") as raw:
+            raw.seek(begin)
+            return self._read(raw.read(end - begin))
+
+    def _read(self, lines: bytes) -> polars.DataFrame:
+        import polars
+
+        # All columns, whichever is wanted: a line of too many fields is refused by no other reading.
+        return polars.read_csv(io.BytesIO(self.header + lines), infer_schema=False)
+
+    def _without_empty_end(self) -> LongCsv:
+        import polars
+
+        rows = self.rows
+        while rows:
+            start = rows - 1 - (rows - 1) % self.lines
+            held = self._part(start)[: rows - start].select(polars.any_horizontal(polars.all().is_not_null()))
+            filled = held.to_series().arg_true()
+            if len(filled):
+                return replace(self, rows=start + int(filled[-1]) + 1)
+            rows = start
+        return replace(self, rows=0)

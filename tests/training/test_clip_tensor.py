@@ -1,0 +1,123 @@
+"""Clipping in tensor arithmetic against the compiled loops, and in Python's whole numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.training.clip_loop import clip, measure, rounded
+from graphveil.training.clip_tensor import WholeRows, clipped, products
+from graphveil.training.clipped_sum import GradientGrid
+
+GRID = GradientGrid(1e-3, 1 << 10)
+WIDTHS = (13, 6)
+
+
+def rows(width: int, seed: int) -> Tensor:
+    """Of usual length, tiny, huge, empty, and no numbers at all."""
+    x = torch.randn(40, width, generator=torch.Generator().manual_seed(seed))
+    x[5:10] *= 1e-30
+    x[10:15] *= 1e15
+    x[15] = 0.0
+    x[16, 2], x[17, 0], x[18, 1] = torch.nan, torch.inf, -torch.inf
+    return x
+
+
+def by_loop(inputs: Tensor, *, bias: bool) -> tuple[np.ndarray, ...]:
+    """Whole numbers, scale, ones, squares, sound."""
+    found = np.empty(40), np.empty(40), np.empty(40), np.empty(40, np.bool_)
+    measure(inputs.numpy(), bias, *found)
+    whole = np.empty(inputs.shape, np.float32)
+    rounded(inputs.numpy(), found[0], found[3], whole)
+    return whole, *found
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_grids_are_those_of_the_loops(bias: bool) -> None:
+    inputs = rows(13, 1)
+    whole, scale, ones, squares, sound = by_loop(inputs, bias=bias)
+    found = WholeRows.of(inputs, bias)
+    assert np.array_equal(found.sound.numpy(), sound) and not sound[16:19].any()
+    assert np.array_equal(found.scale.numpy()[sound], scale[sound])
+    assert np.array_equal(found.squares.numpy()[sound], squares[sound])
+    expected = np.column_stack([whole, np.where(sound, ones, 0.0)]) if bias else whole
+    assert np.array_equal(found.whole.numpy(), expected)
+
+
+def layers() -> tuple[list[Tensor], list[WholeRows], list[Tensor]]:
+    """Gradients by outputs, what the layers saw, and dither."""
+    deltas = [rows(width, seed + 3) for seed, width in enumerate(WIDTHS)]
+    deltas[0][30:] *= 1e-4
+    deltas[1][30:] *= 1e-4
+    drawn = torch.Generator().manual_seed(9)
+    dither = [torch.randint(0, 1 << 16, (40, width), generator=drawn).float() for width in WIDTHS]
+    return deltas, seen_rows(torch.arange(40)), dither
+
+
+def seen_rows(chosen: Tensor) -> list[WholeRows]:
+    """What two layers saw; rows that are no numbers stand at other places than such gradients."""
+    return [WholeRows.of(rows(width, seed).roll(5, 0)[chosen], True) for seed, width in enumerate((20, 9))]
+
+
+def test_gradients_are_those_of_the_loops() -> None:
+    """Lengths are added up in another order: in these rows no last bit of theirs decides."""
+    deltas, inputs, dither = layers()
+    found = torch.cat(clipped(deltas, inputs, dither, GRID), dim=1)
+    expected, starts = torch.cat(deltas, dim=1).numpy().copy(), np.cumsum([0, *WIDTHS])
+    scale, squares, sound = (
+        np.stack([getattr(one, name).numpy() for one in inputs]) for name in ("scale", "squares", "sound")
+    )
+    moved = torch.cat(dither, dim=1).numpy().astype(np.uint16)
+    clip(expected, starts, scale, squares, sound, moved, GRID.step, GRID.cap)
+    assert np.array_equal(found.numpy(), expected)
+    assert found[:5].any() and found[30:].any() and not found[16:19].any() and not found[21:24].any()
+
+
+def test_no_sample_adds_more_than_the_cap() -> None:
+    """By the integers of the products that are added up, in Python's whole numbers."""
+    deltas, inputs, dither = layers()
+    kept, longest = clipped(deltas, inputs, dither, GRID), 0
+    for sample in range(40):
+        one = slice(sample, sample + 1)
+        parts = [
+            part
+            for delta, seen in zip(kept, inputs, strict=True)
+            for part in products(
+                delta[one], WholeRows(*(getattr(seen, name)[one] for name in WholeRows.__dataclass_fields__)), True
+            )
+        ]
+        whole = torch.cat([part.flatten() for part in parts])
+        assert torch.equal(whole, whole.round())
+        longest = max(longest, sum(int(value) ** 2 for value in whole.tolist()))
+    assert (0.9 * GRID.cap) ** 2 < longest <= GRID.cap**2
+
+
+def test_what_dither_would_lengthen_past_the_cap_is_cut_off() -> None:
+    """Short inputs with dither of nearly a step in every coordinate: rounded down, the gradient fits."""
+    inputs = WholeRows.of(torch.ones(1, 1), False)
+    delta = torch.full((1, 50), GRID.clip / math.sqrt(50))
+    (moved,) = clipped([delta], [inputs], [torch.full((1, 50), 65535.0)], GRID)
+    assert set(moved.flatten().tolist()) == {4.0}
+    assert 50 * 5.0**2 * float(inputs.squares[0]) > GRID.cap**2
+
+
+def test_a_sample_is_the_same_whoever_stands_beside_it() -> None:
+    deltas, inputs, dither = layers()
+    whole = clipped(deltas, inputs, dither, GRID)
+    chosen = torch.randperm(40, generator=torch.Generator().manual_seed(4))[:17]
+    some = clipped([d[chosen] for d in deltas], seen_rows(chosen), [m[chosen] for m in dither], GRID)
+    for part, all_ in zip(some, whole, strict=True):
+        assert torch.equal(part, all_[chosen])
+
+
+def test_sums_are_exact_where_float32_is_not() -> None:
+    """4,000 samples of nearly 2^13 steps each: float32 would round their sum."""
+    seen = WholeRows.of(torch.ones(4000, 1), True)
+    weights, bias = products(torch.full((4000, 3), 255.0), seen, True)
+    assert weights.shape == (3, 1) and bias.shape == (3,)
+    assert set(torch.cat([weights.flatten(), bias]).tolist()) == {4000 * 255 * float(seen.whole[0, 0])}
+    assert float(bias[0]) > 1 << 24
