@@ -215,7 +215,7 @@ def test_wrong_words_are_one_line(run: Run) -> None:
 
 
 def test_the_program_is_light() -> None:
-    """No torch, and with the interpreter started less than twice NumPy's own time: under 0.2 s where NumPy takes a tenth."""
+    """No torch, and at most two and a half times what NumPy takes alone: under 0.2 s where NumPy takes 0.11 (1.6 times)."""
     code = (
         "import time; begun = time.process_time(); import sys, {}; "
         "print(time.process_time() - begun, 'torch' in sys.modules)"
@@ -227,4 +227,4 @@ def test_the_program_is_light() -> None:
         assert torch == "False"
         seconds[name].append(float(taken))
     # The least of five in turns: what else runs on the machine adds to some of them, seldom to all.
-    assert min(seconds["graphveil.device"]) < 2 * min(seconds["numpy"])
+    assert min(seconds["graphveil.device"]) < 2.5 * min(seconds["numpy"])
