@@ -73,6 +73,15 @@ def test_the_wheel_holds_the_libraries_of_the_pages(command: Path) -> None:
     assert done.stdout.split() == sorted(path.name for path in here.iterdir())
 
 
+@pytest.mark.slow
+def test_the_wheel_holds_the_pages_of_a_collector(command: Path) -> None:
+    script = "from graphveil.collection.pages import FOLDER; print(*sorted(path.name for path in FOLDER.iterdir()))"
+    run = [command.parent / "python", "-c", script]
+    done = subprocess.run(run, check=True, capture_output=True, text=True, env=CLEAN)
+    here = ROOT / "src" / "graphveil" / "collection" / "assets"
+    assert done.stdout.split() == sorted(path.name for path in here.iterdir())
+
+
 def test_declared_dependencies_cover_the_imports() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {line.split(">")[0].split("[")[0].strip() for line in project["dependencies"]}

@@ -5,6 +5,7 @@ POST /enrolments                  {"token", "key"} -> {"number", "joined"}
 POST /reports                     see `door`
 GET  /heartbeat /version /metrics
 GET  /admin/status   POST /admin/close        with the organiser's token
+GET  /  /organiser  /assets/NAME  see `pages`
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from graphveil.collection.door import Door, Receive, Scope, Send
 from graphveil.collection.group import Group
 from graphveil.collection.intake import Intake
 from graphveil.collection.limits import Buckets
+from graphveil.collection.pages import page_routes
 from graphveil.collection.store import Store, hashed
 
 #: Bytes of a disk that are left to everything else.
@@ -78,7 +80,10 @@ class Collector:
         self.group.close()
 
     def _made(self) -> FastAPI:
-        app = FastAPI(title="graphveil collector", version=graphveil.__version__, lifespan=self._alive, docs_url=None)
+        title, version = "graphveil collector", graphveil.__version__
+        # No pages of the framework's: they load scripts of others.
+        app = FastAPI(title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None)
+        app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
         app.get("/task")(self._task)
         app.get("/opening")(self._opening)
