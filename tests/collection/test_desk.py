@@ -136,6 +136,27 @@ def test_a_refused_export_leaves_no_folder(desk: Desk, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["desk"]
 
 
+def test_nothing_is_scrubbed_that_an_export_does_not_keep(desk: Desk, url: str, tmp_path: Path) -> None:
+    desk.sign(database=url)
+    desk.enrol()
+    joined = [enrolled(desk, number) for number in range(2)]
+    desk.open()
+    assert sent(desk, 0, joined[0]) == ["accepted"]
+    desk.close()
+    desk.export(tmp_path / "one")
+    desk.open()
+    assert sent(desk, 1, joined[1]) == ["accepted"]
+    desk.close()
+    # The second epoch is in no export yet.
+    with pytest.raises(InputError, match="other reports than those"):
+        desk.scrub(tmp_path / "one")
+    desk.export(tmp_path / "two")
+    assert desk.scrub(tmp_path / "two")["forgotten"] == 2
+    with pytest.raises(InputError, match="scrubbed"):
+        desk.export(tmp_path / "three")
+    assert read_export(tmp_path / "two").bodies.numbers.tolist() == [0, 1]
+
+
 def certified(folder: Path) -> Place:
     """A place with a certificate that this test alone trusts."""
     own = ec.generate_private_key(ec.SECP256R1())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from graphveil.collection.export import FILES, export, read_export
 from graphveil.collection.tokens import read_tokens, write_tokens
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import PEOPLE, Collection, begun, url_of
-from tests.on_device.signing import label, links
+from tests.on_device.signing import features, label, links
 
 IDS = [f"person {number}" for number in range(PEOPLE)]
 
@@ -84,6 +85,27 @@ def test_scrubbed_bodies_are_gone_and_still_known(running: Collection, tmp_path:
     # A report that is sent again is the one that stands, and another one of the epoch is none.
     assert running.intake.take([running.report(1, {"label": "sad"})]) == ["again"]
     assert running.intake.take([running.report(1, {"label": "glad"})]) == ["closed"]
+    running.store.engine.dispose()
+
+
+def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
+    """Not on a page that SQLite calls free, and not in its log, while another process holds it open."""
+    running = begun(url_of(tmp_path), features(dimension=800, epsilon="800"))
+    # Without it the last connection to close would empty the log by itself.
+    held = sqlite3.connect(tmp_path / "collection.db")
+    held.execute("SELECT count(*) FROM reports").fetchall()
+    sent = [running.report(number, {"features": [0.5] * 800}) for number in range(PEOPLE)]
+    assert running.intake.take(sent) == ["accepted"] * PEOPLE
+    parts = [one.body[start : start + 20] for one in sent for start in range(len(one.body) - 20)]
+
+    def held_yet() -> int:
+        files = b"".join(path.read_bytes() for path in sorted(tmp_path.iterdir()))
+        return sum(part in files for part in parts)
+
+    assert held_yet() == len(parts) > 100
+    running.store.close_epoch()
+    assert running.store.scrub() == PEOPLE and held_yet() == 0
+    held.close()
     running.store.engine.dispose()
 
 

@@ -59,7 +59,7 @@ def group() -> typer.Typer:
     """The commands of a collection."""
     app = typer.Typer(help="Collect noisy reports from people's own devices.")
     app.callback()(lambda: None)
-    for command in (init, sign, enrol, open_, serve, status, close, export, simulate):
+    for command in (init, sign, enrol, open_, serve, status, close, export, scrub, simulate):
         app.command(command.__name__.rstrip("_"))(command)
     return app
 
@@ -199,6 +199,19 @@ def export(
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).export(out)
+    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+
+
+def scrub(
+    folder: Folder,
+    exported: Annotated[Path, typer.Argument(metavar="EXPORT", help="The export that keeps what is forgotten here.")],
+    as_json: options.Json = False,
+) -> None:
+    """Forget what exported reports say, for good; who has sent one stays known, so that nobody counts twice."""
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.desk import Desk
+
+    answer = Desk(folder).scrub(exported)
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
 
 

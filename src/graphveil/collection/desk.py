@@ -154,6 +154,29 @@ class Desk:
             told = export(store, partial)
         return {"folder": str(out), **told}
 
+    def scrub(self, exported: Path) -> dict[str, Any]:
+        """Forget what reports of the closed epochs say; that they were sent, and by whom, stays known.
+
+        Args:
+            exported: the folder that keeps them.
+
+        Raises:
+            InputError: it is an export of another task, or of other epochs than are closed now.
+        """
+        from graphveil.collection.export import read_export
+
+        kept = read_export(exported)
+        with self.store() as store:
+            closed = [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in store.closed()]
+            # Forgotten for good: an epoch that this export lacks would be nowhere afterwards.
+            if kept.task.hash != store.task().hash or kept.facts["epochs"] != closed:
+                raise InputError(
+                    "the export holds other reports than those to be forgotten",
+                    where=str(exported),
+                    remedy="export the collection as it stands now, then scrub it",
+                )
+            return {"folder": str(self.folder), "forgotten": store.scrub(), "kept": str(exported)}
+
     @contextmanager
     def store(self) -> Iterator[Store]:
         """Give the database of a task that was signed."""

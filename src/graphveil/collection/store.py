@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sqlalchemy import Connection, Engine, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REFUSALS, REPORTS, SETTINGS
+from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REFUSALS, REPORTS, SETTINGS, overwritten
 from graphveil.device.task import Task
 from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
@@ -291,10 +291,15 @@ class Store:
             yield from connection.execute(asked, execution_options={"yield_per": _AT_ONCE}).scalars()
 
     def scrub(self) -> int:
-        """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good."""
+        """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
+
+        The database's own files hold them no longer: not its pages, not its log. Backups and copies of the disk do.
+        """
         old = REPORTS.c.epoch.in_(_CLOSED) & REPORTS.c.body.is_not(None)
         with self.engine.begin() as connection:
-            return int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+            forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+        overwritten(self.engine)
+        return forgotten
 
     def count(self, refused: dict[str, int]) -> None:
         """Add to the counters of refusals.

@@ -10,6 +10,7 @@ refusals     code -> how many
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import (
@@ -100,8 +101,26 @@ def opened(url: str) -> Engine:
     return engine
 
 
+def overwritten(engine: Engine) -> None:
+    """Leave nothing of what reports said before in the database's own files.
+
+    Args:
+        engine: see `opened`.
+    """
+    # Neither runs inside a transaction. PostgreSQL keeps old rows in the table until it is written anew; SQLite has
+    # overwritten them by now, and its log still tells what stood there.
+    if engine.dialect.name == "sqlite":
+        with closing(engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("VACUUM FULL reports")
+
+
 def _durable(connection: Any, _: Any) -> None:
     # sqlite3 would begin by itself, and only at the first write: two processes could then read and both write.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", f"cache_size={_CACHE}"):
+    # secure_delete: what is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
+    kept = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "secure_delete=ON", f"cache_size={_CACHE}")
+    for pragma in kept:
         connection.execute(f"PRAGMA {pragma}")
