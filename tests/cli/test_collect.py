@@ -17,6 +17,7 @@ import polars
 import pytest
 
 from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import read_draft
 from graphveil.collection.export import read_export
 from graphveil.device import Opening, Task
 from graphveil.device.home import Home
@@ -288,6 +289,7 @@ def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
         (("--dropouts", 1.5), "--dropouts"),
         (("--clients", "ruby"), "unknown client 'ruby'; allowed: python, js"),
         (("-o", "clubs"), "clubs is not empty"),
+        (("--changed", 0.5), "--changed with a single epoch; ask several times: --epochs 2"),
     ):
         refused = type_in(*words, *more)
         assert refused.code == 2 and said in refused.err and refused.err.count("\n") == 1
@@ -303,3 +305,19 @@ def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_
     assert done.code == 0, done.err
     answered = read_export(tmp_path / "tried").facts["answered"]
     assert f"of 100 people {answered} sent label" in " ".join(done.out.split())
+
+
+def test_people_who_answer_again_are_priced_again(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
+    words = ("--epochs", 2, "--changed", 0.1, "--late", 0.2, "--dropouts", 0)
+    told = type_in("collect", "simulate", "clubs", "social-100", "-o", "tried", *words, "--json").json
+    assert told["epochs"] == 2 and 0 < told["changed"] < 40
+    source, target = load_parts("social-100").edge_index.astype(str)
+    polars.DataFrame({"source": source, "target": target}).write_parquet(tmp_path / "edges.parquet")
+    done = type_in("train", "label-propagation", "tried", "--edges", "edges.parquet", "--no-controls", "--json").json
+    assert done["guarantee"]["epsilon"] == 2 * float(told_price(drafted))
+    again = next(note for note in done["notes"] if "several epochs" in note)
+    assert f"{200 - told['answered']} once, {told['answered'] - 100} 2 times" in again
+
+
+def told_price(folder: Path) -> str:
+    return str(read_draft(folder).prices.label)

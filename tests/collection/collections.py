@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,12 @@ class Collection:
     @property
     def intake(self) -> Intake:
         return Intake(self.store, self.task)
+
+    def after(self, nonce: bytes) -> Collection:
+        """The collection with its next epoch open, the last one closed."""
+        self.store.close_epoch()
+        self.store.open_epoch(nonce)
+        return replace(self, opening=opening_of(self.task, *self.opening.nonces, nonce))
 
     def report(self, number: int, values: Mapping[str, object]) -> Report:
         """What a person's device sends."""

@@ -64,11 +64,12 @@ def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collec
     running.store.open_epoch(b"b" * 16)
     answered(running, 2, 4, mood="glad")
     told = export(running.store, tmp_path / "one")
-    assert (told["answered"], told["reports_a_person"]) == (3, 1)
+    assert (told["answered"], told["answers_a_person"]) == (3, {"label": 1, "links": 0})
     second = running.store.close_epoch()
     told = export(running.store, tmp_path / "two")
-    assert (told["answered"], told["reports_a_person"]) == (4, 2)
+    assert (told["answered"], told["answers_a_person"]) == (4, {"label": 2, "links": 0})
     found = read_export(tmp_path / "two")
+    assert found.times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
     last = [running.report(n, {"label": "glad" if n in (2, 4) else "sad"}).body for n in (1, 2, 3, 4)]
     assert np.packbits(found.bodies.bits, axis=1).tobytes() == b"".join(last)
     # Closing again, later, changes nothing of what was frozen.
@@ -131,7 +132,7 @@ def test_an_export_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         folder = tmp_path / said.replace(" ", "")
         export(running.store, folder)
         one = np.ones(1, np.int64)
-        np.savez(folder / "reports.npz", numbers=one, epochs=one, joined=one, bodies=bodies)
+        np.savez(folder / "reports.npz", numbers=one, epochs=one, joined=one, times=one[:, None], bodies=bodies)
         with pytest.raises(DataError, match=said):
             read_export(folder)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -61,16 +60,6 @@ def test_the_labels_that_judge_are_neither_trained_on_nor_chosen_by(tmp_path: Pa
 def test_what_is_sent_and_not_read_is_not_left_out_of_a_guarantee(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="label-pool does not read features, label"):
         learned("label-pool", *exported(tmp_path))
-
-
-def test_who_answered_in_two_epochs_is_not_priced_as_once(tmp_path: Path) -> None:
-    """Their value may have changed, which two equal bodies cannot rule out."""
-    out, edges = exported(tmp_path, label("3"))
-    told = json.loads((out / "collection.json").read_text())
-    assert told["reports_a_person"] == 1
-    (out / "collection.json").write_text(json.dumps({**told, "reports_a_person": 2}))
-    with pytest.raises(InputError, match="somebody has answered in 2 epochs"):
-        learned("label-propagation", out, edges)
 
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path) -> None:

@@ -89,6 +89,21 @@ def test_two_plays_of_one_seed_have_the_same_people_and_other_noise(tmp_path: Pa
     assert not np.array_equal(one.bodies.values(0), two.bodies.values(0))
 
 
+def test_people_join_later_and_change(tmp_path: Path) -> None:
+    """At an epsilon at which noise is too rare to be met: who changed says what is true of somebody else."""
+    folder = drafted(tmp_path / "draft", label="40", links="40")
+    cast = Cast(40, PYTHON, dropouts=0, retries=0, seed=3, epochs=2, changed=0.5, late=0.25)
+    told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
+    found = read_export(tmp_path / "out")
+    later = found.joined == 2
+    assert 0 < later.sum() < 20 and told["enrolled"] == 40 == len(found.bodies.numbers)
+    assert found.times.tolist() == [[1, 1] if late else [2, 2] for late in later]
+    assert told["answered"] == 80 - later.sum() and told["epochs"] == 2
+    true = GRAPH.y[found.bodies.numbers] == found.bodies.values(0)
+    # Somebody else may have the same label.
+    assert true[later].all() and 0 < (~true).sum() <= told["changed"] < 40
+
+
 def test_what_a_person_knows_is_their_own_row() -> None:
     told = values_of(GRAPH, 7, ("features", "label", "degree"))
     assert told["features"] == np.asarray(dense(GRAPH.x))[7].tolist()

@@ -10,6 +10,7 @@ import typer
 
 from graphveil.cli import groups, options
 from graphveil.cli.console import complain, emit, working
+from graphveil.errors import InputError
 
 _WORDS, _PRICES = "What people read", "Prices: epsilon of one report"
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's folder, from collect init.")]
@@ -231,6 +232,11 @@ def simulate(
     retries: Annotated[
         float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")
     ] = 0.1,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often people are asked.")] = 1,
+    changed: Annotated[
+        float, typer.Option("--changed", min=0, max=1, help="Share whose values change from epoch to epoch.")
+    ] = 0.0,
+    late: Annotated[float, typer.Option("--late", min=0, max=1, help="Share who enrol after the first epoch.")] = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for what was collected.")
     ] = None,
@@ -246,9 +252,12 @@ def simulate(
     from graphveil.collection.desk import require_extra
 
     require_extra()
+    if epochs == 1 and (changed or late):
+        name = "--changed" if changed else "--late"
+        raise InputError(f"{name} with a single epoch", remedy="ask several times: --epochs 2")
     from graphveil.collection.played import Cast, play
 
     with working() as tell:
-        cast = Cast(people, commands_of(clients, js), dropouts, retries, seed)
+        cast = Cast(people, commands_of(clients, js), dropouts, retries, seed, epochs, changed, late)
         answer = play(folder, data, cast, tell, out=out)
     emit(answer, as_json=as_json, screen=lambda: screens.played(answer))

@@ -3,7 +3,8 @@
     task.json          as it was signed
     collection.json    epochs with their hashes, how many were enrolled and answered
     ids.txt            the id of each number, a line each, in JSON
-    reports.npz        numbers, epochs, joined [n], bodies [n, bytes]: everybody's last report, by number
+    reports.npz        numbers, epochs, joined [n], bodies [n, bytes]: everybody's last report, by number;
+                       times [n, fields]: in how many epochs each of them answered each field
 
 Nothing in it says when somebody answered, or from where.
 """
@@ -11,8 +12,9 @@ Nothing in it says when somebody answered, or from where.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from graphveil.collection.store import Store
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
 
+Numbers = npt.NDArray[np.int64]
+Times = npt.NDArray[np.int32]
+_AT_ONCE = 1 << 14
 FILES = ("task.json", "collection.json", "ids.txt", "reports.npz")
 
 
@@ -35,14 +40,15 @@ class Collected:
     Args:
         task: what was asked. ids: of everybody. bodies: everybody's last report, by number.
         nonces: by which coordinates were assigned, of each epoch. joined: int64 [n], the first epoch of who sent each.
-        facts: what `collection.json` says.
+        times: int32 [n, fields], in how many epochs they answered each field. facts: what `collection.json` says.
     """
 
     task: Task
     ids: tuple[str, ...]
     bodies: Bodies
     nonces: tuple[bytes, ...]
-    joined: npt.NDArray[np.int64]
+    joined: Numbers
+    times: Times
     facts: Mapping[str, Any]
 
 
@@ -64,6 +70,7 @@ def export(store: Store, folder: Path) -> dict[str, Any]:
     # The least number stands in what everybody has agreed to: below it a single person stands out too much.
     if len(numbers) < task.least:
         raise InputError(f"{len(numbers)} people have answered", allowed=f"{task.least} or more, as the task says")
+    times = _times(task, numbers, bodies, store.earlier_reports())
     told = {
         "standard": 1,
         "task": task.hash.hex(),
@@ -71,13 +78,13 @@ def export(store: Store, folder: Path) -> dict[str, Any]:
         "people": task.people,
         "enrolled": store.status()["enrolled"],
         "answered": len(numbers),
-        # Of the most asked person: bodies can be equal where values were not, so it cannot be told from them.
-        "reports_a_person": store.most_reports(),
+        # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
+        "answers_a_person": {field.kind: int(most) for field, most in zip(task.fields, times.max(axis=0), strict=True)},
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_bytes(task.data)
     (folder / "ids.txt").write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids()))
-    np.savez(folder / "reports.npz", numbers=numbers, epochs=epochs, joined=joined, bodies=bodies)
+    np.savez(folder / "reports.npz", numbers=numbers, epochs=epochs, joined=joined, times=times, bodies=bodies)
     # Last: a folder without it is one that a crash left, and is not read.
     (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")
     return told
@@ -98,7 +105,9 @@ def read_export(folder: Path) -> Collected:
     if told.get("task") != task.hash.hex() or ids_hash(ids) != task.ids:
         raise DataError("the files belong to another task", where=str(folder), remedy="export the collection again")
     with np.load(folder / "reports.npz", allow_pickle=False) as held:
-        numbers, joined, bodies = held["numbers"], held["joined"], held["bodies"]
+        if "times" not in held:
+            raise DataError("times is missing", where=str(folder / "reports.npz"), remedy="export the collection again")
+        numbers, joined, times, bodies = held["numbers"], held["joined"], held["times"], held["bodies"]
     width = -(-task.bits // 8)
     if bodies.ndim != 2 or bodies.shape[1] != width or len(numbers) != len(bodies) or bodies.dtype != np.uint8:
         raise DataError(f"reports are no {width} bytes each", where=str(folder / "reports.npz"))
@@ -106,5 +115,31 @@ def read_export(folder: Path) -> Collected:
     made = Bodies(task, np.unpackbits(bodies, axis=1), numbers)
     if not made.possible().all():
         raise DataError("a report that no device sends", where=str(folder / "reports.npz"))
+    told_now = np.stack([made.answered(place) for place in range(len(task.fields))], axis=1)
+    # Fewer than the report at hand shows would state too small a price.
+    if times.shape != told_now.shape or (times < told_now).any() or (times > len(told["epochs"])).any():
+        raise DataError("times are not those of the reports", where=str(folder / "reports.npz"))
     nonces = tuple(bytes.fromhex(one["nonce"]) for one in told["epochs"])
-    return Collected(task, ids, made, nonces, joined, told)
+    return Collected(task, ids, made, nonces, joined, times, told)
+
+
+def _times(task: Task, numbers: Numbers, bodies: npt.NDArray[np.uint8], earlier: Iterator[tuple[int, bytes]]) -> Times:
+    """Return in how many epochs everybody answered each field, int32 [n, fields].
+
+    Args:
+        task: what was asked. numbers, bodies: everybody's last report, by number.
+        earlier: number and body of every other one.
+    """
+    times = _flags(task, bodies)
+    # In blocks: after many epochs the earlier reports are many times the last ones.
+    while block := list(islice(earlier, _AT_ONCE)):
+        rows = np.frombuffer(b"".join(body for _, body in block), np.uint8).reshape(len(block), -1)
+        np.add.at(times, np.searchsorted(numbers, [number for number, _ in block]), _flags(task, rows))
+    return times
+
+
+def _flags(task: Task, bodies: npt.NDArray[np.uint8]) -> Times:
+    """Return which fields bodies [n, bytes] answer, 0 or 1, int32 [n, fields]."""
+    starts = list(accumulate((1 + field.width for field in task.fields[:-1]), initial=0))
+    # Of their own bytes alone: taken apart into bits, a body is eight times as long.
+    return np.stack([bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in starts], axis=1).astype(np.int32)

@@ -116,7 +116,6 @@ def learn(
     Raises:
         InputError: a method that does not read what was collected, or budgets beside those of the task.
     """
-    _require_one_price(received)
     chosen = _settings(name, received, settings)
     if keeps_apart(repetition.split):
         raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
@@ -140,7 +139,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
         model=first,
-        notes=(ESTIMATED, participation(received)),
+        notes=(ESTIMATED, participation(received), *again(received)),
     )
 
 
@@ -198,6 +197,22 @@ def participation(received: Received) -> str:
     return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
 
 
+def again(received: Received) -> tuple[str, ...]:
+    """Return in a sentence how often people answered, and what that was priced at; nothing where each did once."""
+    times = received.again()
+    if all(often == 1 for counts in times.values() for often in counts):
+        return ()
+    each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times.items() if counts)
+    return (
+        f"people answered in several epochs ({each}). Every answer is priced as a changed value, because a server "
+        "cannot tell; a person whose value stayed the same has paid once",
+    )
+
+
+def _often(counts: Mapping[int, int]) -> str:
+    return ", ".join(f"{people:,} {'once' if often == 1 else f'{often} times'}" for often, people in counts.items())
+
+
 def estimated(found: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
     """Return the accuracy on true labels behind an agreement with reports, ends brought back to where shares are.
 
@@ -223,22 +238,6 @@ def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, fl
         pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
         lift = estimated(interval(pairs, difference=True), keep, flip, difference=True)
     return Scores(every[name], controls, None, best, lift)
-
-
-def _require_one_price(received: Received) -> None:
-    """Refuse reports of somebody who answered in several epochs: another value was another price.
-
-    Raises:
-        InputError: naming how many; the guarantees of our methods speak of one report a person.
-    """
-    sent = int(received.collected.facts.get("reports_a_person", 1))
-    if sent > 1:
-        raise InputError(
-            f"somebody has answered in {sent} epochs, and paid {sent} times where their values changed",
-            where=received.schema.name,
-            allowed="collections in which each person has answered once, which is what a run's guarantee says",
-            remedy="train on the export of the first epoch, or ask new people alone in later ones",
-        )
 
 
 def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class Cast:
         them in turn.
         dropouts: share of people who enrol and never answer. retries: share of those who answer that never hear they
         were heard, and send again. seed: of who does what; it never changes noise.
+        epochs: how often they are asked. changed: share of people whose values are others in each epoch after the
+        first. late: share of people who enrol after the first epoch alone.
     """
 
     people: int | None
@@ -58,6 +60,9 @@ class Cast:
     dropouts: float = 0.1
     retries: float = 0.1
     seed: int = 0
+    epochs: int = 1
+    changed: float = 0.0
+    late: float = 0.0
 
     def of(self, people: int) -> int:
         """Return how many enrol of so many people."""
@@ -165,11 +170,9 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Pa
         desk = _signed(draft, Path(made), cast)
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         with served(desk) as url:
-            # All before the first answer, as in a real collection: the nonce is drawn after the last token.
-            devices = list(_enrolled(desk, Remote(url), clients, cast, tell))
-            desk.open()
-            told = _answered(Remote(url), devices, graph, cast, tell)
-        told |= {"refused": desk.status()["refused"], "hash": desk.close()["hash"]}
+            stage = _Stage(desk, Remote(url), graph, cast, tell)
+            told = stage.played(clients)
+        told["refused"] = desk.status()["refused"]
         if out is not None:
             told["folder"] = desk.export(out)["folder"]
     return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
@@ -248,45 +251,100 @@ def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
     return desk
 
 
-def _enrolled(
-    desk: Desk, remote: Remote, clients: Sequence[Client], cast: Cast, tell: ProgressCallback
-) -> Iterator[Device]:
-    data = remote.task()
-    task = Task.of(data)
-    for client in clients:
-        # Each client checks signature, hash and thresholds itself.
-        client.asked(op="task", data=data.decode(), expected=task.hash.hex())
-    with (desk.folder / TOKENS).open(newline="", encoding="utf-8") as file:
-        tokens = [row["token"] for row in csv.DictReader(file)]
-    chosen = sorted(Random(cast.seed).sample(range(task.people), cast.of(task.people)))
-    for place, node in enumerate(chosen):
-        key = os.urandom(32)
-        with refusals("enrolment"):
-            number, joined = remote.enrol(tokens[node], key.hex())
-        yield Device(node, number, joined, clients[place % len(clients)], key)
-        tell(Progress(place + 1, len(chosen), "enrolling"))
+@dataclass(frozen=True)
+class _Stage:
+    """Where a collection is played.
+
+    Args:
+        desk: with a task that was signed. remote: its collector. graph: the people. cast: who plays. tell: hears of
+        progress.
+    """
+
+    desk: Desk
+    remote: Remote
+    graph: GraphParts
+    cast: Cast
+    tell: ProgressCallback
+
+    def played(self, clients: Sequence[Client]) -> dict[str, Any]:
+        """Return how many did what, over all epochs, and the hash of the last."""
+        data, counts = self.remote.task(), Counter[str]()
+        task = Task.of(data)
+        for client in clients:
+            # Each client checks signature, hash and thresholds itself.
+            client.asked(op="task", data=data.decode(), expected=task.hash.hex())
+        # Of each person's own values; who changed keeps those that they have then.
+        lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
+        for epoch, nodes in enumerate(self._arrivals(task.people)):
+            # All before the first answer, as in a real collection: the nonce is drawn after the last token.
+            devices += self._enrolled(task, nodes, clients, len(devices))
+            if epoch:
+                counts["changed"] += self._change(lives, devices, epoch)
+            self.desk.open()
+            counts += self._answered(task, devices, lives, epoch)
+            hash = self.desk.close()["hash"]
+        return _told(counts, clients, len(devices), self.cast) | {"hash": hash}
+
+    def _arrivals(self, people: int) -> list[list[int]]:
+        """Who enrols before each epoch."""
+        chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
+        if self.cast.epochs == 1:
+            return [chosen]
+        draws = Random(self.cast.seed + 2)
+        late = {node for node in chosen if draws.random() < self.cast.late}
+        first = [node for node in chosen if node not in late]
+        return [first, sorted(late), *([] for _ in range(self.cast.epochs - 2))]
+
+    def _enrolled(self, task: Task, nodes: Sequence[int], clients: Sequence[Client], before: int) -> Iterator[Device]:
+        with (self.desk.folder / TOKENS).open(newline="", encoding="utf-8") as file:
+            tokens = [row["token"] for row in csv.DictReader(file)]
+        for place, node in enumerate(nodes):
+            key = os.urandom(32)
+            with refusals("enrolment"):
+                number, joined = self.remote.enrol(tokens[node], key.hex())
+            yield Device(node, number, joined, clients[(before + place) % len(clients)], key)
+            self.tell(Progress(place + 1, len(nodes), "enrolling"))
+
+    def _change(self, lives: dict[int, int], devices: Sequence[Device], epoch: int) -> int:
+        """Give some of those who have been asked the values of somebody else; return how many they are."""
+        draws, changed = Random(self.cast.seed + 1000 * epoch), 0
+        for one in devices:
+            if one.joined <= epoch and draws.random() < self.cast.changed:
+                lives[one.node] = draws.randrange(len(lives))
+                changed += 1
+        return changed
+
+    def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
+        opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
+        kinds, counts = [one.kind for one in task.fields], Counter[str]()
+        for place, one in enumerate(devices):
+            # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
+            if draws.random() >= self.cast.dropouts:
+                sent = _report(task, opening, one, _values(self.graph, one.node, lives[one.node], kinds))
+                # Byte for byte the same: whoever hears nothing sends again, and is counted once.
+                times = 2 if draws.random() < self.cast.retries else 1
+                with refusals("report"):
+                    counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
+                counts[f"by {one.client.name}"] += 1
+            self.tell(Progress(place + 1, len(devices), "answering"))
+        return counts
 
 
-def _answered(
-    remote: Remote, devices: Sequence[Device], graph: GraphParts, cast: Cast, tell: ProgressCallback
-) -> dict[str, Any]:
-    task, opening = Task.of(remote.task()), remote.opening().decode()
-    kinds, draws = [one.kind for one in task.fields], Random(cast.seed + 1)
-    answers: Counter[str] = Counter()
-    by: Counter[str] = Counter()
-    for place, one in enumerate(devices):
-        # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
-        if draws.random() >= cast.dropouts:
-            sent = _report(task, opening, one, values_of(graph, one.node, kinds))
-            # Byte for byte the same: whoever hears nothing sends again, and is counted once.
-            times = 2 if draws.random() < cast.retries else 1
-            with refusals("report"):
-                answers.update(remote.send(read(sent)[0]) for _ in range(times))
-            by[one.client.name] += 1
-        tell(Progress(place + 1, len(devices), "answering"))
-    enrolled, answered = len(devices), sum(by.values())
-    told = {"enrolled": enrolled, "dropped": enrolled - answered, "answered": answers["accepted"]}
-    return {**told, "again": answers["again"], "clients": {name: by[name] for name in cast.clients}}
+def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> dict[str, object]:
+    """What a person knows of themselves who lives as somebody else does; nobody is linked to themselves."""
+    told = values_of(graph, life, kinds)
+    friends = told.get("links")
+    if isinstance(friends, list):
+        told["links"] = [one for one in friends if one != node]
+    return told
+
+
+def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
+    by = {client.name: counts[f"by {client.name}"] for client in clients}
+    # Of several epochs somebody may have answered one and not the next: how many said nothing is in the export.
+    often = {"epochs": cast.epochs, "changed": counts["changed"]}
+    more = {"dropped": enrolled - sum(by.values())} if cast.epochs == 1 else often
+    return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
 
 
 def _report(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:

@@ -19,18 +19,23 @@ import numpy.typing as npt
 
 from graphveil.collection.declare import below
 from graphveil.collection.export import Collected
+from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
 from graphveil.device.links import Links
+from graphveil.device.task import Field
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, Split
 from graphveil.late import torch
 from graphveil.mechanisms import EdgeReports, MultiBitReports
+from graphveil.methods.base.epochs import Paid
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import Answers, LocalReports
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.privacy import LinkPrivacy
 
+#: From which budget of a method each kind of field is paid.
+_UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
 BoolArray = npt.NDArray[np.bool_]
 Kind = TypeVar("Kind", Features, Label, Links)
 
@@ -110,6 +115,23 @@ class Received:
             masks[field.kind][bodies.numbers[bodies.answered(place)]] = True
         return masks
 
+    def paid(self) -> Paid:
+        """Return what devices have paid at most, see `methods.base.epochs`."""
+        task, times = self.collected.task, self.collected.times
+        units: dict[str, int] = {}
+        for place, field in enumerate(task.fields):
+            unit = _UNITS[field.kind]
+            units[unit] = max(units.get(unit, 1), _draws(field, times[:, place]))
+        return Paid(task.hash.hex(), units)
+
+    def again(self) -> Mapping[str, Mapping[int, int]]:
+        """Return for each kind of field how many people answered it how often, of those who did."""
+        told = {}
+        for place, field in enumerate(self.collected.task.fields):
+            often, people = np.unique(self.collected.times[:, place], return_counts=True)
+            told[field.kind] = {int(k): int(count) for k, count in zip(often, people, strict=True) if k}
+        return told
+
     def labels(self) -> npt.NDArray[np.int64]:
         """Return everybody's report of a label [n], -1 where none was sent."""
         bodies, asked = self.collected.bodies, self._asked(Label)
@@ -174,7 +196,7 @@ class Received:
         train, val = split.train & (labels >= 0), split.val & (labels >= 0)
         sent = torch.where(train | val, labels, -1)
         ids = np.array(self.collected.ids)
-        return LocalReports(self.features(), sent, train, val, self.schema, self.privacy(), ids=ids)
+        return LocalReports(self.features(), sent, train, val, self.schema, self.privacy(), ids=ids, paid=self.paid())
 
     def _require_law(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
         """Refuse devices that drew with other whole numbers than our mechanisms."""
@@ -189,3 +211,12 @@ class Received:
         """The place of a field and the field, or None where the task does not ask for it."""
         found = ((place, one) for place, one in enumerate(self.collected.task.fields) if isinstance(one, kind))
         return next(found, None)
+
+
+def _draws(field: Field, times: npt.NDArray[np.int32]) -> int:
+    """Return how many draws of a field the most asked person may have made, 1 at least."""
+    sent = int(times.max(initial=1))
+    if isinstance(field, Label):
+        return min(sent, len(field.classes))
+    # Each value of a bit has one answer for good, however often it comes back.
+    return sent if field.most is None else min(sent, field.most)

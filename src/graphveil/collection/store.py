@@ -265,7 +265,7 @@ class Store:
         ):
             for number, epoch, joined, body in rows:
                 if body is None:
-                    raise InputError("bodies were scrubbed", remedy="train on the export that was made before")
+                    raise _scrubbed()
                 if told[0] and told[0][-1] == number:
                     # An earlier epoch's, which this one stands for.
                     del bodies[-len(body) :]
@@ -278,11 +278,25 @@ class Store:
         held = np.frombuffer(bytes(bodies), np.uint8)
         return numbers, epochs, first, held.reshape(len(numbers), -1) if len(numbers) else held.reshape(0, 0)
 
-    def most_reports(self) -> int:
-        """Return how many reports the most asked person has sent in the closed epochs."""
-        each = select(func.count().label("sent")).where(REPORTS.c.epoch.in_(_CLOSED)).group_by(REPORTS.c.number)
-        with self.engine.connect() as connection:
-            return int(connection.execute(select(func.max(each.subquery().c.sent))).scalar() or 0)
+    def earlier_reports(self) -> Iterator[tuple[int, bytes]]:
+        """Yield number and body of every report of a closed epoch for which a later one of the same person stands.
+
+        Raises:
+            InputError: bodies were scrubbed.
+        """
+        later = REPORTS.alias()
+        stands = select(later.c.place).where(
+            later.c.number == REPORTS.c.number, later.c.epoch > REPORTS.c.epoch, later.c.epoch.in_(_CLOSED)
+        )
+        asked = select(REPORTS.c.number, REPORTS.c.body).where(REPORTS.c.epoch.in_(_CLOSED), stands.exists())
+        with (
+            self.engine.connect() as connection,
+            connection.execute(asked, execution_options={"yield_per": _AT_ONCE}) as rows,
+        ):
+            for number, body in rows:
+                if body is None:
+                    raise _scrubbed()
+                yield number, bytes(body)
 
     def ids(self) -> Iterator[str]:
         """Yield the id of everybody who may take part, by number."""
@@ -357,6 +371,10 @@ def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -
     while part := list(islice(numbered, _AT_ONCE)):
         rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
         connection.execute(insert(PEOPLE), rows)
+
+
+def _scrubbed() -> InputError:
+    return InputError("bodies were scrubbed", remedy="train on the export that was made before")
 
 
 def hashed(token: bytes) -> bytes:

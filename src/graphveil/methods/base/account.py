@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from graphveil.errors import BudgetError
 from graphveil.late import torch
+from graphveil.methods.base.epochs import Paid, follow
 from graphveil.privacy import Ledger, Spend
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ class Collection(Protocol):
     @property
     def digest(self) -> str:
         """A hash that tells it from any other one."""
+
+
+class Reports(Collection, Protocol):
+    """What people sent from their own devices, or in a simulation."""
+
+    @property
+    def paid(self) -> Paid | None:
+        """What devices have paid, None in a simulation."""
 
 
 Made = TypeVar("Made")
@@ -126,6 +135,35 @@ class Account:
             raise _another(error) from error
         # After paying: a collection that could not be paid for must not be free the next time.
         self.made(digest)
+
+    def book(self, reports: Reports, spends: Iterable[Spend]) -> None:
+        """Book reports that were handed in, unless this account has paid for them.
+
+        Args:
+            reports: that are to be trained on. spends: what one report of each person costs.
+
+        Raises:
+            BudgetError: they are others than those that were paid for, and no budget for both.
+        """
+        if reports.paid is None:
+            self.recognise(reports.digest, spends)
+        else:
+            self.follow(reports.paid, spends)
+
+    def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
+        """Book what devices have paid for the reports of a task, less what is booked of it already.
+
+        Args:
+            paid: what stands behind the reports. spends: what one report costs.
+
+        Raises:
+            BudgetError: this account has paid for people of another task, and nothing is left for these.
+        """
+        try:
+            self.ledger = follow(self.ledger, paid, spends)
+        except BudgetError as error:
+            raise _another(error) from error
+        self.made(f"task {paid.task}")
 
     def adopt(self, digest: str, ledger: Ledger) -> None:
         """Take over the account of a graph that was published, or book it as one more release where there is one.

@@ -17,6 +17,7 @@ from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedR
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import feature_names, mechanism_named
+from graphveil.methods.base.epochs import told_again
 from graphveil.methods.base.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
 from graphveil.privacy.observer import SERVER_AND_MODEL
@@ -140,6 +141,7 @@ class LocalPrivacy:
             )
         total = compose(parts)
         noted = counted(total.assumes, {"features": times[0], "label": times[1]})
+        noted = tuple(dict.fromkeys((*noted, *told_again(ledger))))
         return replace(total, assumes=noted + tuple(open_), void=void)
 
 

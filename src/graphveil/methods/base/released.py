@@ -22,6 +22,7 @@ from graphveil.mechanisms import NotCollected
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.mechanisms.question import Question
 from graphveil.methods.base.account import digest_of
+from graphveil.methods.base.epochs import Paid
 from graphveil.methods.base.local_privacy import Features, LocalPrivacy
 from graphveil.models import structure_for
 from graphveil.privacy import Randomness
@@ -94,6 +95,7 @@ class LocalReports:
         origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
             what anybody may know, whatever else was done to it.
         ids: [n], by which its people are known when they are met again; None: only position tells.
+        paid: what devices have paid for these reports; None: each was asked once, by whoever trains on them.
     """
 
     features: Any
@@ -105,6 +107,7 @@ class LocalReports:
     void: str | None = None
     origin: Release | None = None
     ids: Any = None
+    paid: Paid | None = None
 
     @property
     def digest(self) -> str:

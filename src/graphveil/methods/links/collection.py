@@ -21,6 +21,7 @@ from graphveil.graphs.features import features_from_rows
 from graphveil.late import torch
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
 from graphveil.methods.base.account import digest_of
+from graphveil.methods.base.epochs import Paid
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import LocalReports, randomize_people
@@ -71,6 +72,11 @@ class LinkReports:
     def void(self) -> str | None:
         """Why the guarantee does not hold, or None."""
         return self.people.void
+
+    @property
+    def paid(self) -> Paid | None:
+        """What devices have paid for these reports, or None."""
+        return self.people.paid
 
 
 def open_ledger(people: LocalPrivacy, links: LinkPrivacy, queries: int = 0) -> Ledger:

@@ -95,5 +95,5 @@ class ListsCore(FittedCore[F], ABC):
         """
         require_matching_graph(released, self.privacy, self.links)
         schema = released.people.schema
-        self.account.recognise(released.digest, spends_of(self.privacy, self.links, schema, released.nodes))
+        self.account.book(released, spends_of(self.privacy, self.links, schema, released.nodes))
         return schema

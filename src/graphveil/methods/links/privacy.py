@@ -19,6 +19,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.methods.base.epochs import told_again
 from graphveil.methods.base.local_privacy import TOPOLOGY, counted
 from graphveil.methods.base.people import times_paid
 from graphveil.methods.links.names import LIST_MECHANISMS, MODES
@@ -144,7 +145,8 @@ class LinkPrivacy:
         if not links:
             return replace(people, assumes=(*people.assumes, assume("links-sent-open")))
         one = replace(compose(links, unit=links[0].unit), against=SERVER_AND_MODEL, parts=())
-        one = replace(one, assumes=counted(one.assumes, {"its neighbour list": many}))
+        noted = (*counted(one.assumes, {"its neighbour list": many}), *told_again(ledger))
+        one = replace(one, assumes=tuple(dict.fromkeys(noted)))
         if math.isinf(people.epsilon):
             return replace(one, assumes=one.assumes + people.assumes)
         # To replace a relationship by another would change two bits: what is replaced is whether one exists.

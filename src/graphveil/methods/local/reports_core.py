@@ -110,7 +110,7 @@ class ReportsCore(FittedCore[F], ABC):
         require_matching(released, topology, self.privacy)
         origin = released.origin
         if origin is None:
-            self.account.recognise(released.digest, self.privacy.spends(released.schema))
+            self.account.book(released, self.privacy.spends(released.schema))
             return None
         self.account.adopt(released.published_as(topology), origin.ledger)
         return origin.guarantee

@@ -1,0 +1,211 @@
+"""Reports of several epochs: what they may have cost, what trains on them, and that no smaller price would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.collection.declare import ids_hash
+from graphveil.collection.export import export, read_export
+from graphveil.collection.learning import Repetition, collected_graph, learn
+from graphveil.collection.reports import Received
+from graphveil.device.exact import WORD
+from graphveil.device.features import STEPS, Features
+from graphveil.device.label import Label
+from graphveil.errors import BudgetError, DataError
+from graphveil.graphs import Split
+from graphveil.methods.base.epochs import Paid
+from graphveil.methods.base.released import topology_of
+from graphveil.methods.registry import build_method
+from graphveil.methods.runs.result import Result
+from graphveil.privacy.ledger_file import begins
+from tests.collection.answered import IDS, PEOPLE, graph
+from tests.collection.collections import Collection, begun, url_of
+from tests.on_device.signing import MOODS, features, label, links
+
+TRUTH = graph()
+
+
+def values(number: int, kinds: tuple[str, ...], *, changed: bool) -> dict[str, object]:
+    node = (number + 1) % PEOPLE if changed else number
+    friends = TRUTH.edge_index[1][TRUTH.edge_index[0] == number].tolist()
+    told = {
+        "features": TRUTH.x.to_dense()[node].tolist(),
+        "label": MOODS[int(TRUTH.y[node])],
+        "links": [one for one in friends if not changed or one % 3],
+    }
+    return {kind: told[kind] for kind in kinds}
+
+
+def two_epochs(folder: Path, *fields: dict[str, object], again: tuple[str, ...] | None = None) -> tuple[Path, Path]:
+    """The exports after the first epoch and the second: every second person answers again, every fourth changed."""
+    first = begun(url_of(folder), *fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    asked = tuple(field.kind for field in first.task.fields)
+    answer(first, range(PEOPLE), asked)
+    second = first.after(b"second epoch 16b")
+    export(first.store, folder / "one")
+    answer(second, range(0, PEOPLE, 2), asked if again is None else again, changed=True)
+    second.store.close_epoch()
+    export(second.store, folder / "two")
+    second.store.engine.dispose()
+    return folder / "one", folder / "two"
+
+
+def answer(running: Collection, people: range, kinds: tuple[str, ...], *, changed: bool = False) -> None:
+    sent = [running.report(one, values(one, kinds, changed=changed and one % 4 == 0)) for one in people]
+    assert set(running.intake.take(sent)) == {"accepted"}
+
+
+def learned(name: str, out: Path, **settings: object) -> Result:
+    received = Received(read_export(out))
+    known = collected_graph(received, TRUTH.edge_index.numpy())
+    return learn(name, received, known, settings=settings, repetition=Repetition(controls=False))
+
+
+def test_each_answer_is_priced_as_a_changed_value(tmp_path: Path) -> None:
+    one, two = two_epochs(tmp_path, features("4"), label("3"))
+    before, after = (learned("lpgnn", out, epochs=2) for out in (one, two))
+    assert before.privacy.guarantee.epsilon == 7.0 and after.privacy.guarantee.epsilon == 14.0
+    assert after.privacy.ledger.total("features") == (8.0, 0.0) and after.privacy.ledger.total("labels") == (6.0, 0.0)
+    codes = [fact.code for fact in after.privacy.guarantee.assumes]
+    assert {"reports-counted", "permanent-reports", "changes-open"} <= set(codes) and "reports-once" not in codes
+    assert len(before.notes) == 2 and "label: 60 once, 60 2 times" in after.notes[2]
+    # What is booked of the first export stands in the ledger of the second as it was.
+    assert begins(after.privacy.ledger, before.privacy.ledger)
+
+
+def test_people_who_join_later_cost_the_others_nothing(tmp_path: Path) -> None:
+    first = begun(url_of(tmp_path), label("3"), people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    answer(first, range(80), ("label",))
+    second = first.after(b"second epoch 16b")
+    answer(second, range(80, PEOPLE), ("label",))
+    second.store.close_epoch()
+    export(second.store, tmp_path / "out")
+    result = learned("label-propagation", tmp_path / "out")
+    second.store.engine.dispose()
+    assert result.privacy.guarantee.epsilon == 3.0 and len(result.notes) == 2
+    assert "reports-once" in [fact.code for fact in result.privacy.guarantee.assumes]
+
+
+def test_fields_are_priced_apart(tmp_path: Path) -> None:
+    """Who says their label once more leaves their features out: they are missing, and were paid for once."""
+    _, two = two_epochs(tmp_path, features("4"), label("3"), again=("label",))
+    result = learned("lpgnn", two, epochs=2)
+    assert result.privacy.ledger.total("features") == (4.0, 0.0) and result.privacy.ledger.total("labels") == (6.0, 0.0)
+    assert result.model.released.features.who.tolist() == [number % 2 == 1 for number in range(PEOPLE)]
+
+
+@pytest.mark.parametrize("epochs", [3, 5])
+def test_no_more_is_paid_than_there_are_values(tmp_path: Path, epochs: int) -> None:
+    running = begun(url_of(tmp_path), label("3"), links(PEOPLE, "4"), people=PEOPLE, enrolled=6, ids=ids_hash(IDS))
+    for epoch in range(epochs):
+        answer(running, range(6), ("label", "links"), changed=epoch % 2 == 1)
+        if epoch < epochs - 1:
+            running = running.after(bytes([epoch]) * 16)
+    running.store.close_epoch()
+    export(running.store, tmp_path / "out")
+    running.store.engine.dispose()
+    # Three classes, and a link that is there or not.
+    assert Received(read_export(tmp_path / "out")).paid().times == {"labels": 3, "links": 2}
+
+
+def test_lists_answered_again_cost_a_relationship_twice(tmp_path: Path) -> None:
+    _, two = two_epochs(tmp_path, label("3"), links(PEOPLE, "4"), again=("links",))
+    result = learned("link-beliefs", two, rounds=2)
+    assert result.privacy.ledger.total("links") == (8.0, 0.0)
+    assert "changes-open" in [fact.code for fact in result.privacy.guarantee.assumes]
+
+
+def test_training_on_an_updated_export_books_what_is_new(tmp_path: Path) -> None:
+    exports = [Received(read_export(out)) for out in two_epochs(tmp_path, label("3"))]
+    method, topology = build_method("label-propagation", {"epsilon_y": 3.0}, 3), topology_of(graph())
+    split = Split(*(torch.full((PEOPLE,), kept) for kept in (True, False, False)))
+    spent = []
+    for received in (exports[0], exports[0], exports[1], exports[1]):
+        method.fit_reports(received.reports(split), topology)
+        spent.append(len(method.ledger.spends))
+    assert spent == [1, 1, 2, 2] and method.guarantee.epsilon == 6.0
+    # People of another task are others as far as anybody knows, and their price was not declared.
+    other = replace(exports[0].reports(split), paid=Paid("another task", {"labels": 1}))
+    with pytest.raises(BudgetError, match="not the collection that was paid for"):
+        method.fit_reports(other, topology)
+
+
+def test_a_price_below_the_reports_is_refused(tmp_path: Path) -> None:
+    _, two = two_epochs(tmp_path, label("3"))
+    with np.load(two / "reports.npz") as held:
+        parts = dict(held)
+    for wrong in (parts["times"] * 0, parts["times"] + 2, parts["times"][:, :0]):
+        np.savez(two / "reports.npz", **{**parts, "times": wrong})
+        with pytest.raises(DataError, match="times are not those of the reports"):
+            read_export(two)
+    del parts["times"]
+    np.savez(two / "reports.npz", **parts)
+    with pytest.raises(DataError, match="times is missing"):
+        read_export(two)
+
+
+# ---- the joint law of two epochs, in fractions ----
+
+Law = Sequence[Sequence[Fraction]]
+
+
+def joint(once: Law, before: int, after: int) -> Mapping[tuple[int, int], Fraction]:
+    """The law of a device's two answers: an equal value has one answer, two values have noise of their own.
+
+    Args:
+        once: probability of each answer, by value. before, after: the values.
+    """
+    answers = range(len(once[0]))
+    if before == after:
+        return {(said, said): once[before][said] for said in answers}
+    return {(one, two): once[before][one] * once[after][two] for one in answers for two in answers}
+
+
+def losses(once: Law) -> Iterator[tuple[tuple[int, int], float]]:
+    """Each outcome with its loss, over all pairs of histories that change alike: that they do is not hidden."""
+    histories = list(product(range(len(once)), repeat=2))
+    for one, two in product(histories, repeat=2):
+        if (one[0] == one[1]) == (two[0] == two[1]):
+            first, second = joint(once, *one), joint(once, *two)
+            yield from ((said, log(first[said] / second[said])) for said in first)
+
+
+def label_law(field: Label) -> Law:
+    """By class, then by answer."""
+    classes = range(len(field.classes))
+    kept = WORD - (len(classes) - 1) * field.share
+    return [[Fraction(kept if true == said else field.share, WORD) for said in classes] for true in classes]
+
+
+def bit_law(field: Features) -> Law:
+    """Of two values at either end of the range, then by answer; one coordinate is asked, so epsilon is all its own."""
+    ones = [int(one) for one in field.thresholds(np.array([0, 1, STEPS - 1, STEPS], np.uint64))]
+    return [[Fraction(WORD - one, WORD), Fraction(one, WORD)] for one in ones]
+
+
+def test_the_printed_price_holds_and_no_smaller_one_would(tmp_path: Path) -> None:
+    """By enumeration, with the thresholds that devices drew with: no sample, so no chance of a false alarm."""
+    _, two = two_epochs(tmp_path, features("2"), label("3"))
+    asked, said = Received(read_export(two)).collected.task.fields
+    assert isinstance(asked, Features) and asked.sampled == 1 and isinstance(said, Label)
+    ledger = learned("lpgnn", two, epochs=2).privacy.ledger
+    for law, unit, once in ((bit_law(asked), "features", 2.0), (label_law(said), "labels", 3.0)):
+        printed, worst = ledger.total(unit)[0], max(loss for _, loss in losses(law))
+        assert 0.999 * printed < worst <= printed == 2 * once
+
+
+def test_equal_answers_do_not_show_that_one_price_was_paid(tmp_path: Path) -> None:
+    """A price for each *different* answer would be too small: two fresh answers that are equal lose both prices."""
+    task = begun(url_of(tmp_path), features("2"), label("3")).task
+    field = task.fields[0]
+    assert isinstance(field, Features)
+    assert max(loss for said, loss in losses(bit_law(field)) if said[0] == said[1]) > 1.999 * 2.0
