@@ -34,8 +34,8 @@ TOML = 'private = ["features", "labels"]\nclasses = ["left", "right"]\ndirected 
 
 
 @contextmanager
-def serving(folder: Path, *words: str) -> Iterator[dict[str, Any]]:
-    """The command `collect serve` in a process of its own, ended as Ctrl-C ends it."""
+def serving(folder: Path, *words: str, ends: signal.Signals = signal.SIGINT) -> Iterator[dict[str, Any]]:
+    """The command `collect serve` in a process of its own, ended by a signal, as Ctrl-C does."""
     command = [sys.executable, "-m", "graphveil", "collect", "serve", str(folder), "--port", "0", "--json", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -43,7 +43,7 @@ def serving(folder: Path, *words: str) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ends)
             said, complained = process.communicate(timeout=60)
             assert (process.returncode, said, complained) == (0, "", "")
 
@@ -97,6 +97,13 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
     found = read_export(tmp_path / "out")
     assert found.bodies.numbers.tolist() == [4, 7] and found.facts["epochs"][0]["hash"] == closed["hash"]
     assert found.facts["epochs"][0]["nonce"] == opened["nonce"]
+
+
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
+def test_a_collector_ends_in_peace_before_it_has_begun(signed: Path, ends: signal.Signals) -> None:
+    """The signal comes as soon as the address was told, when nothing may be listening for it yet."""
+    with serving(signed, ends=ends):
+        pass
 
 
 def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -> None:

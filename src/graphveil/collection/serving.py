@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -78,9 +78,24 @@ def serve(desk: Desk, place: Place, started: Callable[[dict[str, object]], None]
             "task": task.hash.hex(),
             "admin": desk.admin_token(store),
         }
-        with contextlib.suppress(KeyboardInterrupt):
+        with _ended_by_signals(server):
             started(told)
             server.run(sockets=[own])
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a server in peace, whenever they come: also before it has begun."""
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def server_of(application: Application, place: Place) -> uvicorn.Server:
