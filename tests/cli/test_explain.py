@@ -7,6 +7,7 @@ import json
 import pytest
 
 from graphveil.cli.app import main
+from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.privacy.registry import CODES
 
 
@@ -30,8 +31,15 @@ def test_without_a_code_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
     assert all(code in shown for code in CODES)
     assert main(["explain", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["codes"]
-    assert [entry["code"] for entry in found] == list(CODES)
+    assert [entry["code"] for entry in found] == [*CODES, *REFUSAL_CODES]
     assert set(found[0]) == {"code", "group", "sentence", "means", "limits", "backed_by"}
+
+
+def test_a_refusal_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "bad-tag"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    entry = REFUSAL_CODES["bad-tag"]
+    assert f"Says {entry.sentence}" in shown and f"To do {entry.limits}" in shown
 
 
 def test_an_assumption_says_when_it_breaks(capsys: pytest.CaptureFixture[str]) -> None:

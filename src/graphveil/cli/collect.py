@@ -119,22 +119,39 @@ def enrol(
     tokens: Annotated[
         Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of ids and tokens that you made.")
     ] = None,
+    again: Annotated[
+        str | None,
+        typer.Option("--again", metavar="ID", help="A new token for one person who lost theirs and has not enrolled."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Give everybody a token that enrols them once; the database keeps its hash alone."""
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk
 
+    if again is not None:
+        if out is not None or tokens is not None:
+            raise InputError("--again with a file of tokens", remedy="one token is printed, and written nowhere")
+        told = Desk(folder).replace_token(again)
+        emit(told, as_json=as_json, screen=lambda: screens.replaced(told))
+        return
     answer = Desk(folder).enrol(out, tokens)
     emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer))
 
 
-def open_(folder: Folder, as_json: options.Json = False) -> None:
+def open_(
+    folder: Folder,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="The organiser's key. Default: organiser.key in FOLDER."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Close enrolment for an epoch, draw its nonce and let devices report."""
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk
 
-    answer = Desk(folder).open()
+    answer = Desk(folder).open(key)
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
 
 
@@ -148,6 +165,12 @@ def serve(
     certificate_key: Annotated[
         Path | None, typer.Option("--certificate-key", metavar="FILE", help="Its key, PEM.")
     ] = None,
+    enrolments: Annotated[
+        float, typer.Option("--enrolments-per-second", min=0.001, help="Of one address, in the long run.")
+    ] = 1.0,
+    burst: Annotated[
+        float, typer.Option("--enrolments-burst", min=1, help="Of one address, at once: people behind one router.")
+    ] = 30.0,
     as_json: options.Json = False,
 ) -> None:
     """Run the collector until Ctrl-C; enrolment, opening and closing work while it runs."""
@@ -155,6 +178,7 @@ def serve(
 
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk, require_extra
+    from graphveil.collection.limits import Rate
     from graphveil.collection.serving import Place
     from graphveil.collection.serving import serve as serving
 
@@ -169,7 +193,7 @@ def serve(
         # Now and not at the end, which does not come: a script waits for the address.
         sys.stdout.flush()
 
-    serving(Desk(folder), place, started)
+    serving(Desk(folder), place, Rate(enrolments, burst), started)
 
 
 def status(folder: Folder, as_json: options.Json = False) -> None:

@@ -51,9 +51,20 @@ def enrolled(answer: Mapping[str, object]) -> RenderableType:
     return pairs([("Tokens", f"{answer['tokens']}, {told}"), ("Next", "serve, and hand them out one by one")])
 
 
+def replaced(answer: Mapping[str, str]) -> RenderableType:
+    """A token in place of a lost one."""
+    facts = [
+        ("Person", answer["id"]),
+        ("Token", f"{answer['token']} (told once; written nowhere)"),
+        ("Before", "the token they had enrols nobody any more"),
+    ]
+    return pairs(facts)
+
+
 def serving(answer: Mapping[str, object]) -> RenderableType:
     """Where the collector listens."""
     facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
+    facts.append(("Organiser", f"{answer['url']}/organiser"))
     if answer["admin"]:
         facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
     return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])

@@ -1,4 +1,4 @@
-"""``graphveil explain``: what a code in a guarantee says, what it does not, and what backs it."""
+"""``graphveil explain``: what a code in a guarantee or of a refusal says, what it does not, and what backs it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ if TYPE_CHECKING:
 
     from graphveil.privacy.codes import Entry
 
-Code = Annotated[str | None, typer.Argument(metavar="CODE", help="Code from a guarantee. Default: list all.")]
+Code = Annotated[
+    str | None, typer.Argument(metavar="CODE", help="Code from a guarantee or a refusal. Default: list all.")
+]
 _HEADS = {
     "unit": "What may be protected",
     "observer": "From whom",
     "assumption": "What it may assume",
     "unknown": "Texts without a code",
+    "answer": "What a collector or a device answers",
 }
+_LIMITS = {"assumption": "Breaks when", "answer": "To do"}
 
 
 def explain(code: Code = None, as_json: options.Json = False) -> None:
-    """Explain a code in a guarantee: what it means, what it does not mean, and what supports it."""
+    """Explain a code in a guarantee or of a refusal: what it means, what it does not mean, and what supports it."""
+    from graphveil.collection.refusal_codes import REFUSAL_CODES
+    from graphveil.privacy.codes import table_of
     from graphveil.privacy.registry import CODES, explained
 
-    entries = tuple(CODES.values()) if code is None else explained(code)
+    known = table_of((*CODES.values(), *REFUSAL_CODES.values()))
+    entries = tuple(known.values()) if code is None else explained(code, known)
     emit(
         {"codes": [asdict(entry) for entry in entries]},
         as_json=as_json,
@@ -60,7 +67,7 @@ def _whole(entries: Sequence[Entry]) -> RenderableType:
 
     parts: list[RenderableType] = []
     for entry in entries:
-        limits = "Breaks when" if entry.group == "assumption" else "Does not mean"
+        limits = _LIMITS.get(entry.group, "Does not mean")
         facts = [("Says", entry.sentence), ("Means", entry.means), (limits, entry.limits)]
         parts += [Text(entry.code, style="bold"), pairs([*facts, ("Backed by", entry.backed_by)]), Text()]
     return Group(*parts[:-1])

@@ -32,6 +32,11 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "bad-token": 403,
         "no-opening": 404,
         "not-admitted": 401,
+        "bad-request": 400,
+        "not-found": 404,
+        # Of the administration.
+        "not-now": 409,
+        "no-key": 409,
         "fault": 500,
     }
 )
@@ -39,14 +44,14 @@ STATUS: Mapping[str, int] = MappingProxyType(
 LATER: Mapping[str, int] = MappingProxyType({"busy": 1, "too-often": 10, "disk-full": 60, "not-open": 600, "fault": 10})
 
 
-def problem(code: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def problem(code: str, **more: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Return status, headers and body of a refusal (RFC 9457).
 
     Args:
-        code: of `STATUS`.
+        code: of `STATUS`. more: members beside those of every refusal, such as "detail".
     """
     status = STATUS[code]
-    told = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code}
+    told = {"type": f"urn:graphveil:{code}", "title": code.replace("-", " "), "status": status, "code": code, **more}
     later = [(b"retry-after", str(LATER[code]).encode())] if code in LATER else []
     return status, [(b"content-type", b"application/problem+json"), *later], json.dumps(told).encode()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.collection.drafts import read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
-from graphveil.collection.tokens import read_tokens, write_tokens
+from graphveil.collection.tokens import read_tokens, replaced, write_tokens
 from graphveil.device.task import Opening
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.writing import new_folder, write_bytes
@@ -30,6 +30,8 @@ KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
     "organiser.key", "task.json", "collection.db", "database", "tokens.csv", "admin-token",
 )  # fmt: skip
 _PRIVATE = 0o600
+#: The task while it is being signed.
+_UNFINISHED = "task.json.unfinished"
 
 
 class Desk:
@@ -60,19 +62,24 @@ class Desk:
                 f"{self.folder} holds a signed task", remedy="a task never changes: make another by `collect init`"
             )
         facts, own = draft.facts(), self.folder / KEY
+        unfinished = self.folder / _UNFINISHED
         # The database first: where it cannot be had, no key lies about that never signed anything.
         with refusals(str(self.folder)), self._opened(database or self._embedded()) as store:
             signer = read_key(key or own) if key or own.exists() else new_key(own)
             if key is not None and not own.exists():
                 # Every epoch is opened with it.
                 write_bytes(own, key.read_bytes(), mode=_PRIVATE)
+            # Of a signing that was cut off: nobody has seen it, and the draft may have been edited since.
+            before = unfinished.read_bytes() if unfinished.exists() else None
+            if before is not None:
+                store.withdraw(before)
             task = signed_task(facts, signer)
+            # Known before the database is: whenever this ends, signing again finds its own task there and no other's.
+            write_bytes(unfinished, task.data)
             store.begin(task, ())
-        if database is not None:
-            # It may hold a password.
-            write_bytes(self.folder / ADDRESS, database.encode(), mode=_PRIVATE)
+        self._keep_address(database)
         # Last: a folder with it has all that the other steps need.
-        write_bytes(self.folder / SIGNED, task.data)
+        unfinished.rename(self.folder / SIGNED)
         return {"folder": str(self.folder), "task": task.hash.hex(), "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None) -> dict[str, Any]:
@@ -101,14 +108,32 @@ class Desk:
                 raise
         return {"people": len(ids), "tokens": str(path)}
 
-    def open(self) -> dict[str, Any]:
-        """Close enrolment for an epoch, draw its nonce and let devices know.
+    def replace_token(self, id: str) -> dict[str, str]:
+        """Give somebody who lost their token another one, and return both.
+
+        Args:
+            id: of a person who has not enrolled.
 
         Raises:
-            InputError: nobody has enrolled, or the epoch before is open.
+            InputError: as `Store.replace_token`.
         """
         with self.store() as store:
-            task, key = store.task(), read_key(self.folder / KEY)
+            return replaced(store, id)
+
+    def open(self, key: Path | None = None) -> dict[str, Any]:
+        """Close enrolment for an epoch, draw its nonce and let devices know.
+
+        Args:
+            key: the organiser's, where it is kept outside the folder.
+
+        Raises:
+            InputError: nobody has enrolled, or the epoch before is open, or the key is another one.
+        """
+        with self.store() as store:
+            task, signer = store.task(), read_key(key or self.folder / KEY)
+            # Refused by every device, and the nonce would be spent.
+            if signer.public_key().public_bytes_raw() != task.key:
+                raise InputError("the key is not the one that signed the task", where=str(key or self.folder / KEY))
             status = store.status()
             # An epoch without anybody would end without a report: whoever enrols later joins the next one.
             if not status["enrolled"]:
@@ -117,7 +142,7 @@ class Desk:
             if not status["open"] or self._told(store) == status["epoch"]:
                 store.open_epoch(secrets.token_bytes(16))
             nonces = store.nonces()
-            store.keep("opening", signed_opening(task, nonces, key))
+            store.keep("opening", signed_opening(task, nonces, signer))
         return {"epoch": len(nonces), "nonce": nonces[-1].hex(), "enrolled": status["enrolled"]}
 
     def close(self) -> dict[str, Any]:
@@ -202,6 +227,15 @@ class Desk:
         write_bytes(self.folder / ADMIN, f"{token}\n".encode(), mode=_PRIVATE)
         store.keep("admin", hashed(token.encode()))
         return token
+
+    def _keep_address(self, database: str | None) -> None:
+        kept = self.folder / ADDRESS
+        if database is None:
+            # Of a signing that was cut off, with another database.
+            kept.unlink(missing_ok=True)
+        else:
+            # It may hold a password.
+            write_bytes(kept, database.encode(), mode=_PRIVATE)
 
     def _embedded(self) -> str:
         return f"sqlite:///{(self.folder / DATABASE).absolute()}"

@@ -8,6 +8,22 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True)
+class Rate:
+    """How often something may be asked for from one address.
+
+    Args:
+        each_second: in the long run. burst: at once.
+    """
+
+    each_second: float
+    burst: float
+
+    def buckets(self) -> Buckets:
+        """Return buckets that fill at this rate."""
+        return Buckets(self.each_second, self.burst)
+
+
 @dataclass
 class Buckets:
     """Buckets that fill at a rate.
@@ -22,6 +38,11 @@ class Buckets:
     most: int = 100_000
     clock: Callable[[], float] = time.monotonic
     _held: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
+
+    def left(self, name: Hashable) -> float:
+        """Return how many tokens a name's bucket holds; nothing is taken."""
+        left, since = self._held.get(name, (self.size, 0.0))
+        return min(self.size, left + (self.clock() - since) * self.rate)
 
     def take(self, name: Hashable, tokens: float = 1.0) -> bool:
         """Take tokens of a name's bucket; return whether there were as many.

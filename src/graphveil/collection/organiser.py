@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from graphveil.device.canonical import canonical
 from graphveil.device.task import OPENING, TASK, Task
 from graphveil.errors import InputError
+from graphveil.writing import write_bytes
 
 
 def new_key(path: Path) -> Ed25519PrivateKey:
@@ -23,15 +24,15 @@ def new_key(path: Path) -> Ed25519PrivateKey:
         InputError: the file is there: a new key would make every device refuse what it signs.
     """
     key = Ed25519PrivateKey.generate()
-    # Made with its mode, not given it afterwards: between the two somebody could read it.
+    made = path.with_name(f".{path.name}.new")
+    # Whole or not at all: half a key would be in the way for good, as none is ever written over.
+    write_bytes(made, key.private_bytes_raw().hex().encode(), mode=0o600)
     try:
-        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.link(made, path)
     except FileExistsError as error:
         raise InputError(f"{path} is there already", remedy="take that key, or another file") from error
-    with os.fdopen(place, "w") as file:
-        file.write(key.private_bytes_raw().hex())
-        file.flush()
-        os.fsync(file.fileno())
+    finally:
+        made.unlink()
     return key
 
 

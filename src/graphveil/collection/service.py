@@ -4,43 +4,39 @@ GET  /task  /opening  /ids        what devices check and answer
 POST /enrolments                  {"token", "key"} -> {"number", "joined"}
 POST /reports                     see `door`
 GET  /heartbeat /version /metrics
-GET  /admin/status   POST /admin/close        with the organiser's token
+GET, POST /admin/...              see `administration`
 GET  /  /organiser  /assets/NAME  see `pages`
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 import graphveil
-from graphveil.collection.answers import problem
+from graphveil.collection import metrics
+from graphveil.collection.administration import Administration, Refused
+from graphveil.collection.desk import Desk
 from graphveil.collection.door import Door, Receive, Scope, Send
 from graphveil.collection.group import Group
 from graphveil.collection.intake import Intake
-from graphveil.collection.limits import Buckets
+from graphveil.collection.limits import Buckets, Rate
 from graphveil.collection.pages import page_routes
-from graphveil.collection.store import Store, hashed
+from graphveil.collection.store import Store
 
 #: Bytes of a disk that are left to everything else.
 RESERVE = 256 << 20
-
-
-class Refused(Exception):
-    """A request is refused with a code of `answers.STATUS`."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+#: From one address: tokens cannot be guessed, and whoever tries is slowed down all the same.
+ENROLMENTS = Rate(1.0, 30.0)
 
 
 class Enrolling(BaseModel):
@@ -55,15 +51,26 @@ class Collector:
 
     Args:
         store: of a collection that was begun. room: whether the disk has room. requests: a second, from one address.
+        enrolments: how often one address may enrol. wrong_tokens: how often it may say a wrong administration's token;
+        None: as `administration.WRONG_TOKENS`. desk: the organiser's folder, where the administration may use it.
     """
 
     def __init__(
-        self, store: Store, *, room: Callable[[], bool] = lambda: True, requests: float = 50.0, burst: float = 500.0
+        self,
+        store: Store,
+        *,
+        room: Callable[[], bool] = lambda: True,
+        requests: float = 50.0,
+        burst: float = 500.0,
+        enrolments: Rate = ENROLMENTS,
+        wrong_tokens: Buckets | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self.store, self.task = store, store.task()
         self.group = Group(Intake(store, self.task).take)
         self.door = Door(self.group, Buckets(requests, burst), room)
-        self._enrolling = Buckets(1.0, 30.0)
+        self._enrolling = enrolments.buckets()
+        self._administration = Administration(store, self.task, desk, room, wrong_tokens)
         self.others = self._made()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,6 +92,8 @@ class Collector:
         app = FastAPI(title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None)
         app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
+        app.add_exception_handler(RequestValidationError, _unread)
+        app.add_exception_handler(HTTPException, _unknown)
         app.get("/task")(self._task)
         app.get("/opening")(self._opening)
         app.get("/ids")(self._ids)
@@ -92,9 +101,7 @@ class Collector:
         app.get("/heartbeat")(lambda: {"alive": True})
         app.get("/version")(lambda: {"version": graphveil.__version__, "standard": 1})
         app.get("/metrics")(self._metrics)
-        admitted = [Depends(self._admitted)]
-        app.get("/admin/status", dependencies=admitted)(self.store.status)
-        app.post("/admin/close", dependencies=admitted)(self._close)
+        app.include_router(self._administration.routes())
         return app
 
     def _task(self) -> Response:
@@ -112,7 +119,6 @@ class Collector:
         return StreamingResponse(lines, media_type="application/x-ndjson; charset=utf-8")
 
     def _enrol(self, asked: Enrolling, request: Request) -> dict[str, int]:
-        # Tokens cannot be guessed; whoever tries is slowed down all the same.
         if not self._enrolling.take(request.client.host if request.client else ""):
             raise Refused("too-often")
         try:
@@ -128,21 +134,7 @@ class Collector:
         return {"number": found.number, "joined": found.joined}
 
     def _metrics(self) -> Response:
-        status = self.store.status()
-        lines = [f"graphveil_{name} {value}" for name, value in status.items() if isinstance(value, int)]
-        lines += [f'graphveil_refused{{code="{code}"}} {count}' for code, count in status["refused"].items()]
-        return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
-
-    def _close(self) -> dict[str, Any]:
-        epoch, digest = self.store.close_epoch()
-        return {"epoch": epoch, "hash": digest.hex()}
-
-    def _admitted(self, request: Request) -> None:
-        kept = self.store.setting("admin")
-        told = request.headers.get("authorization", "").removeprefix("Bearer ")
-        # In constant time, and hashed first: how long it takes tells nothing of the token.
-        if kept is None or not hmac.compare_digest(kept, hashed(told.encode())):
-            raise Refused("not-admitted")
+        return Response(metrics.exposition(self.store.status()), media_type=metrics.KIND)
 
 
 def room_at(folder: Path) -> Callable[[], bool]:
@@ -155,5 +147,13 @@ def room_at(folder: Path) -> Callable[[], bool]:
 
 
 def _refuse(_: Request, error: Exception) -> Response:
-    status, headers, body = problem(error.code if isinstance(error, Refused) else "fault")
-    return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+    return (error if isinstance(error, Refused) else Refused("fault")).answer()
+
+
+def _unread(_: Request, __: Exception) -> Response:
+    # Without what was sent, which the framework would repeat: it may hold a token.
+    return Refused("bad-request").answer()
+
+
+def _unknown(_: Request, error: Exception) -> Response:
+    return Refused("not-found").answer()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.door import Receive, Scope, Send
+from graphveil.collection.limits import Rate
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,11 +57,11 @@ class Place:
                 raise InputError(f"{path} is no file", where="TLS", allowed="a PEM file")
 
 
-def serve(desk: Desk, place: Place, started: Callable[[dict[str, object]], None]) -> None:
+def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[str, object]], None]) -> None:
     """Serve a collection until the process is told to end.
 
     Args:
-        desk: with a task that was signed. place: where to listen.
+        desk: with a task that was signed. place: where to listen. enrolments: how often one address may enrol.
         started: hears the address, and the administration's token the first time.
 
     Raises:
@@ -72,7 +73,8 @@ def serve(desk: Desk, place: Place, started: Callable[[dict[str, object]], None]
     with desk.store() as store, listening(place) as own:
         task = store.task()
         # Before the address is told: whoever hears it may ask at once, and waits in the queue.
-        server = server_of(Collector(store, room=room_at(desk.folder)), place)
+        collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk)
+        server = server_of(collector, place)
         told: dict[str, object] = {
             "url": address(own, place),
             "task": task.hash.hex(),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REFUSALS, REPORTS, SETTINGS, overwritten
@@ -83,6 +83,16 @@ class Store:
             connection.execute(insert(SETTINGS), {"name": "task", "value": task.data})
             _write_people(connection, people)
 
+    def withdraw(self, task: bytes) -> None:
+        """Forget a task that never came out, so that another one can begin here.
+
+        Args:
+            task: as it was signed; any other one stays.
+        """
+        with self.engine.begin() as connection:
+            mine = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
+            connection.execute(delete(SETTINGS).where(mine))
+
     def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
         """Keep who may take part, of a collection that began without them.
 
@@ -133,7 +143,8 @@ class Store:
             Who they are, or None where no such token was given out, or it is bound to another key.
         """
         with self.engine.begin() as connection:
-            asked = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token))
+            # Held: a token that is being replaced enrols before that, or not at all.
+            asked = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token)).with_for_update()
             number = connection.execute(asked).scalar_one_or_none()
             if number is None:
                 return None
@@ -145,6 +156,30 @@ class Store:
             # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
+
+    def replace_token(self, id: str, token: bytes) -> None:
+        """Give somebody another token; the one before enrols nobody any more.
+
+        Args:
+            id: of a person who has not enrolled. token: the new one.
+
+        Raises:
+            InputError: nobody has this id, or they have enrolled.
+        """
+        with self.engine.begin() as connection:
+            asked = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
+            number = connection.execute(asked).scalar_one_or_none()
+            if number is None:
+                raise InputError(f"nobody has the id {id!r}", allowed="an id of ids.txt, letter by letter")
+            taken = select(ENROLMENTS.c.number).where(ENROLMENTS.c.number == number)
+            # A second device would draw noise anew: two reports of one value tell more than what was promised.
+            if connection.execute(taken).scalar_one_or_none() is not None:
+                raise InputError(
+                    f"{id!r} has enrolled a device already",
+                    remedy="that device answers; a second one would be a second answer, at a price nobody agreed to",
+                )
+            changed = update(PEOPLE).where(PEOPLE.c.number == number).values(token=hashed(token))
+            connection.execute(changed)
 
     def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
         """Return who stands behind names on the wire; those that nobody has are left out.

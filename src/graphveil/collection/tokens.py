@@ -10,8 +10,12 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.collection.store import Store
 
 #: Bytes of a token.
 BYTES = 20
@@ -38,6 +42,20 @@ def write_tokens(path: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
             token = secrets.token_bytes(BYTES)
             rows.writerow([one, token.hex()])
             yield one, token
+
+
+def replaced(store: Store, id: str) -> dict[str, str]:
+    """Give somebody who lost their token another one, and return id and token, which is kept nowhere.
+
+    Args:
+        store: of the collection. id: of a person who has not enrolled.
+
+    Raises:
+        InputError: as `Store.replace_token`.
+    """
+    token = secrets.token_bytes(BYTES)
+    store.replace_token(id, token)
+    return {"id": id, "token": token.hex()}
 
 
 def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:

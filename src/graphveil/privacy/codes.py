@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Group = Literal["unit", "observer", "assumption", "unknown"]
+Group = Literal["unit", "observer", "assumption", "unknown", "answer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,10 +19,11 @@ class Entry:
 
     Attributes:
         code: the stable name, in lower case with hyphens.
-        group: whether it names a protected unit, an observer or an assumption; "unknown" for a text without a code.
+        group: whether it names a protected unit, an observer or an assumption; "unknown" for a text without a code;
+            "answer" of a collector or a device, which no guarantee states.
         sentence: the words that are printed; ``{name}`` stands for a public fact of the run.
         means: what a reader may conclude.
-        limits: what a reader may not conclude, or what makes it fail.
+        limits: what a reader may not conclude, or what makes it fail; of an answer, what to do about it.
         backed_by: the test (``path::name``) or the document (``path#section``) that shows it.
     """
 

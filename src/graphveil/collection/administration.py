@@ -1,0 +1,196 @@
+"""What an organiser asks of a collector, in JSON, with the administration's token in the header Authorization.
+
+GET  /admin/status                                        see `standing`
+GET  /admin/expected?neighbours=10&alike=0.8              see `expected`
+POST /admin/open   /admin/close
+POST /admin/export   {"folder": NAME}                     a folder beside the collection's files
+GET  /admin/export                                        the same as a zip
+POST /admin/tokens   {"id": ID}                           another token for somebody who lost theirs
+"""
+
+from __future__ import annotations
+
+import hmac
+import shlex
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from graphveil.collection.answers import problem
+from graphveil.collection.desk import KEY, Desk
+from graphveil.collection.expected import Surroundings, expected
+from graphveil.collection.export import FILES, export
+from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.standing import Standing, training
+from graphveil.collection.store import Store, hashed
+from graphveil.collection.tokens import replaced
+from graphveil.device.task import Task
+from graphveil.errors import InputError, MissingExtraError
+
+#: Of wrong tokens from one address: whoever has mistyped goes on, whoever tries tokens does not.
+WRONG_TOKENS = Rate(0.1, 10.0)
+#: A name that leads nowhere but into its own folder.
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+class Refused(Exception):
+    """A request is refused with a code of `answers.STATUS`.
+
+    Args:
+        code: the code. more: members of the problem beside it.
+    """
+
+    def __init__(self, code: str, **more: str) -> None:
+        super().__init__(code)
+        self.code, self.more = code, more
+
+    def answer(self) -> Response:
+        """Return it as a problem document."""
+        status, headers, body = problem(self.code, **self.more)
+        return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+
+
+class Exporting(BaseModel):
+    """The name of a folder that is not there yet."""
+
+    folder: str = Field(pattern=_NAME)
+
+
+class Losing(BaseModel):
+    """Who lost their token."""
+
+    id: str
+
+
+class Administration:
+    """The organiser's part of a collector.
+
+    Args:
+        store: of the collection. task: its task. desk: the organiser's folder, where the collector may use it.
+        room: whether the disk has room. wrong: how often an address may say a wrong token.
+    """
+
+    def __init__(
+        self, store: Store, task: Task, desk: Desk | None, room: Callable[[], bool], wrong: Buckets | None = None
+    ) -> None:
+        self._store, self._task, self._desk, self._room = store, task, desk, room
+        self._standing = Standing(store, task)
+        self._wrong = wrong or WRONG_TOKENS.buckets()
+
+    def routes(self) -> APIRouter:
+        """Return the routes, all of which ask for the token first."""
+        made = APIRouter(prefix="/admin", dependencies=[Depends(self._admitted)])
+        made.get("/status")(self._status)
+        made.get("/expected")(self._expected)
+        made.post("/open")(self._open)
+        made.post("/close")(self._close)
+        made.post("/export")(self._export)
+        made.get("/export", response_class=StreamingResponse)(self._download)
+        made.post("/tokens")(self._token)
+        return made
+
+    def _status(self) -> dict[str, Any]:
+        folder = Path("collected") if self._desk is None else self._desk.folder / "collected"
+        has_key = self._desk is not None and (self._desk.folder / KEY).is_file()
+        own = {"key": has_key, "open_command": self._command, "train": training(self._task, folder)}
+        return {**self._standing.told(), **own, "folder": None if self._desk is None else str(self._desk.folder)}
+
+    def _expected(
+        self,
+        neighbours: Annotated[float, Query(gt=0, le=10_000)] = 10.0,
+        alike: Annotated[float, Query(ge=0, le=1)] = 0.8,
+    ) -> dict[str, Any]:
+        answered = max(self._standing.answered(), self._store.status()["received"])
+        return {"answered": answered, **expected(self._task, answered, Surroundings(neighbours, alike))}
+
+    def _open(self) -> dict[str, Any]:
+        if self._desk is None or not (self._desk.folder / KEY).is_file():
+            # What signs in the organiser's name is best kept elsewhere: then it is done there.
+            raise Refused("no-key", detail="the organiser's key is not on this server", command=self._command)
+        with _now():
+            return self._desk.open()
+
+    @property
+    def _command(self) -> str:
+        folder = "FOLDER" if self._desk is None else shlex.quote(str(self._desk.folder))
+        return f"graphveil collect open {folder} --key organiser.key"
+
+    def _close(self) -> dict[str, Any]:
+        with _now():
+            epoch, digest = self._store.close_epoch()
+        return {"epoch": epoch, "hash": digest.hex()}
+
+    def _export(self, asked: Exporting) -> dict[str, Any]:
+        self._require_room()
+        with _now():
+            if self._desk is None:
+                raise InputError("this collector has no folder of its own", remedy="download the export")
+            out = self._desk.folder / asked.folder
+            return {**self._desk.export(out), "train": training(self._task, out)}
+
+    def _download(self) -> StreamingResponse:
+        self._require_room()
+        # Beside the collection's files, whose disk is watched; the system's own may be in memory.
+        made = Path(tempfile.mkdtemp(prefix=".export-", dir=None if self._desk is None else self._desk.folder))
+        try:
+            with _now():
+                export(self._store, made / "collected")
+            packed = _zipped(made).open("rb")
+        finally:
+            # The open file alone holds it now: whoever breaks off the download leaves nothing behind.
+            shutil.rmtree(made, ignore_errors=True)
+        named = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
+        return StreamingResponse(_parts(packed), media_type="application/zip", headers=named)
+
+    def _token(self, losing: Losing) -> dict[str, str]:
+        with _now():
+            return replaced(self._store, losing.id)
+
+    def _require_room(self) -> None:
+        if not self._room():
+            raise Refused("disk-full")
+
+    def _admitted(self, request: Request) -> None:
+        address = request.client.host if request.client else ""
+        # Before the token is looked at: who guesses learns nothing from guesses that come too often.
+        if self._wrong.left(address) < 1:
+            raise Refused("too-often")
+        kept = self._store.setting("admin")
+        told = request.headers.get("authorization", "").removeprefix("Bearer ")
+        # In constant time, and hashed first: how long it takes tells nothing of the token.
+        if kept is None or not hmac.compare_digest(kept, hashed(told.encode())):
+            self._wrong.take(address)
+            raise Refused("not-admitted")
+
+
+@contextmanager
+def _now() -> Iterator[None]:
+    """Turn what cannot be done as things stand into an answer that says why."""
+    try:
+        yield
+    except (InputError, MissingExtraError) as error:
+        raise Refused("not-now", detail=str(error)) from error
+
+
+def _parts(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while part := file.read(1 << 20):
+            yield part
+
+
+def _zipped(folder: Path) -> Path:
+    """Pack an export that lies in a folder, and return where."""
+    packed = folder / "collected.zip"
+    # Noise cannot be packed any smaller.
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
+        for name in FILES:
+            file.write(folder / "collected" / name, f"collected/{name}")
+    return packed

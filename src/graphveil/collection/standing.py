@@ -1,0 +1,95 @@
+"""How a collection stands, for its organiser: counts, what was refused and why, what can be done next, how to train."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import distinct, func, select
+
+from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.collection.store import Store
+from graphveil.collection.tables import EPOCHS, REPORTS
+from graphveil.device.task import Task
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the administration tells.
+
+    Args:
+        store: of the collection. task: its task. clock: seconds since 1970.
+    """
+
+    store: Store
+    task: Task
+    clock: Callable[[], float] = time.time
+
+    def told(self) -> dict[str, Any]:
+        """Return what the organiser's page shows, but for what depends on the server's folder."""
+        task, status = self.task, self.store.status()
+        refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
+        asked = [{"kind": one.kind, "epsilon": float(one.epsilon)} for one in task.fields]
+        words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
+        return {
+            **words,
+            "task": task.hash.hex(),
+            "asked": asked,
+            "guarantee": list(task.guarantee),
+            "public": list(task.public),
+            "opens": task.opens,
+            "closes": task.closes,
+            "now": int(self.clock()),
+            "least": task.least,
+            **status,
+            "hours": self.hours(),
+            "answered": self.answered(),
+            "epochs": [digest.hex() for _, digest in self.store.closed()],
+            "refused": refused,
+        }
+
+    def hours(self) -> list[dict[str, int]]:
+        """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
+        last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
+        asked = select(REPORTS.c.hour, func.count()).where(REPORTS.c.epoch == last)
+        with self.store.engine.connect() as connection:
+            rows = connection.execute(asked.group_by(REPORTS.c.hour).order_by(REPORTS.c.hour)).all()
+        return [{"hour": hour * 3600, "reports": count} for hour, count in rows]
+
+    def answered(self) -> int:
+        """Return of how many people an export would hold a report: of all closed epochs."""
+        closed = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+        asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(closed))
+        with self.store.engine.connect() as connection:
+            return int(connection.execute(asked).scalar_one())
+
+
+def training(task: Task, folder: Path) -> list[str]:
+    """Return the commands that train on an export of a task.
+
+    Args:
+        task: of the collection. folder: of the export.
+    """
+    data, more = shlex.quote(str(folder)), {True: " --edges edges.parquet", False: ""}
+    return [f"graphveil train {method} {data}{more[edges]} -o {method}-run" for method, edges in _methods(task)]
+
+
+def _methods(task: Task) -> Iterator[tuple[str, bool]]:
+    """Methods that read what a task asks, and whether they read public edges."""
+    # Here and not above: what learns loads far more than what collects.
+    from graphveil.collection.learning import LABELS_ALONE, WITH_FEATURES, WITH_LISTS
+
+    kinds = {one.kind for one in task.fields}
+    if "label" not in kinds or "degree" in kinds:
+        return
+    names = WITH_LISTS if "links" in kinds else WITH_FEATURES if "features" in kinds else LABELS_ALONE
+    yield from ((name, names is not WITH_LISTS) for name in names)
+
+
+def _explained(code: str) -> Mapping[str, str]:
+    entry = REFUSAL_CODES[code]
+    return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": entry.limits}

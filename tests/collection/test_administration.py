@@ -1,0 +1,245 @@
+"""What an organiser asks of a running collector: how it stands, open, close, export, another token."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.collection.answers import STATUS
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.export import read_export
+from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.service import Collector
+from graphveil.errors import InputError
+from tests.collection.collections import key
+from tests.collection.test_desk import TYPED, enrolled, sent
+from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_service import asked, said, served
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Office:
+    """A collector with the organiser's folder behind it."""
+
+    desk: Desk
+    url: str
+    token: str
+
+    def ask(self, path: str, told: object = None, *, token: str | None = None) -> tuple[int, Any]:
+        """Status and answer; a POST where something is told."""
+        data = None if told is None else json.dumps(told).encode()
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}", **JSON}
+        return said(f"{self.url}/admin/{path}", data, **headers)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    write_draft(folder, SUBJECT, {**TYPED, "least": 2}, Prices(label="1"))
+    made = Desk(folder)
+    made.sign()
+    made.enrol()
+    return made
+
+
+@contextmanager
+def office_of(desk: Desk, **how: Any) -> Iterator[Office]:
+    with desk.store() as store:
+        token = desk.admin_token(store) or (desk.folder / "admin-token").read_text().strip()
+        with served(Collector(store, desk=desk, **how)) as url:
+            yield Office(desk, url, token)
+
+
+@pytest.fixture
+def office(desk: Desk) -> Iterator[Office]:
+    with office_of(desk) as made:
+        yield made
+
+
+def test_a_collection_is_run_from_the_page_alone(office: Office) -> None:
+    joined = [enrolled(office.desk, number) for number in range(3)]
+    assert office.ask("open", {})[1]["epoch"] == 1
+    assert [sent(office.desk, number, joined[number]) for number in (0, 2)] == [["accepted"]] * 2
+    status, told = office.ask("status")
+    assert (status, told["people"], told["enrolled"], told["received"], told["least"]) == (200, 3, 3, 2, 2)
+    assert told["open"] and told["answered"] == 0 and sum(one["reports"] for one in told["hours"]) == 2
+    assert all(one["hour"] % 3600 == 0 for one in told["hours"])
+    with office.desk.store() as store:
+        assert told["guarantee"] == list(store.task().guarantee)
+    assert told["opens"] < told["now"] < told["closes"]
+    frozen = office.ask("close", {})[1]["hash"]
+    assert office.ask("status")[1]["epochs"] == [frozen]
+    status, told = office.ask("export", {"folder": "collected"})
+    assert status == 200 and told["answered"] == 2
+    folder = office.desk.folder / "collected"
+    assert told["folder"] == str(folder) and told["train"][0].startswith(f"graphveil train label-propagation {folder}")
+    assert read_export(folder).bodies.numbers.tolist() == [0, 2]
+
+
+def test_a_download_is_the_same_export_and_leaves_nothing_behind(office: Office, tmp_path: Path) -> None:
+    joined = [enrolled(office.desk, number) for number in range(3)]
+    office.ask("open", {})
+    assert [sent(office.desk, number, joined[number]) for number in (1, 2)] == [["accepted"]] * 2
+    office.ask("close", {})
+    before = sorted(path.name for path in office.desk.folder.iterdir())
+    status, packed, headers = asked(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
+    assert (status, headers["content-type"]) == (200, "application/zip") and headers["cache-control"] == "no-store"
+    zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
+    assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [1, 2]
+    assert sorted(path.name for path in office.desk.folder.iterdir()) == before
+
+
+def test_what_cannot_be_done_says_why(office: Office) -> None:
+    refused = [
+        ("open", {}, "nobody has enrolled"),
+        ("close", {}, "no epoch is open"),
+        ("export", {"folder": "out"}, "no epoch is closed"),
+    ]
+    for path, told, said_why in refused:
+        status, answer = office.ask(path, told)
+        assert (status, answer["code"]) == (409, "not-now") and said_why in answer["detail"]
+    joined = enrolled(office.desk, 1)
+    office.ask("open", {})
+    assert "epoch 1 is open" in office.ask("open", {})[1]["detail"]
+    assert sent(office.desk, 1, joined) == ["accepted"]
+    office.ask("close", {})
+    # One report of a least number of two: neither a folder nor a file comes out.
+    for told in ({"folder": "out"}, None):
+        assert "1 people have answered" in office.ask("export", told)[1]["detail"]
+    assert not [path for path in office.desk.folder.iterdir() if path.is_dir()]
+
+
+def test_without_the_key_the_command_is_told(office: Office, tmp_path: Path) -> None:
+    enrolled(office.desk, 0)
+    elsewhere = tmp_path / "stick" / "organiser.key"
+    elsewhere.parent.mkdir()
+    (office.desk.folder / "organiser.key").rename(elsewhere)
+    assert office.ask("status")[1]["key"] is False
+    status, told = office.ask("open", {})
+    assert (status, told["code"]) == (409, "no-key")
+    assert told["command"] == f"graphveil collect open {office.desk.folder} --key organiser.key"
+    assert office.desk.open(elsewhere)["epoch"] == 1
+
+
+def test_a_key_that_did_not_sign_the_task_opens_nothing(desk: Desk, tmp_path: Path) -> None:
+    from graphveil.collection.organiser import new_key
+
+    enrolled(desk, 0)
+    new_key(tmp_path / "other")
+    with pytest.raises(InputError, match="not the one that signed"):
+        desk.open(tmp_path / "other")
+    assert desk.status()["epoch"] == 0
+
+
+def test_a_folder_is_a_name_and_no_path(office: Office) -> None:
+    for name in ("../out", "/tmp/out", "a/b", ".hidden", "", "x" * 65):
+        status, told = office.ask("export", {"folder": name})
+        assert (status, told["code"]) == (STATUS["bad-request"], "bad-request")
+
+
+def test_requests_that_cannot_be_read_are_problems(office: Office) -> None:
+    secret = "f00d" * 10
+    headers = {"Authorization": f"Bearer {office.token}", **JSON}
+    for data in (b"{", b"[]", json.dumps({"id": [secret]}).encode()):
+        status, body, answered = asked(f"{office.url}/admin/tokens", data, **headers)
+        assert (status, json.loads(body)["code"]) == (400, "bad-request")
+        assert answered["content-type"] == "application/problem+json" and secret not in body.decode()
+    for path in ("nowhere", "admin/nowhere", "reports"):
+        status, told = said(f"{office.url}/{path}")
+        assert (status, told["code"]) == (404, "not-found")
+
+
+def test_every_request_asks_for_the_token(office: Office) -> None:
+    documented = said(f"{office.url}/openapi.json")[1]["paths"]
+    doors = [(path, method) for path, methods in documented.items() for method in methods if path.startswith("/admin/")]
+    assert len(doors) == 7
+    for path, method in doors:
+        data = b"{}" if method == "post" else None
+        assert said(f"{office.url}{path}", data, **JSON)[1]["code"] == "not-admitted"
+
+
+def test_wrong_tokens_are_slowed_down_and_none_is_looked_at_meanwhile(desk: Desk) -> None:
+    now = [0.0]
+    with office_of(desk, wrong_tokens=Buckets(0.1, 3.0, clock=lambda: now[0])) as office:
+        answers = [office.ask("status", token=f"guess {number}")[1]["code"] for number in range(5)]
+        assert answers == ["not-admitted"] * 3 + ["too-often"] * 2
+        # The right one too: else a guess that is right would be told from one that is wrong.
+        assert office.ask("status")[1]["code"] == "too-often"
+        now[0] = 10.0
+        assert office.ask("status")[0] == 200
+        # Who has the token is never slowed down.
+        assert [office.ask("status")[0] for _ in range(5)] == [200] * 5
+
+
+def test_enrolments_of_an_address_are_as_many_as_the_operator_says(desk: Desk) -> None:
+    with office_of(desk, enrolments=Rate(0.001, 2.0)) as office:
+        told = json.dumps({"token": "00" * 20, "key": "00" * 32}).encode()
+        codes = [said(f"{office.url}/enrolments", told, **JSON)[1]["code"] for _ in range(4)]
+        assert codes == ["bad-token"] * 2 + ["too-often"] * 2
+
+
+def tokens(desk: Desk) -> dict[str, str]:
+    with (desk.folder / "tokens.csv").open(newline="") as file:
+        return {row["id"]: row["token"] for row in csv.DictReader(file)}
+
+
+def test_a_lost_token_is_replaced_once_and_never_for_a_second_device(office: Office) -> None:
+    lost, *_, taken = office_ids = SUBJECT.ids
+    old = tokens(office.desk)[lost]
+    enrolled(office.desk, len(office_ids) - 1)
+    status, told = office.ask("tokens", {"id": lost})
+    assert status == 200 and told["id"] == lost and told["token"] != old
+
+    def enrol(token: str) -> tuple[int, Any]:
+        made = {"token": token, "key": key(7).hex()}
+        return said(f"{office.url}/enrolments", json.dumps(made).encode(), **JSON)
+
+    assert enrol(old)[1]["code"] == "bad-token"
+    assert enrol(told["token"]) == (200, {"number": 0, "joined": 1})
+    # Both have a device now: a second one would draw noise anew.
+    for one in (lost, taken):
+        assert "has enrolled a device already" in office.ask("tokens", {"id": one})[1]["detail"]
+    assert "nobody has the id 'nobody'" in office.ask("tokens", {"id": "nobody"})[1]["detail"]
+
+
+def test_a_lost_token_is_replaced_on_either_database(desk: Desk, url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    write_draft(folder, SUBJECT, TYPED, Prices(label="1"))
+    other = Desk(folder)
+    other.sign(database=url)
+    other.enrol()
+    told = other.replace_token(SUBJECT.ids[1])
+    with other.store() as store:
+        old = bytes.fromhex(tokens(other)[SUBJECT.ids[1]])
+        assert store.enrol(store.task(), old, key(1)) is None
+        found = store.enrol(store.task(), bytes.fromhex(told["token"]), key(1))
+        assert found is not None and found.number == 1
+
+
+def test_expectations_say_what_they_assume(office: Office) -> None:
+    status, none = office.ask("expected")
+    assert status == 200 and none["answered"] == 0 and none["means"][0]["error"] is None
+    assert none["accuracy"]["now"] == pytest.approx(none["accuracy"]["chance"])
+    joined = enrolled(office.desk, 0)
+    office.ask("open", {})
+    sent(office.desk, 0, joined)
+    one = office.ask("expected?neighbours=4&alike=0.9")[1]
+    assert one["answered"] == 1 and one["means"][0]["error"] > 0
+    assert (one["accuracy"]["neighbours"], one["accuracy"]["alike"]) == (4.0, 0.9)
+    assert one["accuracy"]["chance"] < one["accuracy"]["now"] < one["accuracy"]["everybody"]
+    assert office.ask("expected?alike=2")[1]["code"] == "bad-request"

@@ -1,0 +1,59 @@
+"""Every code that a collector answers or a device refuses with is explained, and none that there is no more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.answers import STATUS
+from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.privacy.codes import Entry
+from graphveil.privacy.registry import CODES
+from tests.pages import page
+
+ROOT = Path(__file__).parents[2]
+
+
+def of_device() -> set[str]:
+    """The codes with which the device in Python refuses: the first argument of every DeviceError."""
+    found = set()
+    for file in (ROOT / "src/graphveil/device").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DeviceError":
+                first = node.args[0]
+                found |= {first.value} if isinstance(first, ast.Constant) else set()
+    return {str(code) for code in found}
+
+
+def documented() -> set[str]:
+    """The codes of the standard's tables."""
+    return set(re.findall(r"^\| `([a-z0-9-]+)` \|", page("wire") + page("refused"), re.MULTILINE)) | {"no-ed25519"}
+
+
+def test_every_code_is_explained_and_none_beside() -> None:
+    assert of_device() >= {"bad-value", "cap", "epsilon", "wrong-hash"}, "the reader of sources finds nothing"
+    assert set(STATUS) | of_device() | documented() == set(REFUSAL_CODES)
+
+
+def test_no_code_of_a_guarantee_is_used_again() -> None:
+    assert not set(REFUSAL_CODES) & set(CODES)
+
+
+@pytest.mark.parametrize("entry", REFUSAL_CODES.values(), ids=lambda entry: entry.code)
+def test_what_backs_a_code_exists_and_says_it(entry: Entry) -> None:
+    path, _, name = entry.backed_by.partition("::")
+    path, _, anchor = path.partition("#")
+    text = (ROOT / path).read_text()
+    assert not name or f"def {name}(" in text
+    heads = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.+)$", text, re.M)}
+    assert not anchor or anchor in heads
+    assert name or f"`{entry.code}`" in text, "a page that does not know the code"
+    assert entry.means.endswith(".") and entry.limits
+
+
+def test_the_page_is_told_in_a_persons_words() -> None:
+    for entry in REFUSAL_CODES.values():
+        assert not re.search(r"HTTP|None|enum|exception", f"{entry.means} {entry.limits}"), entry.code

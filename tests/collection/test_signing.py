@@ -1,0 +1,104 @@
+"""A signing that is cut off at any step leaves a folder that can be signed again, and never one that looks signed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.device.task import Task
+from graphveil.errors import InputError
+from tests.collection.test_desk import TYPED, enrolled
+from tests.collection.test_drafts import SUBJECT
+
+#: What Python tells an audit hook of before it happens: each is a step at which a process may end.
+_STEPS = {"open", "os.rename", "os.link", "os.remove", "os.truncate", "sqlite3.connect", "os.chmod"}
+
+
+def folder_of(path: Path) -> Path:
+    path.mkdir()
+    write_draft(path, SUBJECT, TYPED, Prices(label="1"))
+    return path
+
+
+def killed_at(step: int, folder: Path) -> bool:
+    """Sign in a process that kills itself before its step-th access to the folder; whether it got so far."""
+    child = os.fork()
+    if child == 0:
+        left = [step]
+
+        def hook(event: str, told: tuple[Any, ...]) -> None:
+            if event in _STEPS and any(str(folder) in str(one) for one in told):
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        Desk(folder).sign()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def works(folder: Path) -> None:
+    """Whether a folder holds a collection from its key to its first epoch."""
+    desk = Desk(folder)
+    desk.enrol()
+    enrolled(desk, 0)
+    assert desk.open()["epoch"] == 1
+    with desk.store() as store:
+        assert store.task().data == (folder / "task.json").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_kill_at_every_step_can_be_signed_over(tmp_path: Path) -> None:
+    Desk(folder_of(tmp_path / "first")).sign()  # everything is imported: what follows is the folder's own steps
+    cut_off = 0
+    for step in range(1, 100):
+        folder = folder_of(tmp_path / f"at {step}")
+        if not killed_at(step, folder):
+            break
+        cut_off += 1
+        if (folder / "task.json").exists():
+            # It was done but for what nobody needs; a second one is refused as ever.
+            with pytest.raises(InputError, match="holds a signed task"):
+                Desk(folder).sign()
+        else:
+            # The draft may be corrected meanwhile: nobody has seen what was being signed.
+            write_draft(folder, SUBJECT, {**TYPED, "purpose": "another"}, Prices(label="1"))
+            Desk(folder).sign()
+            assert Task.of((folder / "task.json").read_bytes()).purpose == "another"
+        works(folder)
+        extra = {path.name for path in folder.iterdir()} - {"database", "tokens.csv"}
+        assert not [name for name in extra if "partial" in name or "unfinished" in name]
+    assert cut_off > 10, "the hook saw too little to say anything"
+
+
+def test_two_kills_in_a_row_can_be_signed_over(tmp_path: Path) -> None:
+    Desk(folder_of(tmp_path / "first")).sign()
+    for first, second in ((12, 8), (20, 12), (25, 20), (25, 25)):
+        folder = folder_of(tmp_path / f"{first} {second}")
+        killed_at(first, folder)
+        if not (folder / "task.json").exists() and killed_at(second, folder):
+            Desk(folder).sign()
+        works(folder)
+
+
+def test_another_folders_collection_is_never_withdrawn(tmp_path: Path) -> None:
+    """A signing that was cut off may take back its own task, and no other that came into the database since."""
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    first, second = (Desk(folder_of(tmp_path / name)) for name in ("first", "second"))
+    first.sign(database=url)
+    (second.folder / "task.json.unfinished").write_bytes(b"of a signing that never reached the database")
+    with pytest.raises(InputError, match="holds a collection already"):
+        second.sign(database=url)
+    with first.store() as store:
+        assert store.task().data == (first.folder / "task.json").read_bytes()
