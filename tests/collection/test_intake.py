@@ -34,7 +34,8 @@ def running(url: str) -> Iterator[Collection]:
 
 def stored(store: Store) -> list[tuple[int, int, bytes]]:
     with store.engine.connect() as connection:
-        rows = connection.execute(select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.body).order_by(REPORTS.c.place))
+        asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.body)
+        rows = connection.execute(asked.order_by(REPORTS.c.number, REPORTS.c.epoch))
         return [(row.number, row.epoch, bytes(row.body)) for row in rows]
 
 

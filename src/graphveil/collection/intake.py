@@ -74,7 +74,7 @@ class Intake:
         right = [place for place, answer in enumerate(answers) if answer is None]
         who = [known[reports[place].enrolment] for place in right]
         kept: list[int] = []
-        epochs = len(self.store.nonces())
+        epochs = self.store.opened()
         for place, one, possible in zip(right, who, self._possible([reports[p] for p in right], who), strict=True):
             answers[place] = "impossible" if not possible else "not-open" if one.joined > epochs else None
             if answers[place] is None:

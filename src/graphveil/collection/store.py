@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +18,17 @@ import numpy.typing as npt
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REFUSALS, REPORTS, SETTINGS, overwritten
+from graphveil.collection.tables import (
+    ENROLMENTS,
+    EPOCHS,
+    PEOPLE,
+    READS,
+    REFUSALS,
+    REPORTS,
+    SETTINGS,
+    TOKENS,
+    overwritten,
+)
 from graphveil.device.task import Task
 from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
@@ -64,7 +75,7 @@ class Store:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self.engine, self._reader = engine, engine.execution_options(**READS)
 
     # ---- task and people ----
 
@@ -120,7 +131,7 @@ class Store:
 
     def setting(self, name: str) -> bytes | None:
         """Return a setting, None where it was not made."""
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             return self._setting(connection, name)
 
     def keep(self, name: str, value: bytes) -> None:
@@ -188,7 +199,7 @@ class Store:
             names: 16 bytes each.
         """
         asked = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             rows = connection.execute(asked).all()
         return {bytes(row.enrolment): Enrolment(row.number, bytes(row.key), row.joined) for row in rows}
 
@@ -213,12 +224,17 @@ class Store:
 
     def nonces(self) -> tuple[bytes, ...]:
         """Return the nonce of every epoch, in order."""
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
+
+    def opened(self) -> int:
+        """Return how many epochs there have been."""
+        with self._reader.connect() as connection:
+            return connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
 
     def epoch(self) -> int | None:
         """Return the epoch that is open, if any."""
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             return connection.execute(_OPEN).scalar_one_or_none()
 
     def close_epoch(self) -> tuple[int, bytes]:
@@ -233,8 +249,11 @@ class Store:
                 raise InputError("no epoch is open")
             digest = hashlib.sha256()
             # In the order of people and not of arrival: the hash tells what was received, and not when.
-            for row in self._rows(connection, epoch):
-                digest.update(row.number.to_bytes(8, "big") + bytes(row.digest))
+            mine = select(REPORTS.c.number, REPORTS.c.digest).where(REPORTS.c.epoch == epoch)
+            asked = mine.order_by(REPORTS.c.number)
+            # For this statement alone: on the connection it would make a cursor of every later one.
+            for number, one in connection.execute(asked, execution_options={"yield_per": _AT_ONCE}):
+                digest.update(number.to_bytes(8, "big") + one)
             done = update(EPOCHS).where(EPOCHS.c.epoch == epoch).values(hash=digest.digest())
             connection.execute(done)
         return int(epoch), digest.digest()
@@ -242,7 +261,7 @@ class Store:
     def closed(self) -> list[tuple[bytes, bytes]]:
         """Return nonce and hash of every closed epoch, in order."""
         asked = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(asked)]
 
     # ---- reports ----
@@ -261,11 +280,12 @@ class Store:
             # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
             found_open = connection.execute(_OPEN.with_for_update(read=True)).scalar_one_or_none()
             epoch = found_open if inside else None
-            before = self._stored(connection, [one.number for one in sent])
-            fresh = {one.number: one for one in reversed(sent) if one.name not in before} if epoch is not None else {}
+            before, taken = self._stored(connection, [one.number for one in sent], epoch)
+            free = [one for one in reversed(sent) if one.number not in taken and one.name not in before]
+            fresh = {one.number: one for one in free} if epoch is not None else {}
             written = self._write(connection, list(fresh.values()), epoch)
             # Another process may have written the same report since: it stands, and this one did not write it.
-            others = self._stored(connection, [number for number in fresh if number not in written])
+            others = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
             stands = before | others | {fresh[number].name for number in written}
         found = []
         for one in sent:
@@ -281,6 +301,10 @@ class Store:
         # The hour and no finer: when somebody answered may tell who they are.
         common = {"epoch": epoch, "hour": int(time.time()) // _HOUR}
         rows = [{"number": one.number, "digest": one.digest, "body": one.body, **common} for one in fresh]
+        # The lock of SQLite is held since it was read who has one; were it otherwise, the key would refuse them aloud.
+        if self.engine.dialect.name == "sqlite":
+            connection.execute(insert(REPORTS), rows)
+            return {one.number for one in fresh}
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), rows).scalars())
 
     def last_reports(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.uint8]]:
@@ -292,10 +316,11 @@ class Store:
         columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
         asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
         ordered = asked.where(REPORTS.c.epoch.in_(_CLOSED)).order_by(REPORTS.c.number, REPORTS.c.epoch)
-        told: tuple[list[int], list[int], list[int]] = ([], [], [])
+        # Of the machine's own numbers: of Python's, a row would take four times as much.
+        told = array("q"), array("q"), array("q")
         bodies = bytearray()
         with (
-            self.engine.connect() as connection,
+            self._reader.connect() as connection,
             connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows,
         ):
             for number, epoch, joined, body in rows:
@@ -309,8 +334,8 @@ class Store:
                 for column, one in zip(told, (number, epoch, joined), strict=True):
                     column.append(one)
                 bodies += body
-        numbers, epochs, first = (np.array(column, np.int64) for column in told)
-        held = np.frombuffer(bytes(bodies), np.uint8)
+        numbers, epochs, first = (np.frombuffer(column, np.int64) for column in told)
+        held = np.frombuffer(bodies, np.uint8)
         return numbers, epochs, first, held.reshape(len(numbers), -1) if len(numbers) else held.reshape(0, 0)
 
     def earlier_reports(self) -> Iterator[tuple[int, bytes]]:
@@ -320,12 +345,12 @@ class Store:
             InputError: bodies were scrubbed.
         """
         later = REPORTS.alias()
-        stands = select(later.c.place).where(
+        stands = select(later.c.number).where(
             later.c.number == REPORTS.c.number, later.c.epoch > REPORTS.c.epoch, later.c.epoch.in_(_CLOSED)
         )
         asked = select(REPORTS.c.number, REPORTS.c.body).where(REPORTS.c.epoch.in_(_CLOSED), stands.exists())
         with (
-            self.engine.connect() as connection,
+            self._reader.connect() as connection,
             connection.execute(asked, execution_options={"yield_per": _AT_ONCE}) as rows,
         ):
             for number, body in rows:
@@ -335,9 +360,16 @@ class Store:
 
     def ids(self) -> Iterator[str]:
         """Yield the id of everybody who may take part, by number."""
-        with self.engine.connect() as connection:
-            asked = select(PEOPLE.c.id).order_by(PEOPLE.c.number)
-            yield from connection.execute(asked, execution_options={"yield_per": _AT_ONCE}).scalars()
+        last = -1
+        while True:
+            # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves.
+            asked = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
+            with self._reader.connect() as connection:
+                page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_AT_ONCE)).all()
+            if not page:
+                return
+            yield from (id for _, id in page)
+            last = page[-1].number
 
     def scrub(self) -> int:
         """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
@@ -356,6 +388,8 @@ class Store:
         Args:
             refused: how many, by code.
         """
+        if not refused:
+            return
         with self.engine.begin() as connection:
             for code, more in refused.items():
                 added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
@@ -364,7 +398,7 @@ class Store:
 
     def status(self) -> dict[str, Any]:
         """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             people, enrolled = (
                 connection.execute(select(func.count()).select_from(each)).scalar_one() for each in (PEOPLE, ENROLMENTS)
             )
@@ -376,20 +410,18 @@ class Store:
 
     def refusals(self) -> dict[str, int]:
         """Return how many reports were refused, by code."""
-        with self.engine.connect() as connection:
+        with self._reader.connect() as connection:
             return {row.code: row[1] for row in connection.execute(select(REFUSALS))}
 
-    def _stored(self, connection: Connection, numbers: list[int]) -> set[tuple[int, bytes]]:
-        """The names of what some people have sent, in any epoch."""
+    def _stored(
+        self, connection: Connection, numbers: list[int], epoch: int | None
+    ) -> tuple[set[tuple[int, bytes]], set[int]]:
+        """The names of what some people have sent, in any epoch, and who of them has sent something in one."""
         if not numbers:
-            return set()
-        asked = select(REPORTS.c.number, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
-        return {(row.number, bytes(row.digest)) for row in connection.execute(asked)}
-
-    def _rows(self, connection: Connection, epoch: int) -> Iterator[Any]:
-        asked = select(REPORTS).where(REPORTS.c.epoch == epoch).order_by(REPORTS.c.number)
-        # For this statement alone: on the connection it would make a cursor of every later one.
-        yield from connection.execute(asked, execution_options={"yield_per": _AT_ONCE})
+            return set(), set()
+        asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
+        rows = connection.execute(asked).all()
+        return {(row.number, bytes(row.digest)) for row in rows}, {row.number for row in rows if row.epoch == epoch}
 
     def _or_nothing(self, table: Any) -> Any:
         dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql
@@ -403,9 +435,11 @@ class Store:
 
 def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -> None:
     numbered = enumerate(people)
+    TOKENS.drop(connection)
     while part := list(islice(numbered, _AT_ONCE)):
         rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
         connection.execute(insert(PEOPLE), rows)
+    TOKENS.create(connection)
 
 
 def _scrubbed() -> InputError:
@@ -413,5 +447,5 @@ def _scrubbed() -> InputError:
 
 
 def hashed(token: bytes) -> bytes:
-    """Return how a token is stored."""
-    return hashlib.sha256(b"graphveil/token/1" + token).digest()
+    """Return how a token is stored: 128 bits, as hard to meet as the shortest token."""
+    return hashlib.sha256(b"graphveil/token/1" + token).digest()[:16]

@@ -16,13 +16,14 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Engine,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
     String,
     Table,
-    UniqueConstraint,
     create_engine,
     event,
 )
@@ -42,8 +43,10 @@ PEOPLE = Table(
     Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("id", String, nullable=False),
     # A token is 128 bits or more: its hash is as good as the token for comparing, and worth nothing to a thief.
-    Column("token", LargeBinary(32), nullable=False, unique=True),
+    Column("token", LargeBinary(16), nullable=False),
 )
+#: By itself, so that people are counted in first: made of millions of tokens at once it is sorted, and dense.
+TOKENS = Index("tokens", PEOPLE.c.token, unique=True)
 ENROLMENTS = Table(
     "enrolments",
     METADATA,
@@ -55,14 +58,14 @@ ENROLMENTS = Table(
 REPORTS = Table(
     "reports",
     METADATA,
-    Column("place", _NUMBER, primary_key=True),
-    Column("number", BigInteger, nullable=False),
-    Column("epoch", Integer, nullable=False),
+    # One report a person an epoch, whatever two processes do at once: by this key. A table of SQLite is kept in its
+    # order; as they come, rows would tell who reported before whom.
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("digest", LargeBinary(16), nullable=False),
     Column("body", LargeBinary),
     Column("hour", Integer, nullable=False),
-    # One report a person an epoch, whatever two processes do at once: no code reads first and writes then.
-    UniqueConstraint("number", "epoch"),
+    sqlite_with_rowid=False,
 )
 EPOCHS = Table(
     "epochs",
@@ -78,8 +81,17 @@ REFUSALS = Table(
     Column("count", BigInteger, nullable=False),
 )
 
-#: Pages of 4 KB that SQLite may hold, as a negative number of KB.
-_CACHE = -131_072
+#: Of SQLite. Reports come in no order, so that each writes a page of its own: of 4 KB, they write four times as much.
+#: The log is copied into the file, and cut, at 64 MB; pages are held up to as many negative KB.
+#: What is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
+_PRAGMAS = (
+    "page_size=1024", "journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "secure_delete=ON",
+    "wal_autocheckpoint=65536", "journal_size_limit=67108864", "cache_size=-65536",
+)  # fmt: skip
+#: Of PostgreSQL: seconds in which it is reached, and milliseconds in which it takes what it was sent.
+_REACHED = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
+#: What marks connections that only read.
+READS = {"graphveil_reads": True}
 
 
 def opened(url: str) -> Engine:
@@ -93,10 +105,13 @@ def opened(url: str) -> Engine:
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
-    engine = create_engine(url)
-    if engine.dialect.name == "sqlite":
+    # What a statement was given are keys and bodies: no error may quote it.
+    if url.startswith("sqlite"):
+        engine = create_engine(url, hide_parameters=True)
         event.listen(engine, "connect", _durable)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        event.listen(engine, "begin", _begin)
+    else:
+        engine = create_engine(url, hide_parameters=True, connect_args=_REACHED)
     METADATA.create_all(engine)
     return engine
 
@@ -120,7 +135,11 @@ def overwritten(engine: Engine) -> None:
 def _durable(connection: Any, _: Any) -> None:
     # sqlite3 would begin by itself, and only at the first write: two processes could then read and both write.
     connection.isolation_level = None
-    # secure_delete: what is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
-    kept = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "secure_delete=ON", f"cache_size={_CACHE}")
-    for pragma in kept:
+    for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: Connection) -> None:
+    # Who reads waits for nobody, and nobody for them; all others have the lock before they have read anything.
+    reads = connection.get_execution_options().get("graphveil_reads")
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
