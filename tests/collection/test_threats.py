@@ -1,0 +1,29 @@
+"""The page of threats: each line names a test that is there, and every party that the design names is on it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.pages import DOCS, ROOT
+
+LINES = [
+    [cell.strip() for cell in line.strip("| ").split(" | ")]
+    for line in (DOCS / "reference" / "collection-threats.md").read_text().splitlines()
+    if line.startswith("| ")
+][2:]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[1][:40])
+def test_each_threat_has_a_test(line: list[str]) -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", line[-1])
+    assert len(line) == 4 and named
+    for file, test in named:
+        found = ast.parse((ROOT / "tests" / file).read_text()).body
+        assert test in {one.name for one in found if isinstance(one, ast.FunctionDef)}, f"{file}::{test}"
+
+
+def test_every_party_may_try_something() -> None:
+    assert {line[0] for line in LINES} == {"organiser", "collector", "participant", "stranger", "network", "a crash"}
