@@ -12,6 +12,7 @@ from graphveil.collection.export import read_export
 from graphveil.collection.learning import Repetition, collected_graph, estimated, learn, read_edges
 from graphveil.collection.reports import Received
 from graphveil.errors import DataError, InputError
+from graphveil.methods import load_method
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import ESTIMATED, Result
 from tests.collection.answered import IDS, PEOPLE, exported, graph
@@ -34,6 +35,16 @@ def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
     controls = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
     assert set(result.scores.controls) == controls
     assert result.scores.controls["public-only"].mean == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("sampled", [1, 4, 6])
+def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path, sampled: int) -> None:
+    result = learned("lpgnn", *exported(tmp_path, features("5", sampled=sampled), label("3")), epochs=2)
+    released = result.model.released
+    assert tuple(released.features.bits.shape) == (PEOPLE, sampled) and result.settings["sampled"] == sampled
+    assert result.privacy.guarantee.epsilon == 8.0
+    result.model.save(tmp_path / "model.safetensors")
+    assert load_method(tmp_path / "model.safetensors").privacy == result.model.privacy
 
 
 @pytest.mark.parametrize("name", ["label-propagation", "label-pool"])

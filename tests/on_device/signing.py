@@ -27,8 +27,11 @@ def at_most(epsilon: str) -> float:
     return nearest if Fraction(nearest) <= Fraction(epsilon) else math.nextafter(nearest, 0.0)
 
 
-def features(epsilon: str = "4", dimension: int = 6, low: str = "-1", high: str = "3") -> dict[str, Any]:
-    law = MultiBit(epsilon=at_most(epsilon), dimension=dimension, low=float(low), high=float(high))
+def features(
+    epsilon: str = "4", dimension: int = 6, low: str = "-1", high: str = "3", sampled: int | None = None
+) -> dict[str, Any]:
+    ends = {"low": float(low), "high": float(high)}
+    law = MultiBit(epsilon=at_most(epsilon), dimension=dimension, **ends, sampled=sampled)
     names = [f"f{place}" for place in range(dimension)]
     told = {"kind": "features", "names": names, "low": low, "high": high, "epsilon": epsilon}
     return {**told, "sampled": law.coordinates, "threshold": str(law.law.low)}

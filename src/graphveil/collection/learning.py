@@ -42,7 +42,7 @@ from graphveil.privacy import SecureRandomness
 from graphveil.progress import ProgressCallback
 
 #: What the task says, and nobody says again.
-_OF_TASK = ("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "mechanism", "delta", "queries")
+_OF_TASK = ("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "mechanism", "delta", "sampled", "queries")
 #: What each method reads; of public edges all but the last.
 LABELS_ALONE, WITH_FEATURES = ("label-propagation", "label-pool"), ("lpgnn", "upgnet")
 WITH_LISTS = ("link-beliefs", "list-sums", "links")
@@ -258,7 +258,7 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
         raise InputError(told, where=received.schema.name, allowed=", ".join(able))
     chosen = {**settings, "epsilon_y": privacy.epsilon_y}
     if name not in LABELS_ALONE:
-        chosen["epsilon_x"] = privacy.epsilon_x
+        chosen |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
     if name in WITH_LISTS:
         links = received.links_privacy()
         chosen |= {"epsilon_a": links.epsilon_a, "mode": links.mode}

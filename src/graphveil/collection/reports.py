@@ -11,7 +11,7 @@ every estimate would be wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -83,6 +83,10 @@ class Received:
         assert label is not None  # or there was no schema
         epsilon_x = None if features is None else below(features[1].epsilon)
         made = LocalPrivacy(epsilon_x, below(label[1].epsilon))
+        if features is not None:
+            usual: Any = made.features(schema)
+            # Said only where it is not the default: most tasks leave the best number to us.
+            made = replace(made, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled)
         ours = [made.labels(len(schema.classes)).share]  # type: ignore[union-attr]
         theirs = [label[1].share]
         if features is not None:
@@ -204,7 +208,7 @@ class Received:
             raise DataError(
                 f"devices drew with {theirs} where {ours} is what the epsilons give here",
                 where=self.collected.task.name,
-                allowed="tasks that `graphveil collect init` declares, with as many coordinates as are best",
+                allowed="tasks that `graphveil collect init` declares",
             )
 
     def _asked(self, kind: type[Kind]) -> tuple[int, Kind] | None:

@@ -16,7 +16,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
-from graphveil.mechanisms.catalogue import feature_names, mechanism_named
+from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
 from graphveil.methods.base.epochs import told_again
 from graphveil.methods.base.people import times_paid
 from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
@@ -38,6 +38,7 @@ class LocalPrivacy:
         epsilon_y: budget of one label report; inf sends labels as they are.
         mechanism: one of FEATURE_MECHANISMS.
         delta: for mechanisms that need one ("gaussian").
+        sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
 
     Raises:
         InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
@@ -47,6 +48,7 @@ class LocalPrivacy:
     epsilon_y: float
     mechanism: str = "multi-bit"
     delta: float = 1e-10
+    sampled: int | None = None
 
     def __post_init__(self) -> None:
         # No features at all and public ones are two different things: None collects nothing, inf sends everything.
@@ -58,6 +60,7 @@ class LocalPrivacy:
             raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
         if not 0 < self.delta < 1:
             raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
+        self._require_sampled()
 
     @property
     def collects_features(self) -> bool:
@@ -71,10 +74,22 @@ class LocalPrivacy:
         if math.isinf(self.epsilon_x):
             return Public(dimension=schema.dimension)
         info = mechanism_named(self.mechanism)
-        options = {"delta": self.delta} if info.takes("delta") else {}
+        options: dict[str, Any] = {"delta": self.delta} if info.takes("delta") else {}
+        if self.sampled is not None:
+            options["sampled"] = self.sampled
         domain = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
         mechanism: FeatureMechanism[Any] = info.mechanism(epsilon=self.epsilon_x, **domain, **options)
         return mechanism
+
+    def _require_sampled(self) -> None:
+        if self.sampled is None:
+            return
+        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
+            raise InputError(f"sampled = {self.sampled!r}", allowed="a whole number from 1 to the number of features")
+        # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
+        if self.mechanism not in feature_names_with("sampled"):
+            allowed = ", ".join(feature_names_with("sampled"))
+            raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
 
     def labels(self, classes: int) -> RandomizedResponse | PublicLabels:
         """Return what makes label reports of so many classes."""
@@ -105,6 +120,7 @@ class LocalPrivacy:
         features, labels = self.features(schema), self.labels(len(schema.classes))
         if not isinstance(features, Public | NotCollected):
             facts = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+            facts |= {} if self.sampled is None else {"sampled": self.sampled}
             cost = features.guarantee
             spends.append(Spend("feature report", "features", self.mechanism, facts, cost.epsilon, cost.delta))
         if not isinstance(labels, PublicLabels):

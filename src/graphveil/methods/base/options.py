@@ -34,6 +34,7 @@ PEOPLE = {
     ),
     "mechanism": Option("multi-bit", str, "feature mechanism: " + ", ".join(feature_names())),
     "delta": Option(1e-10, float, "delta of the gaussian mechanism"),
+    "sampled": Option(None, int, "features that a report tells (multi-bit); none: as many as are best at epsilon_x"),
 }
 #: A reader that was trained elsewhere, of methods that pool several opinions.
 START = {

@@ -42,7 +42,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         # class-sums takes a learning rate of 0: its network then stays as it began.
         **dict.fromkeys(("learning_rate", "learning_rate_a", "weight_decay", "sharpness"), _WITH_ZERO),
         **dict.fromkeys(("lambda1", "lambda2", "complement"), _WITH_ZERO),
-        **dict.fromkeys(("chains", "degree_bound", "relationships", "steps"), _COUNT),
+        **dict.fromkeys(("chains", "degree_bound", "relationships", "sampled", "steps"), _COUNT),
         **dict.fromkeys(("epochs", "passes"), Bounds(least=1, most=10**6)),
         **dict.fromkeys(("patience", "queries"), Bounds(least=0, most=10**6)),
         **dict.fromkeys(("hops", "steps_x", "steps_y"), Bounds(least=0, most=64)),

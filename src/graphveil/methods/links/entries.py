@@ -19,6 +19,7 @@ _PEOPLE = {
     "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
     "mechanism": PEOPLE["mechanism"],
     "delta": PEOPLE["delta"],
+    "sampled": PEOPLE["sampled"],
 }
 _CLEAR = {**_PEOPLE, "epsilon_x": Option(INFINITE, float, PEOPLE["epsilon_x"].help)}
 _LISTS = {

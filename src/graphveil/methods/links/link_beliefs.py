@@ -98,12 +98,13 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         mode: str | None = None,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
+        sampled: int | None = None,
         reading: str = "beliefs",
         rounds: int = BELIEF_ROUNDS,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
-        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         self.links = LinkPrivacy(epsilon_a, mode)
         # Likelihoods of certain links are infinite; a known topology has methods of its own.
         if self.links.public:
@@ -164,6 +165,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
             "mode": self.links.mode,
             "mechanism": self.privacy.mechanism,
             "delta": self.privacy.delta,
+            "sampled": self.privacy.sampled,
             "reading": self.reading,
             "rounds": self.rounds,
             "seed": self.seed,

@@ -134,6 +134,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         degree_share: float = 0.1,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
+        sampled: int | None = None,
         queries: int = 0,
         lambda1: float = 1e-4,
         lambda2: float = 1e-5,
@@ -145,7 +146,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         require_known(settings, NetworkSettings.__dataclass_fields__, "Solitude")
         if denoiser not in DENOISERS:
             raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
-        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         self.links = LinkPrivacy(epsilon_a, mode, DENOISERS[denoiser], degree_share)
         self.denoiser = denoiser
         self.calibration = Calibration(lambda1, lambda2, learning_rate_a, complement)
@@ -283,6 +284,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
             "degree_share": self.links.degree_share,
             "mechanism": self.privacy.mechanism,
             "delta": self.privacy.delta,
+            "sampled": self.privacy.sampled,
             "queries": self.queries,
             "lambda1": self.calibration.lambda1,
             "lambda2": self.calibration.lambda2,

@@ -100,6 +100,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         epsilon_x: budget of one feature report; inf for public features, None collects none (`stand_in`).
         epsilon_y: budget of one label report; inf for public labels.
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
+        sampled: features that a report tells ("multi-bit"); None: as many as are best.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         denoising: what smooths noisy features before the network: "hops" (above) or "upgnet", see
             `aggregation.high_order`.
@@ -141,6 +142,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         epsilon_y: float,
         mechanism: str = "multi-bit",
         delta: float = 1e-10,
+        sampled: int | None = None,
         queries: int = 0,
         denoising: str = "hops",
         stand_in: str = "normal",
@@ -154,7 +156,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             raise InputError(f"stand_in {stand_in!r} is not known", allowed=", ".join(STAND_INS))
         if stand_in != "normal" and epsilon_x is not None:
             raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
-        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta)
+        self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf or plain else 4}
@@ -281,7 +283,9 @@ class LPGNNCore(ReportsCore[Fitted]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
-        privacy = {name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta")}
+        privacy = {
+            name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
+        }
         more = {"queries": self.queries, "denoising": self.denoising, "backbone": self.backbone}
         more["stand_in"] = self.stand_in
         return {**privacy, **more, **asdict(self.settings), **self._given}
@@ -325,6 +329,7 @@ class LPGNNCore(ReportsCore[Fitted]):
                 "mechanism": self.privacy.mechanism,
                 "delta": self.privacy.delta,
                 "queries": self.queries,
+                **({} if self.privacy.sampled is None else {"sampled": self.privacy.sampled}),
             },
             "settings": asdict(self.settings),
             # Only where it is not LPGNN's own, as in files of earlier versions.

@@ -35,6 +35,7 @@ PROMISED = frozenset(
         "mode",
         "rule",
         "queries",
+        "sampled",
     }
 )
 
