@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from graphveil.collection.answers import STATUS
 from graphveil.collection.group import Group
@@ -24,22 +20,7 @@ from graphveil.collection.service import Collector, room_at
 from graphveil.collection.store import hashed
 from graphveil.device import Report
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
-
-
-@contextmanager
-def served(application: Any) -> Iterator[str]:
-    """Serve an application in a thread; gives its address."""
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        own.listen(100)  # whoever comes before the server is up waits
-        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", log_config=None, access_log=False))
-        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{own.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+from tests.collection.listening import served
 
 
 def asked(url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:

@@ -31,15 +31,27 @@ class Browser:
     driver: Any
 
     def show(
-        self, page: Path, *, width: int = 1280, scheme: str = "light", media: str = "", script: bool = True
+        self, page: Path | str, *, width: int = 1280, scheme: str = "light", media: str = "", script: bool = True
     ) -> None:
-        """Load a page of a disk at a width, in a colour scheme, for the screen or for paper."""
+        """Load a page of a disk or of an address at a width, in a colour scheme, for the screen or for paper."""
+        self.dress(width=width, scheme=scheme, media=media)
+        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
+        self.driver.get(page if isinstance(page, str) else page.as_uri())
+
+    def dress(self, *, width: int = 1280, scheme: str = "light", media: str = "") -> None:
+        """Show the page that is there at another width, in another colour scheme, for the screen or for paper."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features, "media": media})
-        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
-        self.driver.get(page.as_uri())
+
+    def until(self, script: str, *values: object) -> Any:
+        """What a script returns, once it is anything but nothing: on a busy machine that may be later."""
+        end = time.monotonic() + PATIENCE
+        while not (found := self.ask(script, *values)) and time.monotonic() < end:
+            time.sleep(0.03)
+        assert found, f"{script} {values}: {self.ask('return document.body.innerText')}"
+        return found
 
     def ask(self, script: str, *values: object) -> Any:
         """What a script in the page returns."""

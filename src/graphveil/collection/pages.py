@@ -17,8 +17,13 @@ from fastapi import APIRouter, Request, Response
 FOLDER = Path(__file__).parent / "assets"
 PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
 #: All that is served by its name. `device.js` is the client of `clients/js`, as it was built there.
-ASSETS = ("device.js", "look.css")
-_KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+ASSETS = (
+    *("look.css", "icon.svg", "device.js", "dom.js", "numbers.js"),
+    # Of the person's page.
+    *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
+    *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "terms.js"),
+)
+_KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {
     # Neither a script of somebody else's nor one that was slipped into a text runs, and nothing is sent elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

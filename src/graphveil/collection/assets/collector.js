@@ -1,0 +1,71 @@
+/** The collector as the page meets it: five requests, which hold a token, a key or a report, and nothing else. */
+
+const QUIET = { credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer" };
+const HASH = /^[\da-f]{64}$/;
+
+/** The collector refused, with a code of its own, or could not be reached: "offline". */
+export class Refused extends Error {
+  constructor(code) {
+    super(code);
+    this.code = code;
+  }
+}
+
+async function asked(path, told = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { ...QUIET, ...told });
+    if (answer.ok) return new Uint8Array(await answer.arrayBuffer());
+  } catch {
+    throw new Refused("offline");
+  }
+  throw new Refused(await answer.json().then(({ code }) => String(code), () => "fault"));
+}
+
+const json = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+/** The signed task. */
+export const taskBytes = () => asked("/task");
+
+/** The signed opening; refused with "no-opening" while enrolment is open. */
+export const openingBytes = () => asked("/opening");
+
+/** Who a token enrols: their number, and the first round they take part in. */
+export async function enrol(token, key) {
+  const body = JSON.stringify({ token, key });
+  const { number, joined } = json(await asked("/enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }));
+  if (![number, joined].every((one) => Number.isInteger(one) && one >= 0)) throw new Refused("fault");
+  return { number, joined };
+}
+
+/** Send a report; return "accepted", or "again" where the collector had it. */
+export async function send(bytes) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  const [code] = json(await asked("/reports", { method: "POST", body: bytes, headers })).answers;
+  if (code !== "accepted" && code !== "again") throw new Refused(String(code));
+  return code;
+}
+
+/** The names of everybody in the order of their numbers, held to the hash that the task names. */
+export async function names(expected) {
+  const lines = new TextDecoder().decode(await asked("/ids")).split("\n").filter(Boolean);
+  const found = lines.map((line) => JSON.parse(line));
+  // Else the collector could pass one person off as another.
+  if (HASH.test(expected) && (await hashOf(found)) !== expected) throw new Refused("bad-ids");
+  return found;
+}
+
+/** SHA-256 of all names, each behind its length in 4 bytes. */
+async function hashOf(list) {
+  const spelled = list.map((one) => new TextEncoder().encode(one));
+  const bytes = new Uint8Array(spelled.reduce((sum, one) => sum + 4 + one.length, 0));
+  const view = new DataView(bytes.buffer);
+  let at = 0;
+  for (const one of spelled) {
+    view.setUint32(at, one.length);
+    bytes.set(one, at + 4);
+    at += 4 + one.length;
+  }
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

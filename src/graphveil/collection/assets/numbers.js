@@ -1,0 +1,56 @@
+/** Numbers as people read them, rounded so that no promise sounds stronger than it is. */
+
+const NANO = 1e9;
+/** As the check of thresholds does: more than 44 counts as 44. */
+const LARGEST = 44;
+/** More than what floating-point numbers lose on the way. */
+const SLACK = 1e-12;
+
+/** Billionths of epsilon as a decimal; nothing is rounded. */
+export function decimal(nano) {
+  const digits = String(nano).padStart(10, "0");
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
+}
+
+/** A chance in percent, rounded up: never 100% where it is less. */
+export function up(chance) {
+  for (let unit = 10; unit <= 1e6; unit *= 10) {
+    const found = Math.ceil(100 * chance * unit * (1 + SLACK)) / unit;
+    if (found < 100) return `${found}%`;
+  }
+  return "practically 100%";
+}
+
+/** A chance in percent, rounded down: never 0% where it is more. */
+export function down(chance) {
+  for (let unit = 10; unit <= 1e6; unit *= 10) {
+    const found = Math.floor(100 * chance * unit * (1 - SLACK)) / unit;
+    if (found > 0) return `${found}%`;
+  }
+  return "practically 0%";
+}
+
+const factor = (nano) => Math.exp(Math.min(Number(nano) / NANO, LARGEST));
+
+/** How sure a guess that was even before can become, rounded up. */
+export const surest = (nano) => up(1 / (1 + 1 / factor(nano)));
+
+/** The same as a number from 0 to 100, for a bar. */
+export const surestBar = (nano) => 100 / (1 + 1 / factor(nano));
+
+/** How many times as sure anybody can become, four digits, rounded up. */
+export function times(nano) {
+  const found = factor(nano) * (1 + SLACK);
+  const unit = 10 ** (Math.floor(Math.log10(found)) - 3);
+  return (Math.ceil(found / unit) * unit).toLocaleString("en", { maximumSignificantDigits: 4 });
+}
+
+export const count = (number) => number.toLocaleString("en");
+
+/** A moment, where the person is. */
+export const moment = (seconds) =>
+  new Date(Number(seconds) * 1000).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" });
+
+/** The first of some names, and how many there are besides. */
+export const some = (names, most = 6) =>
+  names.slice(0, most).join(", ") + (names.length > most ? ` and ${count(names.length - most)} more` : "");

@@ -1,0 +1,27 @@
+"""An application on a loopback port."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+
+@contextmanager
+def served(application: Any) -> Iterator[str]:
+    """Serve an application in a thread; gives its address."""
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        own.listen(100)  # whoever comes before the server is up waits
+        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{own.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,431 @@
+"""The person's page in a real Chromium: from the link to the stored report, and nothing else leaves."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import time
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.answers import STATUS
+from graphveil.collection.pages import FOLDER
+from graphveil.device import answers, read
+from graphveil.device.bits import number_of
+from tests.collection.collections import PEOPLE, token
+from tests.collection.visits import IDS, Running, Visit, in_words, running
+from tests.on_device.signing import MOODS, degree, features, label, links
+from tests.pages import ROOT
+from tests.reports.browser import Browser, started
+
+pytestmark = pytest.mark.slow
+
+#: What no request, answer or file of the server may hold.
+PLANTED = ("1.234567891", "2.345678912")
+EVERY = features("4", 6), label(), links(PEOPLE), degree(PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path, *EVERY) as one:
+        yield one
+
+
+@pytest.fixture
+def moods(tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path, label()) as one:
+        yield one
+
+
+def fill_in(visit: Visit) -> None:
+    """Answer everything."""
+    for place in range(6):
+        visit.type(f"#number-{place}", PLANTED[place % 2])
+    visit.click("input[value=glad]")
+    for name in (IDS[3], IDS[7]):
+        visit.type("#links-name", name + "\n")
+
+
+def stored(running: Running) -> list[bytes]:
+    with running.store.engine.connect() as connection:
+        return [bytes(body) for (body,) in connection.exec_driver_sql("SELECT body FROM reports")]
+
+
+def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
+    browser: Browser, everything: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    visit, recorder = Visit(browser, everything), everything.recorder
+    caplog.set_level(logging.DEBUG)
+    browser.complaints()
+    visit.come()
+    visit.sees("What is asked of you")
+    # Of label, epsilon 1: e / (1 + e) is 0.73105...; of a link in list and number, epsilon 2 and 0.5: 0.92414...
+    visit.sees("at most 73.2% sure")
+    visit.sees("at most 92.5% sure whether one certain person is connected with you, by list and number")
+    assert browser.ask("return location.href") == f"{everything.url}/"
+    visit.join()
+    everything.open()
+    visit.click("#now button")
+    fill_in(visit)
+    visit.click("#preview")
+    visit.sees("This is your report")
+    shown, said = (
+        visit.shown(),
+        browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)"),
+    )
+    assert recorder.bodies("/reports") == [] and stored(everything) == []
+    visit.click("#send")
+    visit.sees("your report has arrived")
+
+    report, _ = read(shown)
+    assert recorder.bodies("/reports") == [shown] and stored(everything) == [report.body]
+    told = answers(everything.task, everything.task.person(0, everything.store.nonces()[0]), report.body)
+    high = int(told[0].sum())  # type: ignore[union-attr]
+    named = [IDS[place] for place in told[2].nonzero()[0]]  # type: ignore[union-attr]
+    counted = number_of(told[3]) + everything.task.fields[3].lowest  # type: ignore[arg-type,union-attr]
+    asked = len(told[0])  # type: ignore[arg-type]
+    assert said[0] == f"{high} of {asked} numbers are high" or asked == 1
+    assert said[1:] == [MOODS[number_of(told[1])], ", ".join(named) or "nobody", str(counted)]  # type: ignore[arg-type]
+    # The ledger's words: 4 for the numbers, 1, 2 and 0.5.
+    assert "epsilon 7.5" in visit.text("#spent") and "arrived" in visit.text("#spent")
+
+    posts = [one for one in recorder.seen if one.method != "GET"]
+    assert [one.path for one in posts] == ["/enrolments", "/reports"]
+    enrolled = json.loads(posts[0].body)
+    assert enrolled.keys() == {"token", "key"} and enrolled["token"] == token(0).hex() and len(enrolled["key"]) == 64
+    assert not any(one.query or "cookie" in one.headers or "referer" in one.headers for one in recorder.seen)
+    left = in_words(recorder.seen)
+    assert not any(planted.encode() in left for planted in (*PLANTED, "glad", "planted names"))
+    everything.store.engine.dispose()
+    kept = b"".join([*(path.read_bytes() for path in tmp_path.iterdir() if path.is_file()), *recorder.said])
+    kept += "".join(
+        one.getMessage() for one in caplog.records if not one.name.startswith(("selenium", "urllib3"))
+    ).encode()
+    assert not any(secret in kept for secret in (token(0), token(0).hex().encode(), *map(str.encode, PLANTED)))
+    # The 404 of an opening that is not there yet; nothing of the policy.
+    complaints = [one for one in browser.complaints() if "/opening" not in one]
+    assert complaints == []
+    assert {
+        address.removeprefix(everything.url).split("/")[1]
+        for address in browser.requests()
+        if address.startswith("http")
+    } <= {*("", "assets", "task", "opening", "ids", "enrolments", "reports", "#" + token(0).hex())}
+
+
+def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
+    browser: Browser, moods: Running
+) -> None:
+    visit, recorder = Visit(browser, moods), moods.recorder
+    visit.joined()
+    visit.click("input[value=sad]")
+    visit.click("#preview")
+    visit.sees("This is your report")
+    shown = visit.shown()
+    recorder.down = True
+    visit.click("#send")
+    visit.sees("booked, and has not arrived yet")
+    visit.sees("The collector is busy")
+    visit.come(f"{moods.url}/")
+    visit.sees("booked, and has not arrived yet")
+    assert visit.shown() == shown and "not confirmed" in visit.text("#spent")
+    visit.click("#again")
+    visit.sees("The collector is busy")
+    recorder.down = False
+    visit.click("#again")
+    visit.sees("your report has arrived")
+    assert set(recorder.bodies("/reports")) == {shown} and len(recorder.bodies("/reports")) == 3
+    assert stored(moods) == [read(shown)[0].body]
+    visit.come()
+    visit.sees("your report has arrived")
+
+
+def test_a_later_round_costs_nothing_for_the_same_answer_and_says_what_changed(
+    browser: Browser, moods: Running
+) -> None:
+    visit = Visit(browser, moods)
+    visit.joined()
+    visit.click("input[value=sad]")
+    visit.click("#preview")
+    visit.click("#send")
+    visit.sees("your report has arrived")
+    moods.store.close_epoch()
+    moods.open()
+    visit.come(f"{moods.url}/")
+    visit.click("input[value=sad]")
+    visit.click("#preview")
+    visit.sees("epsilon 0: these answers are paid for already")
+    first = read(visit.shown())[0].body
+    assert stored(moods) == [first] and "differs from the last one" not in visit.text("#now")
+    moods.store.close_epoch()
+    visit.click("#send")
+    visit.sees("This round is closed")
+
+
+def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    def reach(selector: str) -> None:
+        for _ in range(40):
+            if browser.ask("return document.activeElement?.matches(arguments[0])", selector):
+                return
+            browser.press(Keys.TAB)
+        raise AssertionError(f"{selector} is not reached")
+
+    visit = Visit(browser, moods)
+    visit.come(f"{moods.url}/")
+    visit.sees("You were sent a link")
+    for selector, typed in (("#token", token(2).hex()), ("#hash", "no hash")):
+        reach(selector)
+        browser.press(typed)
+    browser.press(Keys.ENTER)
+    visit.sees("This is no hash")
+    assert browser.ask("return document.activeElement.id") == "hash"
+    described = browser.ask("return document.activeElement.getAttribute('aria-describedby')")
+    assert "hash-wrong" in described.split()
+    browser.press(Keys.CONTROL + "a")
+    browser.press(moods.task.hash.hex() + Keys.ENTER)
+    visit.sees("Take part?")
+    reach("#join button")
+    browser.press(Keys.ENTER)
+    visit.sees("Enrolment is still open")
+    moods.open()
+    reach("#now button")
+    browser.press(Keys.ENTER)
+    visit.sees("Your answers")
+    reach("#preview")
+    browser.press(Keys.ENTER)
+    visit.sees("Choose one, or leave this out.")
+    assert browser.ask("return document.activeElement.value") == MOODS[0]
+    browser.press(Keys.ARROW_DOWN)
+    reach("#preview")
+    browser.press(Keys.ENTER)
+    visit.sees("This is your report")
+    assert browser.ask("return document.activeElement.id") == "now-head"
+    reach("#send")
+    browser.press(Keys.SPACE)
+    visit.sees("your report has arrived")
+    assert len(stored(moods)) == 1 and moods.recorder.bodies("/enrolments")
+
+
+def look(browser: Browser) -> None:
+    """No width of a window, no scheme and no paper hides or blurs anything."""
+    for width in (1280, 390, 320):
+        for scheme in ("light", "dark"):
+            browser.dress(width=width, scheme=scheme)
+            assert browser.overflow() <= 0, (width, browser.ask("return document.body.innerText.slice(0, 300)"))
+            assert browser.faults() == [], (width, scheme)
+    browser.dress(width=700, media="print")
+    assert browser.overflow() <= 0
+    assert not browser.ask("return [...document.querySelectorAll('.acts')].some(one => one.checkVisibility())")
+    browser.dress()
+
+
+def test_every_step_fits_and_can_be_read(browser: Browser, everything: Running) -> None:
+    visit = Visit(browser, everything)
+    visit.come(f"{everything.url}/")
+    visit.sees("You were sent a link")
+    look(browser)
+    visit.joined()
+    visit.click("#preview")
+    visit.sees("Write a number from -1 to 3.")
+    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+    look(browser)
+    fill_in(visit)
+    visit.click("#preview")
+    visit.sees("This is your report")
+    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+    look(browser)
+    visit.click("#send")
+    visit.sees("your report has arrived")
+    look(browser)
+
+
+def test_what_is_wrong_stands_beside_its_input(browser: Browser, everything: Running) -> None:
+    visit = Visit(browser, everything)
+    visit.joined()
+    for place, typed in enumerate(["3.5", "", "x", "1e999", "-1", "0,5"]):
+        visit.type(f"#number-{place}", typed)
+    for typed in ("nobody", IDS[0]):
+        browser.ask("document.querySelector('#links-name').value = ''")
+        visit.type("#links-name", typed + "\n")
+        visit.sees("That is you." if typed == IDS[0] else "Nobody of that name takes part.")
+    visit.click("#preview")
+    found = browser.ask(
+        "return [...document.querySelectorAll('[aria-invalid]')].map(one => [one.id || one.name, "
+        "one.getAttribute('aria-describedby').split(' ').map(id => document.getElementById(id).textContent).join(' ')])"
+    )
+    assert [name for name, _ in found] == ["number-0", "number-1", "number-2", "number-3", "label", "links-name"]
+    assert found[0][1].startswith("3.5 is not from -1 to 3.") and "Choose one" in found[4][1]
+    assert browser.ask("return document.activeElement.id") == "number-0"
+    for kind in ("features", "label", "links"):
+        visit.click(f"#{kind}-left")
+    visit.click("#preview")
+    visit.sees("Your report leaves this out.")
+    assert not any(read(visit.shown())[0].body)
+
+
+def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -> None:
+    wide = 60
+    with running(tmp_path, features("8", wide), links(PEOPLE)) as one:
+        visit = Visit(browser, one)
+        visit.joined()
+        visit.type("#numbers", "1, 2, 9")
+        visit.click("#preview")
+        visit.sees("These are 3 numbers of 60.")
+        files = {
+            "mine.json": json.dumps(
+                {"features": {f"f{place}": place / 20 for place in range(wide)}, "links": [IDS[4], 5]}
+            )
+        }
+        rows = [f"f{place}" for place in reversed(range(wide))], [str(place / 20) for place in reversed(range(wide))]
+        files["mine.csv"] = "\n".join(",".join(row) for row in rows)
+        files["none.json"] = "[1"
+        found = {}
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+            browser.driver.find_element("id", "file").send_keys(str(tmp_path / name))
+            if name == "none.json":
+                visit.sees("The file cannot be read")
+            browser.until("return document.querySelector('#status').textContent === ''")
+            time.sleep(0.1)
+            found[name] = browser.ask("return document.querySelector('#numbers').value").split(", ")
+            assert list(map(float, found[name])) == [place / 20 for place in range(wide)]
+            if name == "mine.json":
+                assert browser.ask("return document.querySelectorAll('#links-chosen li').length") == 2
+        assert len(one.recorder.bodies("/reports")) == 0
+
+
+def test_a_limit_of_ones_own_is_kept(browser: Browser, moods: Running) -> None:
+    visit = Visit(browser, moods)
+    visit.come()
+    visit.type("#join-limit", "much")
+    visit.click("#join button")
+    visit.sees("Write a number as 5 or 2.5, or nothing.")
+    browser.ask("document.querySelector('#join-limit').value = '0.999999999'")
+    visit.join()
+    moods.open()
+    visit.click("#now button")
+    visit.click("input[value=sad]")
+    visit.click("#preview")
+    visit.sees("Your own limit does not pay for it.")
+    assert browser.ask("return document.querySelector('#send').disabled")
+    browser.ask("document.querySelector('#limit').value = '1.5'; document.querySelector('#spent form').requestSubmit()")
+    visit.sees("0.5 of your 1.5 left after it")
+    visit.click("#send")
+    visit.sees("your report has arrived")
+    assert "0.5 of 1.5" in visit.text("#spent")
+
+
+def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_path: Path) -> None:
+    visit, url = Visit(browser, moods), moods.url
+    for address, words in (
+        (f"{url}/#{token(0).hex()}.{'0' * 64}", "other questions than those you were invited to"),
+        (f"{url}/#{token(0).hex()}.00", "This is no token or no hash"),
+    ):
+        visit.come(address)
+        visit.sees(words)
+        assert "#" not in browser.ask("return location.href") and not moods.recorder.bodies("/enrolments")
+    visit.come(f"{url}/#{'00' * 20}.{moods.task.hash.hex()}")
+    visit.click("#join button")
+    visit.sees("This token does not work here")
+    visit.come()
+    visit.click("#join button")
+    visit.sees("Enrolment is still open")
+    # A browser that lost what it kept makes another key, and a token works once.
+    browser.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})
+    visit.come()
+    visit.click("#join button")
+    visit.sees("or this one before its data were cleared")
+    changed = moods.task.data.replace(b'"least":5', b'"least":4')
+    moods.recorder.lies["/task"] = changed
+    visit.come()
+    visit.sees("The organiser's signature is wrong")
+    moods.recorder.lies["/task"] = b"{"
+    visit.come()
+    visit.sees("The questions cannot be read")
+
+
+def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Path) -> None:
+    with running(tmp_path, links(PEOPLE)) as one:
+        swapped = [IDS[1], IDS[0], *IDS[2:]]
+        one.recorder.lies["/ids"] = "".join(json.dumps(name) + "\n" for name in swapped).encode()
+        visit = Visit(browser, one)
+        visit.come()
+        visit.join()
+        one.open()
+        visit.click("#now button")
+        visit.sees("The list of people is not that of the questions")
+
+
+def test_the_window_is_kept(browser: Browser, tmp_path: Path) -> None:
+    with running(tmp_path, label(), closes=1) as one:
+        visit = Visit(browser, one)
+        visit.come()
+        visit.click("#join button")
+        visit.sees("The collection has ended")
+
+
+def test_every_code_has_words() -> None:
+    words = set(re.findall(r'^  "?([a-z0-9-]+)"?: \[', (FOLDER / "refusals.js").read_text(), re.M))
+    collector = {code for code, status in STATUS.items() if status >= 400} - {"not-now", "no-key"}
+    standard = (ROOT / "docs" / "standard" / "refused.md").read_text().split("Of our own commands")[0]
+    client = set(re.findall(r"^\| `([a-z-]+)` \|", standard, re.M)) - {"ledger", "filling", "bad-line"}
+    assert collector | client | {"no-ed25519"} <= words
+
+
+def test_what_is_promised_is_never_rounded_to_the_wrong_side(browser: Browser, moods: Running) -> None:
+    Visit(browser, moods).come(f"{moods.url}/")
+    epsilons = [
+        "0.000000001",
+        "0.001",
+        "0.1",
+        "0.5",
+        "0.693147181",
+        "1",
+        "1.098612289",
+        "2",
+        "3.5",
+        "8",
+        "12.25",
+        "20",
+        "43",
+    ]
+    nanos = [str(int(Fraction(one) * 10**9)) for one in epsilons]
+    found = browser.driver.execute_async_script(
+        "const [nanos, done] = arguments; import('/assets/numbers.js').then((of) => done(nanos.map((one) => "
+        "[of.surest(BigInt(one)), of.times(BigInt(one)), of.decimal(BigInt(one))])))",
+        nanos,
+    )
+    with localcontext() as context:
+        context.prec = 60
+        for epsilon, (surest, times, decimal) in zip(epsilons, found, strict=True):
+            factor = Decimal(epsilon).exp()
+            exact = 100 * factor / (1 + factor)
+            said = Decimal(100) if surest.startswith("practically") else Decimal(surest.removesuffix("%"))
+            # Up, by a tenth of a percent at most, and never to certainty.
+            assert exact <= said <= exact + Decimal("0.1000001"), (epsilon, surest)
+            assert surest != "100%"
+            ratio = Decimal(times.replace(",", "")) / factor
+            assert 1 <= ratio <= Decimal("1.0011"), (epsilon, times)
+            assert Fraction(decimal) == Fraction(epsilon)
+    chances = [0.0001, 0.25, 1 / 3, 0.5761168847658291, 0.9999, 1 - 1e-7]
+    spelled = browser.driver.execute_async_script(
+        "const [told, done] = arguments; import('/assets/numbers.js')"
+        ".then((of) => done(told.map((one) => [of.up(one), of.down(one)])))",
+        chances,
+    )
+    for chance, (above, below) in zip(chances, spelled, strict=True):
+        assert float(below.rstrip("%")) <= 100 * chance <= float(above.rstrip("%"))
+        assert math.isclose(float(below.rstrip("%")), float(above.rstrip("%")), abs_tol=0.21)
