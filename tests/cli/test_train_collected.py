@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from graphveil.methods import load_method
 from tests.cli.conftest import Terminal
 from tests.collection.answered import PEOPLE, exported
@@ -52,3 +54,20 @@ def test_lists_need_no_edges(type_in: Terminal, tmp_path: Path) -> None:
     found = type_in(*words, "--json").json
     assert found["options"]["answered_links"] == 80 and "edges" not in found["options"]
     assert "people sent lists" in type_in(*words, "--edges", edges).err
+
+
+def test_a_list_of_everybody_is_left_out_unless_it_is_kept(type_in: Terminal, tmp_path: Path) -> None:
+    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "2", "both"))
+    with np.load(out / "reports.npz") as held:
+        arrays = dict(held)
+    bits = np.unpackbits(arrays["bodies"], axis=1)
+    # A flag and two bits of the label, the flag of the list, and everybody but the forger.
+    bits[5, 4 : 4 + PEOPLE] = 1
+    bits[5, 4 + int(arrays["numbers"][5])] = 0
+    np.savez(out / "reports.npz", **{**arrays, "bodies": np.packbits(bits, axis=1)})
+    words = ("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
+    found = type_in(*words).json
+    assert found["options"]["suspects"] == 1 and found["options"]["answered_links"] == PEOPLE - 1
+    assert any("suspects 1 of 120 reports (links: ends that differ 1)" in note for note in found["notes"])
+    kept = type_in(*words, "--keep-suspects").json
+    assert kept["options"]["suspects_kept"] and kept["options"]["answered_links"] == PEOPLE

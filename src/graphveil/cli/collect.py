@@ -217,14 +217,17 @@ def close(folder: Folder, as_json: options.Json = False) -> None:
 def export(
     folder: Folder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")],
+    most_links: Annotated[
+        int | None, typer.Option("--most-links", min=1, help="Links of a person that nobody exceeds, if it is known.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write everybody's last report of the closed epochs into a folder to train on."""
+    """Write everybody's last report of the closed epochs into a folder to train on; say which ones are suspect."""
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk
 
-    answer = Desk(folder).export(out)
-    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
+    answer = Desk(folder).export(out, most_links)
+    emit(answer, as_json=as_json, screen=lambda: screens.exported(answer))
 
 
 def scrub(

@@ -92,6 +92,11 @@ def played(answer: Mapping[str, object]) -> RenderableType:
     return Group(head, Text(), described({name: value for name, value in answer.items() if name != "simulation"}))
 
 
+def exported(answer: Mapping[str, Any]) -> RenderableType:
+    """What was exported, and what the checks against the law have found."""
+    return described({**answer, "findings": answer["findings"]["sentence"]})
+
+
 def plain(answer: Mapping[str, object]) -> RenderableType:
     """An answer, a fact a line."""
     return described(answer)

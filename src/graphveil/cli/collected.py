@@ -49,6 +49,8 @@ def train_collected(
     speed: groups.Speed,
     tell: ProgressCallback,
     engine: Engine,
+    *,
+    keep_suspects: bool = False,
 ) -> Learned:
     """Return what a method learned from an exported collection.
 
@@ -57,6 +59,7 @@ def train_collected(
         chosen: the settings that were typed.
         repetition: how often, on which nodes, with which controls. speed: where to compute.
         tell: hears of progress. engine: where blocks of people are worked on.
+        keep_suspects: whether reports that no device draws are read all the same.
 
     Raises:
         InputError: noise was asked for, which devices have drawn already; and as `collection.learning.learn`.
@@ -64,10 +67,14 @@ def train_collected(
     from graphveil.collection import learning
     from graphveil.collection.export import read_export
     from graphveil.collection.reports import Received
+    from graphveil.collection.suspects import inspect, without
 
     if repetition.reproducible_noise is not None:
         raise InputError("the noise was drawn on devices", where="--reproducible-noise", remedy="leave it out")
-    received = Received(read_export(Path(data)))
+    collected = read_export(Path(data))
+    findings = inspect(collected, collected.facts.get("most_links"))
+    received = Received(collected if keep_suspects else without(collected, findings.suspects))
+    note = f"{findings.sentence}; suspects are {'kept' if keep_suspects else 'left out'}"
     if (edges is None) != (method in learning.WITH_LISTS):
         remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
         raise InputError("a collection holds no public edges", where=data, remedy=remedy)
@@ -77,7 +84,9 @@ def train_collected(
     how = learning.Repetition(
         repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
     )
-    result = learning.learn(method, received, graph, settings=chosen, repetition=how, progress=tell, engine=engine)
+    heard: dict[str, Any] = {"notes": (note,), "progress": tell, "engine": engine}
+    result = learning.learn(method, received, graph, settings=chosen, repetition=how, **heard)
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
-    told = {"task": received.collected.task.hash.hex(), "people": received.people, **answered}
+    told = {"task": collected.task.hash.hex(), "people": received.people, **answered}
+    told |= {"suspects": len(findings.suspects), "suspects_kept": keep_suspects}
     return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())})

@@ -36,6 +36,10 @@ Edges = Annotated[
     Path | None,
     typer.Option("--edges", help="Public edges of an exported collection: csv or parquet, columns source and target."),
 ]
+KeepSuspects = Annotated[
+    bool,
+    typer.Option("--keep-suspects", help="Read the reports of an exported collection that no device draws as well."),
+]
 DataOrNone = Annotated[
     str | None,
     # Not required: who has data and no method is told which one to take.
@@ -60,6 +64,7 @@ def train(
     place: groups.EngineChoice,
     data: DataOrNone = None,
     edges: Edges = None,
+    keep_suspects: KeepSuspects = False,
     config: configured.Config = None,
     track: Track = None,
     track_to: TrackTo = None,
@@ -90,7 +95,8 @@ def train(
     kept, taken = choices.kept(context.params), None
     with working() as tell, opened(place) as engine:
         if is_export(data, edges):
-            learned = train_collected(method, data, edges, chosen, repetition, speed, tell, engine)
+            how = (edges, chosen, repetition, speed, tell, engine)
+            learned = train_collected(method, data, *how, keep_suspects=keep_suspects)
             record = run_folder.write_run(learned.result, folder, options={**kept, **learned.options})
         else:
             graph = choices.load(data, source, repetition.seed, tell, engine)

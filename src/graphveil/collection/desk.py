@@ -163,21 +163,23 @@ class Desk:
             told = {"name": task.name, "task": task.hash.hex(), "opens": task.opens, "closes": task.closes}
             return {**told, "least": task.least, **store.status()}
 
-    def export(self, out: Path) -> dict[str, Any]:
+    def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
         """Write what was collected into a new folder, whole or not at all.
 
         Args:
-            out: the folder.
+            out: the folder. most_links: of one person, see `suspects.inspect`.
 
         Raises:
-            InputError: as `export.export`.
+            InputError: as `export.export` and `suspects.inspect`.
         """
-        from graphveil.collection.export import export
+        from graphveil.collection.export import export, read_export
+        from graphveil.collection.suspects import inspect
 
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
         with self.store() as store, new_folder(out) as partial:
-            told = export(store, partial)
-        return {"folder": str(out), **told}
+            told = export(store, partial, most_links)
+            findings = inspect(read_export(partial), most_links)
+        return {"folder": str(out), **told, "findings": findings.facts}
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Forget what reports of the closed epochs say; that they were sent, and by whom, stays known.

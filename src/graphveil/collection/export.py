@@ -24,6 +24,7 @@ import numpy.typing as npt
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.store import Store
+from graphveil.device.features import Features
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
 
@@ -51,12 +52,25 @@ class Collected:
     times: Times
     facts: Mapping[str, Any]
 
+    def columns(self, field: Features, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Return the coordinates that the senders of some bodies were asked for, [rows, m].
 
-def export(store: Store, folder: Path) -> dict[str, Any]:
+        Args:
+            field: the features. rows: places of bodies.
+        """
+        found = np.empty((len(rows), field.sampled), np.int32)
+        for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.joined[rows], strict=True)):
+            # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
+            found[place] = field.asked(self.task.person(int(number), self.nonces[int(epoch) - 1]))
+        return found
+
+
+def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
     """Write everybody's last report of the closed epochs, and return what `collection.json` says.
 
     Args:
         store: of the collection. folder: that is not there yet, or empty.
+        most_links: of one person, a public fact by which lists are checked; None: nobody knows it.
 
     Raises:
         InputError: no epoch is closed, fewer have answered than the task asks for, or the folder holds something.
@@ -78,6 +92,7 @@ def export(store: Store, folder: Path) -> dict[str, Any]:
         "people": task.people,
         "enrolled": store.status()["enrolled"],
         "answered": len(numbers),
+        "most_links": most_links,
         # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
         "answers_a_person": {field.kind: int(most) for field, most in zip(task.fields, times.max(axis=0), strict=True)},
     }

@@ -103,6 +103,7 @@ def learn(
     *,
     settings: Mapping[str, Any],
     repetition: Repetition,
+    notes: Sequence[str] = (),
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Result:
@@ -111,7 +112,8 @@ def learn(
     Args:
         name: of the method. received: the reports. graph: what `collected_graph` says of their people.
         settings: of the method, less its budgets, which are the task's. repetition: how often, and how.
-        progress: hears of every epoch. engine: where blocks of people are worked on before the training.
+        notes: what else is to be said of the reports. progress: hears of every epoch.
+        engine: where blocks of people are worked on before the training.
 
     Raises:
         InputError: a method that does not read what was collected, or budgets beside those of the task.
@@ -139,7 +141,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
         model=first,
-        notes=(ESTIMATED, participation(received), *again(received)),
+        notes=(ESTIMATED, participation(received), *again(received), *notes),
     )
 
 

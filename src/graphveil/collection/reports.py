@@ -151,17 +151,12 @@ class Received:
         if asked is None:
             return None
         place, field = asked
-        collected, bodies = self.collected, self.collected.bodies
+        bodies = self.collected.bodies
         told = np.flatnonzero(bodies.answered(place))
         # Rows of reports have no names: only their order says whose they are.
         told = told[np.argsort(bodies.numbers[told])]
-        numbers = bodies.numbers[told]
-        indices = np.empty((len(told), field.sampled), np.int32)
-        for row, (number, epoch) in enumerate(zip(numbers, collected.joined[told], strict=True)):
-            # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
-            indices[row] = field.asked(collected.task.person(int(number), collected.nonces[int(epoch) - 1]))
         bits = np.ascontiguousarray(bodies.answers(place)[told])
-        reports = MultiBitReports(torch.from_numpy(indices), torch.from_numpy(bits))
+        reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, told)), torch.from_numpy(bits))
         if len(told) == self.people:
             return reports
         return Answers(torch.from_numpy(self.answered()[field.kind]), reports)

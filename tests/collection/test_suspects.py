@@ -1,0 +1,170 @@
+"""What no device draws is found, and nobody honest is suspected.
+
+All checks together are wrong about an honest collection once in a million, by their own account; the secrets are fixed,
+so a test that passes once passes always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphveil.collection.export import Collected
+from graphveil.collection.suspects import inspect, without
+from graphveil.errors import InputError
+from tests.collection.drawn import drawn, forged, under
+from tests.on_device.signing import MOODS, degree, features, label, links
+
+PEOPLE, WIDE = 200, 300
+FORGERS = np.arange(0, PEOPLE, 20)
+
+
+def everything(number: int) -> Mapping[str, object]:
+    near = [(number + step) % PEOPLE for step in (1, 2, 3, PEOPLE - 1, PEOPLE - 2, PEOPLE - 3)]
+    return {"features": [-1.0, 3.0] * (WIDE // 2), "label": MOODS[number % 3], "links": near}
+
+
+def fields(mode: str = "both", *, bit: str = "4") -> tuple[dict[str, Any], ...]:
+    wide = features("600", WIDE)
+    return wide, label(), links(PEOPLE, bit, mode), degree(PEOPLE, "0.5", mode)
+
+
+def found(collected: Collected, what: str) -> list[int]:
+    """The people who fail a check."""
+    return next(one.people.tolist() for one in inspect(collected).checks if one.what == what)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_honest_people_are_never_suspected(mode: str, seed: int) -> None:
+    findings = inspect(drawn(PEOPLE, everything, *fields(mode), seed=seed), most_links=6)
+    assert findings.suspects.tolist() == [] and findings.amiss == ()
+    assert findings.reports == PEOPLE and "suspects 0 of 200 reports" in findings.sentence
+
+
+@pytest.mark.parametrize("end", [-1.0, 3.0])
+def test_values_at_an_end_of_the_range_are_lawful(end: float) -> None:
+    """All people of one class, with all features at one end: the law is met with equality, and still not broken."""
+    for seed in range(5):
+        honest = drawn(400, lambda _: {"features": [end] * 6, "label": "sad"}, features("1"), label("3"), seed=seed)
+        assert not len(inspect(honest).suspects) and not inspect(honest).amiss
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_a_report_of_ones_alone_is_no_devices(bit: int) -> None:
+    honest = drawn(PEOPLE, everything, *fields())
+    width = honest.task.fields[0].width
+    bent = forged(honest, FORGERS, 0, np.full((len(FORGERS), width), bit, np.uint8))
+    assert found(bent, "ones of a report") == FORGERS.tolist()
+    assert inspect(bent).suspects.tolist() == FORGERS.tolist()
+
+
+def test_reports_that_are_each_lawful_can_be_too_many_of_one_kind() -> None:
+    """A single bit says nothing alone; a thousand of them that are all 1 do, and those of one coordinate do."""
+    honest = drawn(1200, lambda _: {"features": [0.0] * 6}, features("1"))
+    assert not inspect(honest).amiss
+    ones = forged(honest, np.arange(1200), 0, np.ones((1200, 1), np.uint8))
+    assert inspect(ones).amiss == ("features (ones of all reports)", "features (ones of each coordinate)")
+    columns = honest.columns(honest.task.fields[0], np.arange(1200)).ravel()
+    aimed = np.flatnonzero(columns == 2)
+    assert inspect(forged(honest, aimed, 0, np.ones((len(aimed), 1), np.uint8))).amiss == (
+        "features (ones of each coordinate)",
+    )
+
+
+def test_a_class_that_is_named_less_often_than_noise_names_it() -> None:
+    honest = drawn(400, lambda number: {"label": MOODS[number % 2]}, label())
+    bits = np.tile(np.array([[0, 1]], np.uint8), (400, 1))
+    assert inspect(forged(honest, np.arange(400), 0, bits)).amiss == ("label (how often a class is named)",)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_lists_of_nobody_and_of_everybody_are_no_devices(mode: str) -> None:
+    # At epsilon 2 a tenth of all bits is flipped: an empty list of more than 130 bits is rarer than 1 in 10^6 / people.
+    honest = drawn(PEOPLE, everything, *fields(mode, bit="2"))
+    for bit in (0, 1):
+        lists = np.full((len(FORGERS), PEOPLE), bit, np.uint8)
+        lists[np.arange(len(FORGERS)), FORGERS] = 0
+        if mode == "lower":
+            lists[np.arange(PEOPLE) <= FORGERS[:, None]] = 0
+        caught = found(forged(honest, FORGERS, 2, lists), "names in a list")
+        # In mode "lower" the last people answer for few: an empty list of few bits happens.
+        assert caught == [one for one in FORGERS.tolist() if mode != "lower" or one in caught]
+        assert len(caught) >= (2 if mode == "lower" else len(FORGERS))
+
+
+def test_more_links_than_anybody_has_are_found_where_their_number_is_public() -> None:
+    honest = drawn(PEOPLE, everything, links(PEOPLE, "4", "directed"))
+    rng = np.random.default_rng(3)
+    lists = (rng.random((len(FORGERS), PEOPLE)) < 0.4).astype(np.uint8)
+    lists[np.arange(len(FORGERS)), FORGERS] = 0
+    bent = forged(honest, FORGERS, 0, lists)
+    assert inspect(bent).suspects.tolist() == []
+    assert inspect(bent, most_links=6).suspects.tolist() == FORGERS.tolist()
+    with pytest.raises(InputError, match="most links = 0"):
+        inspect(bent, most_links=0)
+
+
+def test_ends_that_differ_too_often_are_their_forgers_alone() -> None:
+    """Forgers name a third of all people, who differ from them by it: only the forgers are suspected."""
+    honest = drawn(PEOPLE, everything, *fields())
+    rng = np.random.default_rng(5)
+    lists = (rng.random((len(FORGERS), PEOPLE)) < 0.35).astype(np.uint8)
+    lists[np.arange(len(FORGERS)), FORGERS] = 0
+    assert found(forged(honest, FORGERS, 2, lists), "ends that differ") == FORGERS.tolist()
+
+
+def test_a_degree_beyond_all_people_or_unlike_its_list() -> None:
+    honest = drawn(PEOPLE, everything, *fields())
+    field = honest.task.fields[3]
+    far = np.array([[int(bit) for bit in f"{field.highest - field.lowest:0{field.width}b}"]], np.uint8)
+    assert found(forged(honest, FORGERS[:1], 3, far), "beyond its ends") == [0]
+    within = np.array([[int(bit) for bit in f"{150 - field.lowest:0{field.width}b}"]], np.uint8)
+    bent = forged(honest, FORGERS[:1], 3, within)
+    assert found(bent, "beyond its ends") == [] and found(bent, "beside the list") == [0]
+
+
+def test_copies_of_one_report_are_found_where_chance_makes_none() -> None:
+    honest = drawn(PEOPLE, everything, *fields("directed"))
+    row = honest.bodies.bits[7].copy()
+    bodies = honest.bodies.bits.copy()
+    start = sum(1 + field.width for field in honest.task.fields[:2]) + 1
+    # Nobody names themselves: copies agree on everybody else.
+    row[start + FORGERS] = 0
+    bodies[FORGERS] = row
+    copied = replace(honest, bodies=replace(honest.bodies, bits=bodies))
+    # Nor can anybody tell whose the first one was.
+    assert inspect(copied).suspects.tolist() == sorted([7, *FORGERS.tolist()])
+    # A class alone is the same of a third of all people.
+    assert not len(inspect(drawn(PEOPLE, everything, label())).suspects)
+
+
+def test_a_law_of_another_strength_is_told_from_the_right_one() -> None:
+    """Devices that draw with half of the threshold lose more than is stated: they pass for their own law alone."""
+    stated = features("1")
+    weaker = {**stated, "epsilon": "2", "threshold": str(int(stated["threshold"]) // 2)}
+    honest = drawn(2000, lambda _: {"features": [3.0] * 6}, stated)
+    weakened = drawn(2000, lambda _: {"features": [3.0] * 6}, weaker)
+    assert not inspect(honest).amiss and not inspect(weakened).amiss
+    assert "features (ones of all reports)" in inspect(under(weakened, stated)).amiss
+
+
+def test_ends_that_agree_too_often_show_a_law_that_is_weaker_than_stated() -> None:
+    """Lists drawn at epsilon 4 under a task that states 2: every list is short, and every pair agrees too often."""
+    told = drawn(PEOPLE, everything, links(PEOPLE, "4", "both"))
+    assert len(inspect(under(told, links(PEOPLE, "2", "both"))).suspects) > PEOPLE / 2
+    assert not len(inspect(told).suspects)
+
+
+def test_suspects_are_left_out_like_people_who_never_answered() -> None:
+    honest = drawn(PEOPLE, everything, *fields())
+    rest = without(honest, FORGERS)
+    for place in range(4):
+        assert np.flatnonzero(~rest.bodies.answered(place)).tolist() == FORGERS.tolist()
+    assert rest.bodies.possible().all() and np.array_equal(rest.times, honest.times)
+    assert not len(inspect(rest).suspects)
+    assert without(honest, FORGERS[:0]) is honest
