@@ -54,9 +54,9 @@ class Truth:
         return cls(classes, sums.to_dense() / members.sum(dim=1, keepdim=True).clamp_min(1))
 
     @property
-    def rarest(self) -> int:
-        """The class with the fewest people: it gains the most from a given number of forgers."""
-        return int(torch.bincount(self.classes, minlength=len(self.centres)).argmin())
+    def commonest(self) -> int:
+        """The class with the most people: the others are nearest to it, and lose most to forgers who all name it."""
+        return int(torch.bincount(self.classes, minlength=len(self.centres)).argmax())
 
 
 def some_of(people: int, share: float, seed: int) -> Tensor:
@@ -91,7 +91,7 @@ def forge(reports: LocalReports, who: Tensor, kind: str, truth: Truth, seed: int
     count = len(truth.centres)
     if kind == "coordinate":
         return _with_bits(reports, who, _on_one(reports.features, truth))
-    classes = torch.full_like(truth.classes, truth.rarest)
+    classes = torch.full_like(truth.classes, truth.commonest)
     if kind == "random":
         draws = np.random.default_rng([seed, 0xF1])
         classes = torch.from_numpy(draws.integers(0, count, len(classes)))
