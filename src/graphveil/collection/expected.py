@@ -52,7 +52,8 @@ def expected(task: Task, answered: int, around: Surroundings) -> dict[str, Any]:
         task: what is asked. answered: people. around: what is assumed of the graph.
 
     Returns:
-        "means": of each field, what is estimated and by how much it errs (95%), None before anybody answered;
+        "means": of each field, what is estimated, by how much it errs (95%), None before anybody answered, and how wide
+        its whole range is;
         "accuracy": None where no label is asked, else at the present participation and at that of everybody.
     """
     means = [told for one in task.fields for told in _means(one, answered, task.people)]
@@ -86,26 +87,27 @@ def vote_accuracy(label: Label, share: float, around: Surroundings) -> float:
 
 
 def _means(one: Field, answered: int, people: int) -> Iterator[dict[str, Any]]:
-    def told(what: str, deviation: float, unit: str) -> dict[str, Any]:
+    def told(what: str, deviation: float, unit: str, whole: float) -> dict[str, Any]:
         error = _NORMAL * deviation / math.sqrt(answered) if answered else None
-        return {"field": one.kind, "what": what, "unit": unit, "error": error}
+        return {"field": one.kind, "what": what, "unit": unit, "error": error, "whole": whole}
 
     if isinstance(one, Features):
         width = one.high - one.low
         # At most: a bit is either end, its estimate lies half the range by this factor beside the middle.
         factor = 1 / (1 - 2 * one.threshold / WORD)
         asked = one.sampled / len(one.names)
-        yield told("mean of one feature", width / 2 * factor / math.sqrt(asked), f"of {one.low:g} to {one.high:g}")
+        unit = f"of {one.low:g} to {one.high:g}"
+        yield told("mean of one feature", width / 2 * factor / math.sqrt(asked), unit, width)
     elif isinstance(one, Label):
-        yield told("share of one class", _share_deviation(one), "points")
+        yield told("share of one class", _share_deviation(one), "points", 100.0)
     elif isinstance(one, Links):
         wrong = one.threshold / WORD
         per_list = math.sqrt((people - 1) * wrong * (1 - wrong)) / (1 - 2 * wrong)
-        yield told("links in a person's list, on average", per_list, "links")
+        yield told("links in a person's list, on average", per_list, "links", people - 1)
     else:
         digits = [int(digit) for digit in one.digits]
         ratio = digits[0] / (DIGIT - digits[0]) if digits else one.overflow / DIGIT
-        yield told("links of a person, on average", math.sqrt(2 * ratio) / (1 - ratio), "links")
+        yield told("links of a person, on average", math.sqrt(2 * ratio) / (1 - ratio), "links", people - 1)
 
 
 def _share_deviation(label: Label) -> float:

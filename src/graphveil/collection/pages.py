@@ -22,6 +22,8 @@ ASSETS = (
     # Of the person's page.
     *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
     *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "terms.js"),
+    # Of the organiser's page.
+    *("organiser.css", "organiser.js", "admin.js", "standing.js"),
 )
 _KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS = {

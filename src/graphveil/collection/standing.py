@@ -15,6 +15,7 @@ from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.store import Store
 from graphveil.collection.tables import EPOCHS, REPORTS
 from graphveil.device.task import Task
+from graphveil.device.telling import decimal
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Standing:
         """Return what the organiser's page shows, but for what depends on the server's folder."""
         task, status = self.task, self.store.status()
         refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
-        asked = [{"kind": one.kind, "epsilon": float(one.epsilon)} for one in task.fields]
+        asked = [{"kind": one.kind, "epsilon": decimal(one.epsilon)} for one in task.fields]
         words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
         return {
             **words,
