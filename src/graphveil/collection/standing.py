@@ -76,7 +76,7 @@ def training(task: Task, folder: Path) -> list[str]:
         task: of the collection. folder: of the export.
     """
     data, more = shlex.quote(str(folder)), {True: " --edges edges.parquet", False: ""}
-    return [f"graphveil train {method} {data}{more[edges]} -o {method}-run" for method, edges in _methods(task)]
+    return [f"graphveil train {method} {data}{more[edges]} --out {method}-run" for method, edges in _methods(task)]
 
 
 def _methods(task: Task) -> Iterator[tuple[str, bool]]:

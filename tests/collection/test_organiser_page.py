@@ -1,0 +1,257 @@
+"""The organiser's page in a real Chromium: what it shows, what it asks before what is for good, what it keeps."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.export import read_export
+from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.collection.service import Collector
+from tests.collection.organising import Organiser, look, reach
+from tests.collection.test_desk import TYPED, enrolled, sent
+from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_service import served
+from tests.collection.visits import Recorder
+from tests.reports.browser import Browser, started
+
+pytestmark = pytest.mark.slow
+
+#: Markup in what an organiser wrote is text.
+NAME = "Clubs <img src=x onerror=alert(1)> & more"
+
+
+@dataclass(frozen=True)
+class Office:
+    """A collection of three people whose least number is two, and its organiser in a browser."""
+
+    desk: Desk
+    recorder: Recorder
+    token: str
+    organiser: Organiser
+
+    @property
+    def browser(self) -> Browser:
+        return self.organiser.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def office(browser: Browser, tmp_path: Path) -> Iterator[Office]:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    write_draft(folder, SUBJECT, {**TYPED, "name": NAME, "least": 2}, Prices(features="4", label="1"))
+    desk = Desk(folder)
+    desk.sign()
+    desk.enrol()
+    with desk.store() as store:
+        token = desk.admin_token(store)
+        assert token is not None
+        recorder = Recorder(Collector(store, desk=desk))
+        with served(recorder) as url:
+            yield Office(desk, recorder, token, Organiser(browser, url))
+
+
+def answered(office: Office, *numbers: int) -> None:
+    for number in numbers:
+        assert sent(office.desk, number, 1) == ["accepted"]
+
+
+def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -> None:
+    organiser, browser = office.organiser, office.browser
+    browser.complaints()
+    organiser.come(office.token)
+    organiser.sees("Nobody has enrolled yet")
+    assert organiser.offered() == []
+    for number in range(3):
+        enrolled(office.desk, number)
+    organiser.sees("Enrolment is open")
+    assert organiser.offered() == ["open"] and organiser.text("h1") == NAME
+    assert "joins the next one" in organiser.does("open", yes=False)
+    assert office.desk.status()["epoch"] == 0
+    organiser.does("open")
+    organiser.sees("Round 1 is open.")
+    organiser.sees("2 more needed")
+    # Whoever has just pressed a button that is gone goes on where it was.
+    assert browser.ask("return document.activeElement.id") == "next-head"
+    answered(office, 0, 2)
+    organiser.sees("The least number is reached")
+    assert browser.ask("return document.querySelector('#status').textContent") == "The least number is reached."
+    assert organiser.offered() == ["close"]
+    assert "2 reports are frozen and hashed" in organiser.does("close")
+    organiser.sees("Round 1 is closed.")
+    with office.desk.store() as store:
+        frozen = store.closed()[0][1].hex()
+    assert frozen in organiser.text("#done")
+    assert organiser.offered() == ["open", "export", "download"]
+    assert "cannot be called back" in organiser.does("export")
+    organiser.sees("The reports of 2 people are exported.")
+    assert read_export(office.desk.folder / "collected").bodies.numbers.tolist() == [0, 2]
+    # A second one does not overwrite the first, and says so.
+    organiser.does("export")
+    organiser.sees("collected")
+    browser.until(
+        "return document.querySelector('#refused').innerText.includes('is not empty') || "
+        "document.querySelector('#refused').innerText.includes('already')"
+    )
+    behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    organiser.does("download")
+    organiser.sees("The export is downloaded.")
+    packed = tmp_path / "collected.zip"
+    end = time.monotonic() + 20
+    while not packed.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    zipfile.ZipFile(packed).extractall(tmp_path / "unpacked")
+    assert read_export(tmp_path / "unpacked" / "collected").bodies.numbers.tolist() == [0, 2]
+    # The refused export's 409 is the only thing the browser had to say.
+    assert [one for one in browser.complaints() if "/admin/export" not in one] == []
+
+
+def test_below_the_least_number_nothing_can_be_exported(office: Office) -> None:
+    for number in range(2):
+        enrolled(office.desk, number)
+    office.desk.open()
+    answered(office, 0)
+    office.organiser.come(office.token)
+    assert "fewer than the least number, 2" in office.organiser.does("close")
+    office.organiser.sees("nothing can be exported from fewer than 2")
+    assert office.organiser.offered() == ["open"]
+
+
+def test_the_token_is_in_this_tab_alone(office: Office) -> None:
+    organiser, browser = office.organiser, office.browser
+    organiser.come("a wrong one")
+    organiser.sees("This token is not the administration's.")
+    assert browser.ask("return document.activeElement.id") == "token"
+    assert not browser.ask("return document.querySelector('#desk').checkVisibility()")
+    organiser.log_in(office.token)
+    organiser.sees("How it stands")
+    kept = browser.ask("return [localStorage.length, document.cookie, location.href, Object.values(sessionStorage)]")
+    assert kept == [0, "", f"{organiser.url}/organiser", [office.token]]
+    assert browser.ask("return document.querySelector('#token').value") == ""
+    browser.driver.refresh()
+    organiser.sees("How it stands")
+    asked = [one for one in office.recorder.seen if one.path.startswith("/admin")]
+    assert {one.headers["authorization"] for one in asked[1:]} == {f"Bearer {office.token}"}
+    assert not any(office.token in f"{one.path}{one.query!r}" or "cookie" in one.headers for one in asked)
+    browser.ask("document.querySelector('#logout').click()")
+    organiser.sees("Log in")
+    assert browser.ask("return sessionStorage.length") == 0 and NAME not in organiser.text("body")
+
+
+def test_it_looks_again_without_getting_in_the_way_and_not_when_nobody_looks(office: Office) -> None:
+    organiser, browser = office.organiser, office.browser
+    organiser.come(office.token)
+    organiser.sees("How it stands")
+    reach(browser, "#lost")
+    browser.press("half an id")
+    enrolled(office.desk, 1)
+    organiser.sees("Enrolment is open")
+    assert browser.ask("return [document.activeElement.id, document.activeElement.value]") == ["lost", "half an id"]
+    browser.ask("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    before = len(office.recorder.seen)
+    time.sleep(6)
+    assert len(office.recorder.seen) == before
+    browser.ask("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    end = time.monotonic() + 20
+    while len(office.recorder.seen) == before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert office.recorder.seen[-1].path == "/admin/status"
+
+
+def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office: Office) -> None:
+    organiser, browser = office.organiser, office.browser
+    for number in range(3):
+        enrolled(office.desk, number)
+    office.desk.open()
+    answered(office, 0, 1)
+    with office.desk.store() as store:
+        store.count({"bad-tag": 7, "not-open": 1})
+    organiser.come(office.token)
+    organiser.sees(REFUSAL_CODES["bad-tag"].means)
+    assert "7 the tag is not the key's" in " ".join(organiser.text("#refusals").split())
+    first = organiser.text("#accuracy .estimate")
+    browser.ask("document.querySelector('#alike').value = '50'")
+    browser.ask("document.querySelector('#around').requestSubmit()")
+    browser.until("return document.querySelector('#accuracy .estimate').innerText !== arguments[0]", first)
+    browser.ask("document.querySelector('#neighbours').value = 'many'")
+    browser.ask("document.querySelector('#around').requestSubmit()")
+    organiser.sees("Neighbours: more than 0.")
+    bar = browser.ask("const one = document.querySelector('#participation progress'); return [one.value, one.max]")
+    assert bar == [2, 3]
+    middle = browser.ask(
+        "const box = id => document.querySelector(id).getBoundingClientRect();"
+        "const bar = box('#participation progress');"
+        "const mark = box('.mark'); return ((mark.left + mark.right) / 2 - bar.left) / bar.width"
+    )
+    assert abs(middle - 2 / 3) < 0.01
+
+
+def test_without_the_key_the_command_is_shown(office: Office) -> None:
+    enrolled(office.desk, 0)
+    (office.desk.folder / "organiser.key").unlink()
+    office.organiser.come(office.token)
+    office.organiser.sees(f"graphveil collect open {office.desk.folder} --key organiser.key")
+    assert office.organiser.offered() == []
+
+
+def test_a_lost_token_is_replaced(office: Office) -> None:
+    organiser, browser = office.organiser, office.browser
+    enrolled(office.desk, 1)
+    organiser.come(office.token)
+    reach(browser, "#lost")
+    browser.press(SUBJECT.ids[1] + "\n")
+    organiser.sees("has enrolled a device already")
+    assert browser.ask("return document.activeElement.id") == "lost"
+    browser.ask("document.querySelector('#lost').value = ''")
+    browser.press(SUBJECT.ids[0] + "\n")
+    organiser.sees("Another token for")
+    link = browser.ask("return [...document.querySelectorAll('#replaced code')].at(-1).textContent")
+    address, _, told = link.partition("/#")
+    token, _, task = told.partition(".")
+    with office.desk.store() as store:
+        found = store.enrol(store.task(), bytes.fromhex(token), b"k" * 32)
+        assert found is not None and found.number == 0
+        assert (address, task) == (organiser.url, store.task().hash.hex())
+
+
+def test_every_state_fits_and_can_be_read(office: Office) -> None:
+    organiser, browser = office.organiser, office.browser
+    browser.show(f"{organiser.url}/organiser")
+    browser.ask("sessionStorage.clear()")
+    browser.show(f"{organiser.url}/organiser")
+    organiser.sees("Log in")
+    look(browser)
+    for number in range(3):
+        enrolled(office.desk, number)
+    office.desk.open()
+    answered(office, 0, 1)
+    with office.desk.store() as store:
+        store.count({"bad-tag": 7, "impossible": 12_345})
+    organiser.come(office.token)
+    organiser.sees("Guessing a person's label")
+    look(browser)
+    browser.ask("document.querySelector('#close').click()")
+    browser.until("return document.querySelector('#confirm').open")
+    for width in (1280, 320):
+        for scheme in ("light", "dark"):
+            browser.dress(width=width, scheme=scheme)
+            assert browser.overflow() <= 0 and browser.faults() == []
+    browser.dress()
+    browser.ask("document.querySelector('#confirm-yes').click()")
+    organiser.sees("Round 1 is closed.")
+    look(browser)
