@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class Standing:
     store: Store
     task: Task
     clock: Callable[[], float] = time.time
+    _counted: dict[int, int] = field(default_factory=dict, repr=False)
 
     def told(self) -> dict[str, Any]:
         """Return what the organiser's page shows, but for what depends on the server's folder."""
@@ -57,16 +58,20 @@ class Standing:
         """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
         last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
         asked = select(REPORTS.c.hour, func.count()).where(REPORTS.c.epoch == last)
-        with self.store.engine.connect() as connection:
+        with self.store.reader.connect() as connection:
             rows = connection.execute(asked.group_by(REPORTS.c.hour).order_by(REPORTS.c.hour)).all()
         return [{"hour": hour * 3600, "reports": count} for hour, count in rows]
 
     def answered(self) -> int:
         """Return of how many people an export would hold a report: of all closed epochs."""
-        closed = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
-        asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(closed))
-        with self.store.engine.connect() as connection:
-            return int(connection.execute(asked).scalar_one())
+        closed = len(self.store.closed())
+        # Counted once: a closed epoch does not change, and ten million reports take seconds.
+        if closed not in self._counted:
+            frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+            asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
+            with self.store.reader.connect() as connection:
+                self._counted[closed] = int(connection.execute(asked).scalar_one())
+        return self._counted[closed]
 
 
 def training(task: Task, folder: Path) -> list[str]:

@@ -71,11 +71,11 @@ class Store:
     """A collection's database.
 
     Args:
-        engine: see `tables.opened`.
+        engine: see `tables.opened`. Its `reader` waits for nobody, and nobody for it.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self._reader = engine, engine.execution_options(**READS)
+        self.engine, self.reader = engine, engine.execution_options(**READS)
 
     # ---- task and people ----
 
@@ -131,7 +131,7 @@ class Store:
 
     def setting(self, name: str) -> bytes | None:
         """Return a setting, None where it was not made."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return self._setting(connection, name)
 
     def keep(self, name: str, value: bytes) -> None:
@@ -199,7 +199,7 @@ class Store:
             names: 16 bytes each.
         """
         asked = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             rows = connection.execute(asked).all()
         return {bytes(row.enrolment): Enrolment(row.number, bytes(row.key), row.joined) for row in rows}
 
@@ -224,17 +224,17 @@ class Store:
 
     def nonces(self) -> tuple[bytes, ...]:
         """Return the nonce of every epoch, in order."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
 
     def opened(self) -> int:
         """Return how many epochs there have been."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
 
     def epoch(self) -> int | None:
         """Return the epoch that is open, if any."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return connection.execute(_OPEN).scalar_one_or_none()
 
     def close_epoch(self) -> tuple[int, bytes]:
@@ -261,7 +261,7 @@ class Store:
     def closed(self) -> list[tuple[bytes, bytes]]:
         """Return nonce and hash of every closed epoch, in order."""
         asked = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(asked)]
 
     # ---- reports ----
@@ -320,7 +320,7 @@ class Store:
         told = array("q"), array("q"), array("q")
         bodies = bytearray()
         with (
-            self._reader.connect() as connection,
+            self.reader.connect() as connection,
             connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows,
         ):
             for number, epoch, joined, body in rows:
@@ -350,7 +350,7 @@ class Store:
         )
         asked = select(REPORTS.c.number, REPORTS.c.body).where(REPORTS.c.epoch.in_(_CLOSED), stands.exists())
         with (
-            self._reader.connect() as connection,
+            self.reader.connect() as connection,
             connection.execute(asked, execution_options={"yield_per": _AT_ONCE}) as rows,
         ):
             for number, body in rows:
@@ -364,7 +364,7 @@ class Store:
         while True:
             # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves.
             asked = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
-            with self._reader.connect() as connection:
+            with self.reader.connect() as connection:
                 page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_AT_ONCE)).all()
             if not page:
                 return
@@ -398,7 +398,7 @@ class Store:
 
     def status(self) -> dict[str, Any]:
         """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             people, enrolled = (
                 connection.execute(select(func.count()).select_from(each)).scalar_one() for each in (PEOPLE, ENROLMENTS)
             )
@@ -410,7 +410,7 @@ class Store:
 
     def refusals(self) -> dict[str, int]:
         """Return how many reports were refused, by code."""
-        with self._reader.connect() as connection:
+        with self.reader.connect() as connection:
             return {row.code: row[1] for row in connection.execute(select(REFUSALS))}
 
     def _stored(

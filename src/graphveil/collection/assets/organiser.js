@@ -56,6 +56,7 @@ const folder = () => (told.epochs.length > 1 ? `collected-${told.epochs.length}`
 
 let shown = {};
 let told = null;
+let later = 0;
 /** What was exported here: its folder, and the commands that train on it. */
 let exported = null;
 
@@ -103,7 +104,7 @@ async function refresh() {
   find("desk").hidden = false;
   find("name").textContent = told.name;
   find("purpose").textContent = told.purpose;
-  find("fresh").textContent = `as of ${moment(told.now)}, looks again every ${EVERY / 1000} seconds`;
+  find("fresh").textContent = `as of ${moment(told.now)}, looks again by itself`;
   const { now, ...still } = told;
   stands(still);
   if (before === null || before.received !== told.received || before.answered !== told.answered) await estimate();
@@ -277,15 +278,20 @@ function another({ id, token }) {
     lines.map(([name, text]) => el("p", {}, `${name}: `, el("code", {}, text))));
 }
 
-/** Look again while somebody looks. */
+/** Look again while somebody looks, and not so often that a large collection is counted all the time. */
 async function look() {
-  if (document.hidden || told === null || find("confirm").open) return;
-  await refresh().catch((error) => {
-    refuse(error);
-    if (told !== null) find("fresh").textContent = `as of ${moment(told.now)}; trying again`;
-  });
+  clearTimeout(later);
+  const begun = performance.now();
+  if (!document.hidden && told !== null && !find("confirm").open) {
+    await refresh().catch((error) => {
+      refuse(error);
+      if (told !== null) find("fresh").textContent = `as of ${moment(told.now)}; trying again`;
+    });
+  }
+  clearTimeout(later);
+  later = setTimeout(look, Math.max(EVERY, 10 * (performance.now() - begun)));
 }
-setInterval(look, EVERY);
+look();
 document.addEventListener("visibilitychange", look);
 
 find("login").hidden = false;
