@@ -16,7 +16,7 @@ from graphveil.methods import load_method
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.methods.runs.result import ESTIMATED, Result
 from tests.collection.answered import IDS, PEOPLE, exported, graph
-from tests.on_device.signing import features, label, links
+from tests.on_device.signing import degree, features, label, links
 
 
 def learned(name: str, out: Path, edges: Path, how: Repetition | None = None, **settings: object) -> Result:
@@ -75,7 +75,7 @@ def test_what_is_sent_and_not_read_is_not_left_out_of_a_guarantee(tmp_path: Path
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path) -> None:
     made = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
-    for name in ("lpgnn", "gap", "solitude"):
+    for name in ("lpgnn", "gap", "blink"):
         with pytest.raises(InputError, match=f"{name} does not read features, label, links"):
             learned(name, *made)
 
@@ -92,6 +92,38 @@ def test_link_beliefs_read_the_lists_that_came(tmp_path: Path, mode: str) -> Non
     received = Received(read_export(made[0]))
     sent = {(int(bodies), int(place)) for bodies, place in zip(*_bits(received), strict=True)}
     assert set(map(tuple, released.lists["lists"].to_edge_index().T.tolist())) == sent
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_solitude_reads_the_lists_that_came(tmp_path: Path, mode: str) -> None:
+    fields = (features("4"), label("3"), links(PEOPLE, "4", mode))
+    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4, "label": 5})
+    result = learned("solitude", *made, epochs=3)
+    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
+    assert result.privacy.epsilon_relationship == (4.0 if mode == "lower" else 8.0)
+    assert result.model.released.heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
+    assert "80 sent links (67%)" in result.notes[1]
+    assert {"label-propagation", "no-edges", "random-graph", "majority"} <= set(result.scores.controls)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+@pytest.mark.parametrize("name", ["blink", "dprr"])
+def test_lists_with_degrees_train_what_reads_both(tmp_path: Path, name: str, mode: str) -> None:
+    fields = (features("4"), label("3"), links(PEOPLE, "4", mode), degree(PEOPLE, "0.5", mode))
+    made = exported(tmp_path, *fields, silent={"links": 3})
+    result = learned(name, *made, Repetition(controls=False), epochs=3)
+    price = 4.5 if mode == "lower" else 9.0
+    assert price <= result.privacy.epsilon_relationship < price + 1e-9
+    assert result.privacy.ledger.total("links")[0] == pytest.approx(price, abs=2e-9)
+    sent, received = result.model.released.lists, Received(read_export(made[0]))
+    degrees, heard = received.degrees()
+    assert heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
+    thinned = sent["lists"] if name == "dprr" else None
+    levels = sent["degrees"].levels if thinned is None else thinned.degrees.levels
+    assert torch.equal(levels, degrees.levels)
+    if thinned is not None:
+        whole = set(map(tuple, received.lists()[0].to_edge_index().T.tolist()))
+        assert set(map(tuple, thinned.to_edge_index().T.tolist())) < whole
 
 
 def _bits(received: Received) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def train_collected(
     findings = inspect(collected, collected.facts.get("most_links"))
     received = Received(collected if keep_suspects else without(collected, findings.suspects))
     note = f"{findings.sentence}; suspects are {'kept' if keep_suspects else 'left out'}"
-    if (edges is None) != (method in learning.WITH_LISTS):
+    if (edges is None) != learning.reads_lists(method):
         remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
         raise InputError("a collection holds no public edges", where=data, remedy=remedy)
     listed = None if edges is None else learning.read_edges(edges, received.collected.ids)

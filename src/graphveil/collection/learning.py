@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.collection.reports import Received
+from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
 from graphveil.device.links import Links
@@ -42,10 +43,23 @@ from graphveil.privacy import SecureRandomness
 from graphveil.progress import ProgressCallback
 
 #: What the task says, and nobody says again.
-_OF_TASK = ("epsilon", "epsilon_x", "epsilon_y", "epsilon_a", "mode", "mechanism", "delta", "sampled", "queries")
+_OF_TASK = (
+    "epsilon",
+    "epsilon_x",
+    "epsilon_y",
+    "epsilon_a",
+    "mode",
+    "degree_share",
+    "mechanism",
+    "delta",
+    "sampled",
+    "queries",
+)
 #: What each method reads; of public edges all but the last.
 LABELS_ALONE, WITH_FEATURES = ("label-propagation", "label-pool"), ("lpgnn", "upgnet")
-WITH_LISTS = ("link-beliefs", "list-sums", "links")
+WITH_LISTS = ("link-beliefs", "list-sums", "links", "solitude")
+#: For what lists with a degree beside them stand, by method.
+WITH_DEGREES = {"blink": "degree-and-lists", "dprr": "degree-preserving"}
 
 
 @dataclass(frozen=True)
@@ -176,8 +190,9 @@ def _run(
     method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
     began = time.perf_counter()
     tell = _teller(progress, f"{name} {number + 1}/{repetition.repeats}")
-    if name in WITH_LISTS:
-        method.fit_reports(received.link_reports(nodes, people_key(graph)), progress=tell)
+    if reads_lists(name):
+        mechanism = WITH_DEGREES.get(name, "lists")
+        method.fit_reports(received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=tell)
     else:
         method.fit_reports(received.reports(nodes), topology_of(graph), progress=tell, engine=engine)
     seconds = time.perf_counter() - began
@@ -252,7 +267,8 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
     if given:
         raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
     privacy, kinds = received.privacy(), {field.kind for field in received.collected.task.fields}
-    methods = {Links.kind: WITH_LISTS, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
+    lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
+    methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
     # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
     if name not in able or kinds - set(methods):
@@ -261,10 +277,16 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
     chosen = {**settings, "epsilon_y": privacy.epsilon_y}
     if name not in LABELS_ALONE:
         chosen |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
-    if name in WITH_LISTS:
-        links = received.links_privacy()
+    if reads_lists(name):
+        links = received.links_privacy(WITH_DEGREES.get(name, "lists"))
         chosen |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
+        chosen |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
     return chosen
+
+
+def reads_lists(name: str) -> bool:
+    """Whether a method reads neighbour lists, and so no public edges."""
+    return name in WITH_LISTS or name in WITH_DEGREES
 
 
 def _teller(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:

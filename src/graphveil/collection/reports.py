@@ -10,6 +10,7 @@ every estimate would be wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -27,17 +28,20 @@ from graphveil.device.task import Field
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, Split
 from graphveil.late import torch
-from graphveil.mechanisms import EdgeReports, MultiBitReports
+from graphveil.mechanisms import AdjacencyRR, EdgeReports, MultiBitReports, NoisyDegree
+from graphveil.mechanisms.edges.reports import DegreeReports
 from graphveil.methods.base.epochs import Paid
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import Answers, LocalReports
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.silent_lists import of_heard
+from graphveil.privacy import SeededRandomness
 
 #: From which budget of a method each kind of field is paid.
 _UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
 BoolArray = npt.NDArray[np.bool_]
-Kind = TypeVar("Kind", Features, Label, Links)
+Kind = TypeVar("Kind", Features, Label, Links, Degree)
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,30 @@ class Received:
         self._require_law(ours, theirs)
         return made
 
-    def links_privacy(self) -> LinkPrivacy:
-        """Return the budget of neighbour lists.
+    def links_privacy(self, mechanism: str = "lists") -> LinkPrivacy:
+        """Return the budget of neighbour lists, and of degrees beside them.
+
+        Args:
+            mechanism: for which the lists stand, see `LinkPrivacy`; all but "lists" read degrees as well.
 
         Raises:
-            InputError: no lists are asked. DataError: as `privacy`.
+            InputError: no lists are asked, or degrees are missing or of other lists. DataError: as `privacy`.
         """
-        asked = self._asked(Links)
+        asked, degree = self._asked(Links), self._asked(Degree)
         if asked is None:
             raise InputError("the task asks for no lists", where=self.schema.name)
-        made = LinkPrivacy(below(asked[1].epsilon), asked[1].mode)
-        ours = made.parts(self.schema, self.people)["lists"].threshold
-        self._require_law([ours], [asked[1].threshold])
-        return made
+        field, epsilon = asked[1], below(asked[1].epsilon)
+        ours = AdjacencyRR(epsilon=epsilon, nodes=self.people, mode=field.mode)
+        self._require_law([ours.threshold], [field.threshold])
+        if mechanism == "lists":
+            return LinkPrivacy(epsilon, field.mode)
+        if degree is None or degree[1].mode != field.mode:
+            raise InputError("the task asks for no degree of these lists", where=self.schema.name)
+        counts = NoisyDegree(epsilon=below(degree[1].epsilon), nodes=self.people, mode=field.mode)
+        digits, overflow = counts.thresholds
+        theirs = [*degree[1].digits, degree[1].overflow, degree[1].lowest, degree[1].highest]
+        self._require_law([*digits, overflow, *counts.ends], theirs)
+        return _of_both(epsilon, counts.epsilon, field.mode, mechanism)
 
     def answered(self) -> Mapping[str, BoolArray]:
         """Return who answered each field [n], by its kind."""
@@ -175,15 +190,36 @@ class Received:
         columns = torch.from_numpy(named.astype(np.int32))
         return EdgeReports(torch.from_numpy(lengths.cumsum()), columns), heard
 
-    def link_reports(self, split: Split, people: str) -> LinkReports:
+    def degrees(self) -> tuple[DegreeReports, BoolArray]:
+        """Return everybody's noisy degree, 0 where none was sent, and who sent one [n]."""
+        bodies, asked = self.collected.bodies, self._asked(Degree)
+        levels, heard = np.zeros(self.people, np.int32), np.zeros(self.people, np.bool_)
+        if asked is not None:
+            told = bodies.answered(asked[0])
+            heard[bodies.numbers[told]] = True
+            levels[bodies.numbers[told]] = bodies.values(asked[0])[told] + asked[1].lowest
+        return DegreeReports(torch.from_numpy(levels)), heard
+
+    def link_reports(self, split: Split, people: str, mechanism: str = "lists", *, seed: int = 0) -> LinkReports:
         """Return what the methods on private lists read.
 
         Args:
             split: as `reports`. people: who took part, see `methods.links.collection.people_key`.
+            mechanism: as `links_privacy`. seed: of the thinning of "degree-preserving", which is no privacy noise.
         """
         lists, heard = self.lists()
+        privacy = self.links_privacy(mechanism)
+        sent: dict[str, Any] = {"lists": lists}
+        if mechanism != "lists":
+            degrees, counted = self.degrees()
+            heard = heard & counted  # who left one of them out: the other has no law of its own there
+            sent = {"degrees": degrees, "lists": of_heard(lists, torch.from_numpy(heard))}
+        if mechanism == "degree-preserving":
+            whole = privacy.parts(self.schema, self.people)["lists"]
+            thinned = whole.thinned(sent["degrees"], sent["lists"], randomness=SeededRandomness(seed))
+            sent = {"lists": thinned}
         mask = None if heard.all() else torch.from_numpy(heard)
-        return LinkReports(self.reports(split), {"lists": lists}, None, self.links_privacy(), people, mask)
+        return LinkReports(self.reports(split), sent, None, privacy, people, mask)
 
     def reports(self, split: Split) -> LocalReports:
         """Return what the methods on a public topology read.
@@ -210,6 +246,16 @@ class Received:
         """The place of a field and the field, or None where the task does not ask for it."""
         found = ((place, one) for place, one in enumerate(self.collected.task.fields) if isinstance(one, kind))
         return next(found, None)
+
+
+def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPrivacy:
+    """Return the budget whose parts are those of the lists and the degree, or a float's last digit above them."""
+    share = degree / (lists + degree)
+    total = max(lists / (1 - share), degree / share)
+    # Never below what devices have paid: a product of floats may fall short of its exact value.
+    while total * share < degree or total * (1 - share) < lists:
+        total = math.nextafter(total, math.inf)
+    return LinkPrivacy(total, mode, mechanism, share)
 
 
 def _draws(field: Field, times: npt.NDArray[np.int32]) -> int:

@@ -15,7 +15,8 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links import silent_lists
-from graphveil.methods.links.collection import pairs_of, randomize_graph
+from graphveil.methods.links.collection import LinkReports, pairs_of, randomize_graph, reported_edges
+from graphveil.methods.links.denoisers import degrees_of
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.solitude import SolitudeCore
@@ -98,13 +99,58 @@ def test_link_beliefs_predict_everybody(reading: str) -> None:
     assert some.digest != released.digest
 
 
-def test_a_denoised_graph_takes_no_silence() -> None:
+def partly(core: SolitudeCore, every: int) -> LinkReports:
+    """The reports of a graph of which every k-th person sent no list; what stands in its place is never read."""
     graph = made.graph()
-    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=4.0)
     released = randomize_graph(graph, made.split_of(graph), core.privacy, core.links, randomness=SeededRandomness(2))
-    silent = replace(released, heard=torch.zeros(int(graph.num_nodes), dtype=torch.bool))
-    with pytest.raises(InputError, match="some people sent no list"):
-        core.fit_reports(silent)
+    return replace(released, heard=torch.arange(int(graph.num_nodes)) % every > 0)
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+@pytest.mark.parametrize(
+    "denoiser", ["calibration", "none", "beliefs", "degree-preserving", "blink-hybrid", "blink-soft"]
+)
+def test_solitude_takes_silence_for_no_evidence(denoiser: str, mode: str) -> None:
+    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode, denoiser=denoiser, epochs=3)
+    some = partly(core, 3)
+    found = core.fit_reports(some).probabilities()
+    assert found.shape[0] == some.nodes and bool(torch.isfinite(found).all())
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_a_pair_is_read_from_the_end_that_answered(mode: str) -> None:
+    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode)
+    some = partly(core, 4)
+    edges, heard = reported_edges(some), some.heard
+    assert heard is not None
+    named = set(map(tuple, some.lists["lists"].to_edge_index().T.tolist()))
+    silent = [int(one) for one in (~heard).nonzero().flatten()]
+    for person in silent:
+        # Messages into them come from those who named them, and from nobody else.
+        into = edges[0][edges[1] == person].tolist()
+        assert sorted(into) == sorted(other for other in range(some.nodes) if heard[other] and (other, person) in named)
+    whole = replace(some, heard=None)
+    assert torch.equal(reported_edges(whole), reported_edges(replace(some, heard=torch.ones_like(heard))))
+
+
+def test_no_link_is_learned_from_silence() -> None:
+    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, complement=5)
+    with pytest.raises(InputError, match="complement where some people sent no list"):
+        core.fit_reports(partly(core, 3))
+
+
+@pytest.mark.parametrize("mode", ["lower", "both"])
+def test_degrees_of_silent_people_are_the_usual_ones(mode: str) -> None:
+    """Over 40 collections the prior's mean degree stays within 15% of the truth; empty lists lose a third of it."""
+    graph, expected = made.graph(), []
+    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=12.0, mode=mode, denoiser="blink-hybrid")
+    for seed in range(40):
+        noise = SeededRandomness(seed)
+        sent = randomize_graph(graph, made.split_of(graph), core.privacy, core.links, randomness=noise)
+        some = replace(sent, heard=torch.arange(int(graph.num_nodes)) % 3 > 0)
+        expected.append(float(degrees_of(some).double().mean()))
+    true = graph.edge_index.shape[1] / int(graph.num_nodes)
+    assert abs(np.mean(expected) / true - 1) < 0.15
 
 
 def test_more_pairs_than_can_be_named_are_refused() -> None:

@@ -23,7 +23,7 @@ from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.edges.edge_sampling import Thresholds, sample_lists
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
 from graphveil.mechanisms.edges.pairs import either_end
-from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports
+from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.privacy.printed import rounded_up
@@ -109,6 +109,20 @@ class DegreePreservingRR:
         thinning = self._thinning(degrees)
         edges = sample_lists(lists, true, self._flips.threshold, randomness, thinning, engine=engine)
         return DegreePreservingReports(degrees, edges)
+
+    def thinned(self, degrees: DegreeReports, lists: EdgeReports, *, randomness: Randomness) -> DegreePreservingReports:
+        """What the devices would have sent of noisy lists that came whole, beside their noisy degrees.
+
+        Post-processing: it reads reports alone, so anybody may do it at no price, and know its draws.
+
+        Args:
+            degrees: of `degree`. lists: of the flips before thinning. randomness: of the thinning.
+        """
+        users = lists.to_edge_index()[0].numpy()
+        stays = randomness.uint64(len(users)) < self._thinning(degrees)[users]
+        lengths = np.bincount(users[stays], minlength=self.nodes)
+        starts = torch.from_numpy(np.concatenate([[0], lengths.cumsum()]).astype(np.int64))
+        return DegreePreservingReports(degrees, EdgeReports(starts, lists.columns[torch.from_numpy(stays)]))
 
     def collected(self, reports: DegreePreservingReports) -> Tensor:
         """The graph as the server takes it, int64 [2, E]: pairs that either end names, in both directions."""

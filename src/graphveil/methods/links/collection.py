@@ -247,14 +247,20 @@ def reported_edges(released: LinkReports) -> Tensor:
     """Return the graph as reported, [2, E]: in mode "lower" both directions of what the lower id says; else as is.
 
     In mode "both" each end's own list stands as its own directed entry, as Solitude takes it: users receive from those
-    whom their own list names.
+    whom their own list names, or who name them if they sent no list.
     """
     if released.public_links is not None:
         return released.public_links
     lists = released.lists["lists"]
     edges: Tensor = lists.to_edge_index()
     mode = released.links.mode_for(released.people.schema)
+    if released.heard is not None:
+        edges = edges[:, released.heard[edges[0]]]
     # Only the lower id speaks for a pair, so what it says stands for both directions.
     if mode == "lower":
         return torch.cat([edges, edges.flip(0)], dim=1)
-    return edges.flip(0) if mode == "both" else edges
+    if mode != "both":
+        return edges
+    # Of a pair whose one end sent nothing the other end's list is all that is known, and stands for both.
+    alone = edges[:, :0] if released.heard is None else edges[:, ~released.heard[edges[1]]]
+    return torch.cat([edges.flip(0), alone], dim=1)

@@ -77,6 +77,7 @@ RIVAL_NETWORKS: Mapping[str, Mapping[str, Any]] = {
 class _People(TypedDict):
     """The budgets of features and labels, as a method takes them."""
 
+    sampled: int | None
     epsilon_x: float | None
     epsilon_y: float
     mechanism: str
@@ -176,6 +177,7 @@ def _people(method: LinkMethod) -> _People:
         "epsilon_y": privacy.epsilon_y,
         "mechanism": privacy.mechanism,
         "delta": privacy.delta,
+        "sampled": privacy.sampled,
     }
 
 

@@ -23,6 +23,7 @@ from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
 from graphveil.methods.links.names import DENOISERS
+from graphveil.methods.links.silent_lists import of_heard
 from graphveil.models.block_model import block_beliefs
 from graphveil.models.degree_prior import degree_prior
 from graphveil.models.group_background import SoftLinks
@@ -82,29 +83,35 @@ def denoise(released: LinkReports, denoiser: str, seed: int) -> Topology | SoftT
 
 def _posterior(released: LinkReports) -> LinkPosterior:
     pairs = named_pairs(released)
-    prior = degree_prior(_degrees(released), directed=pairs.directed)
+    prior = degree_prior(degrees_of(released), directed=pairs.directed)
     return link_posterior(pairs.source, pairs.target, pairs.log_ratio, pairs.background, prior)
 
 
-def _degrees(released: LinkReports) -> Tensor:
+def degrees_of(released: LinkReports) -> Tensor:
     """Return how many links everyone is thought to have [n].
 
     In mode "lower" the noisy degree counts a person's links to higher ids alone.  How many of the v lower ones are
     linked to person v is estimated without bias from the lists that name v, and shrunk towards v times the density by
-    the noise of that estimate beside the spread of a Poisson count.
+    the noise of that estimate beside the spread of a Poisson count. Of who sent nothing the density says all.
     """
-    own: Tensor = released.lists["degrees"].levels
     lists = released.links.parts(released.people.schema, released.nodes)["lists"]
+    places = torch.arange(released.nodes).double()
+    heard = torch.ones(released.nodes, dtype=torch.bool) if released.heard is None else released.heard
+    after = released.nodes - 1 - (places if lists.mode == "lower" else 0 * places)
+    told: Tensor = released.lists["degrees"].levels.double()
+    density = max(float(told[heard].sum()), 1.0) / max(float(after[heard].sum()), 1.0)
+    own = torch.where(heard, told, density * after)
     if lists.mode != "lower":
-        return own.long()
-    lower = torch.arange(released.nodes).double()
-    named = torch.bincount(released.lists["lists"].columns, minlength=released.nodes)
+        return own.round().long()
+    lower = heard.double().cumsum(0) - heard.double()
+    sent = of_heard(released.lists["lists"], heard)
+    named = torch.bincount(sent.columns, minlength=released.nodes)
     # Unbiased: each of `lower` lists names v with probability 1 - p if linked, and p if not.
     unbiased = (named - lower * lists.flip) / (1 - 2 * lists.flip)
-    usual = lower * max(float(own.sum()), 1.0) / max(float(lower.sum()), 1.0)
+    usual = lower * density
     # Where lists are swamped the estimate's variance is far above any degree: then the density alone is believed.
     trust = usual / (usual + lower * lists.variance).clamp_min(1e-30)
-    both: Tensor = own + usual + trust * (unbiased - usual)
+    both: Tensor = own + (places - lower) * density + usual + trust * (unbiased - usual)
     return both.round().long()
 
 

@@ -32,7 +32,7 @@ from graphveil.methods.base.asking import (
     save_people,
 )
 from graphveil.methods.base.core import Stored
-from graphveil.methods.base.features import features_of, labels_of
+from graphveil.methods.base.features import features_of, labels_of, reported_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
@@ -188,11 +188,9 @@ class SolitudeCore(ListsCore[FittedGraph]):
             InputError: when reports and budgets do not belong together.
             BudgetError: other reports than those that were paid for, and no budget for two collections.
         """
-        # A denoised graph has no place for a pair of which nothing was heard: it would be taken for no link.
-        if released.heard is not None and not bool(released.heard.all()):
-            raise InputError(
-                "some people sent no list", where=self.kind, remedy="train link-beliefs, which weighs that"
-            )
+        # Pairs of the complement are pulled towards no link, of which silence is no evidence.
+        if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
+            raise InputError("complement where some people sent no list", where=self.kind, remedy="complement=0")
         schema = self.recognised(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
@@ -205,6 +203,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
             calibration=self._calibration_for(schema),
             label_smoothing=math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0,
             backbone=self.backbone,
+            reported=reported_of(released.people.features),
             progress=progress,
         )
         if network.learned is not None:

@@ -176,6 +176,7 @@ def _again(
             "epsilon_x": privacy.epsilon_x,
             "mechanism": privacy.mechanism,
             "delta": privacy.delta,
+            "sampled": privacy.sampled,
         }
         copied: LPGNNCore | LabelPropagationCore = LPGNNCore(epsilon_y=privacy.epsilon_y, **budgets, **network)
     else:
