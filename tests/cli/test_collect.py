@@ -266,6 +266,20 @@ def test_tokens_of_the_organisations_own_enrol(signed: Path, type_in: Terminal) 
     assert who is not None and who.number == 3
 
 
+def test_links_to_the_page_are_written_beside_the_tokens(signed: Path, type_in: Terminal) -> None:
+    for words, said in (
+        ("--url http://c.example", "no address for people"),
+        ("--url https://c --tokens o.csv", "your own"),
+    ):
+        refused = type_in("collect", "enrol", "clubs", *words.split())
+        assert refused.code == 2 and said in refused.err and not (signed / "tokens.csv").exists()
+    assert "https://c.example/#TOKEN.HASH" in type_in("collect", "enrol", "clubs", "--url", "https://c.example/").out
+    with Desk(signed).store() as store, (signed / "tokens.csv").open(newline="") as file:
+        task = store.task().hash.hex()
+        rows = list(csv.DictReader(file))
+    assert {row["link"] == f"https://c.example/#{row['token']}.{task}" for row in rows} == {True}
+
+
 def test_an_opening_that_a_crash_kept_back_is_signed_for_the_same_nonce(signed: Path, type_in: Terminal) -> None:
     assert type_in("collect", "enrol", "clubs").code == 0
     desk = Desk(signed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import FILES, export, read_export
-from graphveil.collection.tokens import read_tokens, write_tokens
+from graphveil.collection.tokens import links_at, read_tokens, write_tokens
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import PEOPLE, Collection, begun, url_of
 from tests.on_device.signing import features, label, links
@@ -144,6 +145,17 @@ def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:
     assert all(len(token) == 20 for _, token in made) and path.stat().st_mode & 0o077 == 0
     with pytest.raises(InputError, match="is there already"):
         list(write_tokens(path, ["a"]))
+
+
+def test_a_link_opens_the_page_of_its_token(tmp_path: Path) -> None:
+    path, task = tmp_path / "tokens.csv", bytes(range(32))
+    made = list(write_tokens(path, ["a", "b"], links_at("https://c.example/", task)))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert [row["link"] for row in rows] == [f"https://c.example/#{one.hex()}.{task.hex()}" for _, one in made]
+    # The table is one of tokens still.
+    assert list(read_tokens(path)) == made
+    with pytest.raises(InputError, match="no address for people"):
+        links_at("http://c.example", task)
 
 
 @pytest.mark.parametrize("rows", ["a,00", "a,zz", f"a,{'00' * 16}\nb,{'00' * 16}", "a"])

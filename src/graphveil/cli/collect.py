@@ -119,6 +119,12 @@ def enrol(
     tokens: Annotated[
         Path | None, typer.Option("--tokens", metavar="FILE", help="Csv file of ids and tokens that you made.")
     ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", help="The collector as people reach it: adds a link to the page for each."
+        ),
+    ] = None,
     again: Annotated[
         str | None,
         typer.Option("--again", metavar="ID", help="A new token for one person who lost theirs and has not enrolled."),
@@ -135,7 +141,9 @@ def enrol(
         told = Desk(folder).replace_token(again)
         emit(told, as_json=as_json, screen=lambda: screens.replaced(told))
         return
-    answer = Desk(folder).enrol(out, tokens)
+    if tokens is not None and url is not None:
+        raise InputError("--url with tokens of your own", remedy="a link is URL/#TOKEN.HASH: write it beside each")
+    answer = Desk(folder).enrol(out, tokens, url)
     emit(answer, as_json=as_json, screen=lambda: screens.enrolled(answer))
 
 

@@ -48,7 +48,12 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 def enrolled(answer: Mapping[str, object]) -> RenderableType:
     """Where the tokens are."""
     told = f"of {answer['people']:,} people; each enrols one device, once"
-    return pairs([("Tokens", f"{answer['tokens']}, {told}"), ("Next", "serve, and hand them out one by one")])
+    links = (
+        [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
+        if answer.get("url")
+        else []
+    )
+    return pairs([("Tokens", f"{answer['tokens']}, {told}"), *links, ("Next", "serve, and hand them out one by one")])
 
 
 def replaced(answer: Mapping[str, str]) -> RenderableType:
@@ -64,7 +69,7 @@ def replaced(answer: Mapping[str, str]) -> RenderableType:
 def serving(answer: Mapping[str, object]) -> RenderableType:
     """Where the collector listens."""
     facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
-    facts.append(("Organiser", f"{answer['url']}/organiser"))
+    facts += [("People", f"{answer['url']}/"), ("Organiser", f"{answer['url']}/organiser")]
     if answer["admin"]:
         facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
     return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])

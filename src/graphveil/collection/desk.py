@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.collection.drafts import read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
-from graphveil.collection.tokens import read_tokens, replaced, write_tokens
+from graphveil.collection.tokens import links_at, read_tokens, replaced, write_tokens
 from graphveil.device.task import Opening
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.writing import new_folder, write_bytes
@@ -82,14 +82,15 @@ class Desk:
         unfinished.rename(self.folder / SIGNED)
         return {"folder": str(self.folder), "task": task.hash.hex(), "guarantee": list(task.guarantee)}
 
-    def enrol(self, out: Path | None = None, tokens: Path | None = None) -> dict[str, Any]:
+    def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
         """Give everybody a token.
 
         Args:
             out: a csv file to write ids and tokens to, that is not there yet. tokens: a csv file that has them already.
+            url: of the collector, as people reach it: the file gets a link to the page for each.
 
         Raises:
-            InputError: tokens were given before, or a file has other ids than the task.
+            InputError: tokens were given before, a file has other ids than the task, or an address that is none.
         """
         ids = read_ids(self.folder)
         with self.store() as store:
@@ -97,7 +98,7 @@ class Desk:
                 store.invite(_in_order(tokens, ids))
                 return {"people": len(ids), "tokens": str(tokens)}
             path = out or self.folder / TOKENS
-            made = write_tokens(path, ids)
+            made = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
             # Drawn here, so that a file of somebody else's is refused before what follows could remove it.
             first = [next(made)]
             try:
@@ -106,7 +107,7 @@ class Desk:
                 # Tokens that enrol nobody must not be handed out.
                 path.unlink()
                 raise
-        return {"people": len(ids), "tokens": str(path)}
+        return {"people": len(ids), "tokens": str(path), **({} if url is None else {"url": url.rstrip("/")})}
 
     def replace_token(self, id: str) -> dict[str, str]:
         """Give somebody who lost their token another one, and return both.

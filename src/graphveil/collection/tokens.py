@@ -8,10 +8,12 @@ from __future__ import annotations
 import csv
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphveil.device.errors import DeviceError
+from graphveil.device.remote import Remote
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
 BYTES = 20
 
 
-def write_tokens(path: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+def write_tokens(
+    path: Path, ids: Iterable[str], link: Callable[[bytes], str] | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Make a token for each id, write both down, and yield them.
 
     Args:
         path: of a csv file that is not there yet; its owner alone may read it. ids: of everybody, in order.
+        link: what opens a person's page from their token, a third column.
 
     Raises:
         InputError: the file is there.
@@ -36,12 +41,31 @@ def write_tokens(path: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         raise InputError(f"{path} is there already", remedy="other tokens enrol nobody: take another file") from error
     with os.fdopen(place, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(["id", "token"])
+        rows.writerow(["id", "token", *([] if link is None else ["link"])])
         # One by one, so that a table of any length is in memory nowhere.
         for one in ids:
             token = secrets.token_bytes(BYTES)
-            rows.writerow([one, token.hex()])
+            rows.writerow([one, token.hex(), *([] if link is None else [link(token)])])
             yield one, token
+
+
+def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
+    """Return how a token is made a link to a person's page.
+
+    Args:
+        url: of the collector, as people reach it. task: its hash.
+
+    Raises:
+        InputError: an address that devices refuse.
+    """
+    try:
+        Remote(url)
+    except DeviceError as error:
+        raise InputError(
+            f"{url!r} is no address for people", where="--url", allowed="https://..., http://localhost"
+        ) from error
+    # Behind "#", which browsers send to nobody: neither a server nor a log on the way hears of it.
+    return lambda token: f"{url.rstrip('/')}/#{token.hex()}.{task.hex()}"
 
 
 def replaced(store: Store, id: str) -> dict[str, str]:
