@@ -14,12 +14,13 @@ from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import export, read_export
 from graphveil.collection.reports import Received
 from graphveil.device.features import Features
+from graphveil.device.reporting import Enrolled
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import Split
 from graphveil.mechanisms import MultiBit, MultiBitReports
 from graphveil.methods.base.released import Answers
-from tests.collection.collections import PEOPLE, Collection, begun, url_of
-from tests.on_device.signing import features, label, links
+from tests.collection.collections import PEOPLE, Collection, begun, key, secret, token, url_of
+from tests.on_device.signing import features, label, links, opening_of
 
 IDS = [f"person {number}" for number in range(PEOPLE)]
 VALUES = {"features": [-1.0, 0.0, 1.0, 2.0, 3.0, 0.5], "label": "glad"}
@@ -53,6 +54,32 @@ def test_what_devices_drew_is_what_methods_read(tmp_path: Path) -> None:
         bits = np.unpackbits(np.frombuffer(running.report(number, VALUES).body, np.uint8))[1 : 1 + field.width]
         assert sent.reports.bits[row].tolist() == bits.tolist()
     assert {kind: int(mask.sum()) for kind, mask in found.answered().items()} == {"features": 10, "label": 11}
+
+
+def test_who_joined_later_was_asked_by_the_nonce_of_their_own_epoch(tmp_path: Path) -> None:
+    """Each person's coordinates are those that their device answered, whichever epoch they joined in."""
+    first = begun(url_of(tmp_path), features(dimension=100), label(), ids=ids_hash(IDS), least=3, enrolled=6)
+    task, store = first.task, first.store
+    assert first.intake.take([first.report(n, {"features": [0.5] * 100}) for n in range(3)]) == ["accepted"] * 3
+    store.close_epoch()
+    devices = list(first.devices)
+    for number in range(6, PEOPLE):
+        who = store.enrol(task, token(number), key(number))
+        assert who is not None and who.joined == 2
+        devices.append(Enrolled(number, 2, secret(number), key(number)))
+    nonces = (bytes(range(16)), b"n" * 16)
+    store.open_epoch(nonces[1])
+    second = Collection(task, store, tuple(devices), opening_of(task, *nonces))
+    told = second.intake.take([second.report(n, {"features": [0.5] * 100}) for n in range(3, PEOPLE)])
+    assert told == ["accepted"] * (PEOPLE - 3)
+    store.close_epoch()
+    export(store, tmp_path / "out")
+    store.engine.dispose()
+    reports, field = Received(read_export(tmp_path / "out")).features(), task.fields[0]
+    assert isinstance(reports, MultiBitReports) and isinstance(field, Features)
+    for number in range(PEOPLE):
+        asked = field.asked(task.person(number, nonces[number >= 6]))
+        assert reports.indices[number].tolist() == asked
 
 
 def test_everybodys_reports_are_plain_ones(tmp_path: Path) -> None:
