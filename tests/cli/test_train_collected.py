@@ -10,7 +10,7 @@ import numpy as np
 from graphveil.methods import load_method
 from tests.cli.conftest import Terminal
 from tests.collection.answered import PEOPLE, exported
-from tests.on_device.signing import label, links
+from tests.on_device.signing import degree, label, links
 
 HALF = {"features": 2, "label": 3}
 
@@ -29,6 +29,52 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     card = Path("run/card.md").read_text()
     assert "Estimated accuracy on the test nodes" in card and "no true label is known" in card
     assert "of 120 people 60 sent features (50%), 80 sent label (67%)" in Path("run/report.html").read_text()
+
+
+def test_a_run_is_made_again_from_its_file(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, silent=HALF)
+    words = ("--seed", 3, "--epochs", 2, "--no-controls")
+    first = type_in("train", "lpgnn", out, "--edges", edges, *words, "--out", "run", "--json")
+    assert first.code == 0, first.err
+    again = type_in("train", "--config", "run/config.toml", "--out", "again", "--json")
+    assert again.code == 0, again.err
+    # The same reports, split and weights: nothing is drawn anew but on devices.
+    for key in ("settings", "options", "guarantee", "ledger", "accuracy"):
+        assert first.json[key] == again.json[key], key
+    other = type_in("train", "--config", "run/config.toml", "--epsilon-y", 9)
+    assert other.code == 2 and "epsilon_y beside a collection" in other.err
+
+
+def test_lists_are_read_again_from_a_runs_file(type_in: Terminal, tmp_path: Path) -> None:
+    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "4"), degree(PEOPLE, "0.5"))
+    words = ("train", "dprr", out, "--epochs", 2, "--no-controls", "--keep-suspects", "--out", "run", "--json")
+    first, again = type_in(*words), type_in("train", "--config", "run/config.toml", "--json")
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert first.json["accuracy"] == again.json["accuracy"] and again.json["options"]["suspects_kept"]
+    assert not Path("run/picture.json").exists()  # links are private: none may be drawn
+
+
+def test_nothing_is_said_of_a_truth_that_nobody_has(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, silent=HALF)
+    assert type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run").code == 0
+    readme = Path("run/README.md").read_text()
+    assert "estimated from randomized labels" in readme and "true data" not in readme
+    assert type_in("report", "run").code == 0
+    assert Path("run/README.md").read_text() == readme
+    # The picture: public edges and predictions, no label that anybody sent and no name.
+    own, shown = (json.loads(Path(place).read_text()) for place in ("run/picture.json", "run/public/picture.json"))
+    assert own == shown and shown["total"] == PEOPLE and not shown["labels"] and not shown["names"]
+    assert (
+        "edges that are declared public" in " ".join(shown["told"]) and "picture" in Path("run/report.html").read_text()
+    )
+
+
+def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
+    out, _ = exported(tmp_path)
+    for name in ("answer-pool", "gap", "solitude", "dprr", "heterorr"):
+        refused = type_in("train", name, out)
+        assert refused.code == 2 and refused.err.count("\n") == 1
+        assert f"{name} does not read features, label" in refused.err and "allowed: lpgnn, upgnet" in refused.err
 
 
 def test_the_screen_says_that_it_is_an_estimate(type_in: Terminal, tmp_path: Path) -> None:

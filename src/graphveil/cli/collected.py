@@ -12,6 +12,7 @@ from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.engine import Engine
+    from graphveil.graphs import Graph
     from graphveil.methods.runs.result import Result
     from graphveil.progress import ProgressCallback
 
@@ -21,10 +22,11 @@ _FILE = "collection.json"
 
 @dataclass(frozen=True)
 class Learned:
-    """A result, and what its folder keeps of where it is from."""
+    """A result, what its folder keeps of where it is from, and what is known of the people: no truth."""
 
     result: Result
     options: Mapping[str, Any]
+    graph: Graph
 
 
 def is_export(data: str, edges: Path | None) -> bool:
@@ -43,23 +45,21 @@ def is_export(data: str, edges: Path | None) -> bool:
 def train_collected(
     method: str,
     data: str,
-    edges: Path | None,
+    export: groups.Export,
     chosen: Mapping[str, Any],
     repetition: groups.Repetition,
     speed: groups.Speed,
     tell: ProgressCallback,
     engine: Engine,
-    *,
-    keep_suspects: bool = False,
 ) -> Learned:
     """Return what a method learned from an exported collection.
 
     Args:
-        method: its name. data: the folder. edges: file of public edges, where the method reads them.
+        method: its name. data: the folder. export: file of public edges, where the method reads them, and whether
+        reports that no device draws are read all the same.
         chosen: the settings that were typed.
         repetition: how often, on which nodes, with which controls. speed: where to compute.
         tell: hears of progress. engine: where blocks of people are worked on.
-        keep_suspects: whether reports that no device draws are read all the same.
 
     Raises:
         InputError: noise was asked for, which devices have drawn already; and as `collection.learning.learn`.
@@ -73,8 +73,10 @@ def train_collected(
         raise InputError("the noise was drawn on devices", where="--reproducible-noise", remedy="leave it out")
     collected = read_export(Path(data))
     findings = inspect(collected, collected.facts.get("most_links"))
-    received = Received(collected if keep_suspects else without(collected, findings.suspects))
-    note = f"{findings.sentence}; suspects are {'kept' if keep_suspects else 'left out'}"
+    received = Received(collected if export.keep_suspects else without(collected, findings.suspects))
+    note = f"{findings.sentence}; suspects are {'kept' if export.keep_suspects else 'left out'}"
+    learning.require_able(method, received)
+    edges = export.edges
     if (edges is None) != learning.reads_lists(method):
         remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
         raise InputError("a collection holds no public edges", where=data, remedy=remedy)
@@ -88,5 +90,5 @@ def train_collected(
     result = learning.learn(method, received, graph, settings=chosen, repetition=how, **heard)
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
     told = {"task": collected.task.hash.hex(), "people": received.people, **answered}
-    told |= {"suspects": len(findings.suspects), "suspects_kept": keep_suspects}
-    return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())})
+    told |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
+    return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())}, graph)

@@ -36,8 +36,12 @@ _PARAMETERS: Mapping[str, str] = MappingProxyType(
         "device": "device",
         "data_root": "data_root",
         "private_share": "private_share",
+        "edges": "edges",
+        "suspects_kept": "keep_suspects",
     }
 )
+#: What a run of an exported collection found in it; whoever runs it again reads it there.
+_FOUND = re.compile("task|people|suspects|answered_.*")
 #: How the settings of a tuned run were found; whoever runs it again takes what was found.
 OF_SEARCH = ("law", "mean_trials", "proxy", "sampler")
 _KEPT = "graphveil.config"
@@ -95,7 +99,7 @@ Config = Annotated[
 def choices() -> Mapping[str, Choice]:
     """The choices of a run that a file may make, by the names that it gives them."""
     hints: dict[str, Any] = {}
-    for group in (groups.Source, groups.Repetition, groups.Speed):
+    for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
         hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
     return MappingProxyType({key: _choice(name, hints[name]) for key, name in _PARAMETERS.items()})
 
@@ -210,7 +214,7 @@ def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     known = choices()
     for key, value in options.items():
-        if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256"):
+        if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256") or _FOUND.fullmatch(key):
             continue
         if key not in known:
             raise _unknown(path, f"{OPTIONS}.{key}", (*known, SOURCE))
@@ -220,6 +224,9 @@ def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         if choice.low is not None and read < choice.low:
             raise InputError(f"{value!r}", where=where, allowed=f"at least {choice.low}")
         found[choice.parameter] = not read if choice.parameter == "no_controls" else read
+    if "edges" in found:
+        # As data: a file that was written by hand names it from where it lies.
+        found["edges"] = str(path.parent.absolute() / found["edges"])
     return found
 
 

@@ -25,6 +25,14 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Export:
+    """What an exported collection does not say itself."""
+
+    edges: options.Edges = None
+    keep_suspects: options.KeepSuspects = False
+
+
+@dataclass(frozen=True)
 class Epsilons:
     """The budgets of one training."""
 

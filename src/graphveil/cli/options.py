@@ -45,6 +45,14 @@ Data = Annotated[
         autocompletion=data_like,
     ),
 ]
+Edges = Annotated[
+    Path | None,
+    typer.Option("--edges", help="Public edges of an exported collection: csv or parquet, columns source and target."),
+]
+KeepSuspects = Annotated[
+    bool,
+    typer.Option("--keep-suspects", help="Read the reports of an exported collection that no device draws as well."),
+]
 DataRoot = Annotated[
     Path | None,
     typer.Option("--data-root", help="Data-set directory. Default: GRAPHVEIL_DATA, else the user cache."),

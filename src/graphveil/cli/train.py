@@ -32,14 +32,6 @@ TrackTo = Annotated[
     str | None,
     typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
 ]
-Edges = Annotated[
-    Path | None,
-    typer.Option("--edges", help="Public edges of an exported collection: csv or parquet, columns source and target."),
-]
-KeepSuspects = Annotated[
-    bool,
-    typer.Option("--keep-suspects", help="Read the reports of an exported collection that no device draws as well."),
-]
 DataOrNone = Annotated[
     str | None,
     # Not required: who has data and no method is told which one to take.
@@ -62,9 +54,8 @@ def train(
     repetition: groups.Repetition,
     speed: groups.Speed,
     place: groups.EngineChoice,
+    export: groups.Export,
     data: DataOrNone = None,
-    edges: Edges = None,
-    keep_suspects: KeepSuspects = False,
     config: configured.Config = None,
     track: Track = None,
     track_to: TrackTo = None,
@@ -94,10 +85,10 @@ def train(
     files.refuse_used_folder(folder)
     kept, taken = choices.kept(context.params), None
     with working() as tell, opened(place) as engine:
-        if is_export(data, edges):
-            how = (edges, chosen, repetition, speed, tell, engine)
-            learned = train_collected(method, data, *how, keep_suspects=keep_suspects)
-            record = run_folder.write_run(learned.result, folder, options={**kept, **learned.options})
+        if is_export(data, export.edges):
+            learned = train_collected(method, data, export, chosen, repetition, speed, tell, engine)
+            result, told = learned.result, {**kept, **learned.options}
+            record = run_folder.write_run(result, folder, options=told, graph=learned.graph)
         else:
             graph = choices.load(data, source, repetition.seed, tell, engine)
             # Space first: a private run that cannot be saved has spent its budget for nothing.

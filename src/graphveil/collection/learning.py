@@ -257,16 +257,16 @@ def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, fl
     return Scores(every[name], controls, None, best, lift)
 
 
-def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with the budgets of the task.
+def require_able(name: str, received: Received) -> None:
+    """Refuse a method that does not read what was asked.
+
+    Args:
+        name: of the method. received: the reports.
 
     Raises:
-        InputError: a budget was given as well, or the task asks for other things than the method reads.
+        InputError: naming the methods that do.
     """
-    given = [key for key in _OF_TASK if key in settings]
-    if given:
-        raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
-    privacy, kinds = received.privacy(), {field.kind for field in received.collected.task.fields}
+    kinds = {field.kind for field in received.collected.task.fields}
     lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
     methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
@@ -274,14 +274,28 @@ def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dic
     if name not in able or kinds - set(methods):
         told = f"{name} does not read {', '.join(field.kind for field in received.collected.task.fields)}"
         raise InputError(told, where=received.schema.name, allowed=", ".join(able))
-    chosen = {**settings, "epsilon_y": privacy.epsilon_y}
+
+
+def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with the budgets of the task.
+
+    Raises:
+        InputError: a budget was given that is another one, or the task asks for other things than the method reads.
+    """
+    require_able(name, received)
+    privacy = received.privacy()
+    told: dict[str, Any] = {"epsilon_y": privacy.epsilon_y}
     if name not in LABELS_ALONE:
-        chosen |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
+        told |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
     if reads_lists(name):
         links = received.links_privacy(WITH_DEGREES.get(name, "lists"))
-        chosen |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
-        chosen |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
-    return chosen
+        told |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
+        told |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
+    # The same once more is what the file of an earlier run holds.
+    given = [key for key in _OF_TASK if key in settings and (key not in told or settings[key] != told[key])]
+    if given:
+        raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
+    return {**settings, **told}
 
 
 def reads_lists(name: str) -> bool:

@@ -33,6 +33,7 @@ from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, ModelFileError
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.methods.registry import files_of
+from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
@@ -78,6 +79,13 @@ _OWN_README = """\
 
 Controls, the ceiling, accuracies and attacks were measured on true data, and `config.toml` names paths: epsilon covers
 none of it. Hand on the folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
+"""
+_OWN_COLLECTED = """\
+# For the maker of this run alone
+
+Controls and accuracies were estimated from randomized labels that people's own devices sent: epsilon covers them, and
+no true label is known. `config.toml` and `result.json` name paths of this machine, which it does not cover. Hand on the
+folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
 """
 _OWN_VOID = """\
 # VOID: nothing here is to be handed on
@@ -313,7 +321,8 @@ def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mappin
     with parts.writing_part(folder, result, mode=parts.OWN):
         _write_public(About.of(record), model, public)
     void = record.privacy.guarantee.void
-    parts.write_with_mode(folder / parts.README, _OWN_VOID.format(void=void) if void else _OWN_README)
+    own = _OWN_COLLECTED if ESTIMATED in record.notes else _OWN_README
+    parts.write_with_mode(folder / parts.README, _OWN_VOID.format(void=void) if void else own)
     parts.link_old_names(folder)
     _write_pages(record, folder)
 
