@@ -124,6 +124,55 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     } <= {*("", "assets", "task", "opening", "ids", "enrolments", "reports", "#" + token(0).hex())}
 
 
+def percent(chance: Fraction, *, up: bool) -> str:
+    """A chance to a tenth of a percent, as the page rounds it."""
+    tenths = 1000 * chance
+    return f"{float(Fraction(math.ceil(tenths) if up else math.floor(tenths), 10)):g}%"
+
+
+def test_how_a_report_reads_is_the_tasks_own_law(browser: Browser, everything: Running) -> None:
+    visit = Visit(browser, everything)
+    visit.joined()
+    fill_in(visit)
+    visit.click("#preview")
+    visit.sees("This is your report")
+    said = browser.ask("return document.querySelector('#now').textContent")
+    bits, mood, list_, number = everything.task.fields
+    other = Fraction(mood.share, 1 << 64)  # type: ignore[union-attr]
+    wrong, low = (Fraction(one.threshold, 1 << 64) for one in (list_, bits))  # type: ignore[union-attr]
+    # Of the difference of two geometric numbers whose lowest digit has the odds r: 0 and 1 with these probabilities.
+    digit = int(number.digits[0])  # type: ignore[union-attr]
+    ratio = Fraction(digit, (1 << 256) - digit)
+    none = (1 - ratio) / (1 + ratio)
+    for true, false in ((1 - 2 * other, other), (1 - wrong, wrong), (1 - low, low), (none, none * ratio)):
+        more, less = percent(true, up=True), percent(false, up=False)
+        assert re.search(rf"probability {re.escape(more)}\D.{{0,80}}{re.escape(less)}", said), (more, less, said)
+
+
+def test_of_two_tabs_one_report_is_sent_and_the_other_says_so(browser: Browser, moods: Running) -> None:
+    visit, driver = Visit(browser, moods), browser.driver
+    visit.joined()
+    visit.click("input[value=sad]")
+    visit.click("#preview")
+    visit.sees("This is your report")
+    first, shown = driver.current_window_handle, visit.shown()
+    driver.switch_to.new_window("tab")
+    second = driver.current_window_handle
+    visit.come(f"{moods.url}/")
+    visit.click("#label-left")
+    visit.click("#preview")
+    visit.sees("Your report leaves this out.")
+    driver.switch_to.window(first)
+    visit.click("#send")
+    visit.sees("your report has arrived")
+    driver.switch_to.window(second)
+    visit.click("#send")
+    visit.sees("Another tab was first")
+    driver.close()
+    driver.switch_to.window(first)
+    assert set(moods.recorder.bodies("/reports")) == {shown}
+
+
 def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     browser: Browser, moods: Running
 ) -> None:
@@ -323,6 +372,10 @@ def test_a_limit_of_ones_own_is_kept(browser: Browser, moods: Running) -> None:
     assert browser.ask("return document.querySelector('#send').disabled")
     browser.ask("document.querySelector('#limit').value = '1.5'; document.querySelector('#spent form').requestSubmit()")
     visit.sees("0.5 of your 1.5 left after it")
+    visit.click("#back")
+    assert browser.until("return document.querySelector('input[value=sad]')").is_selected()
+    visit.click("#preview")
+    visit.sees("0.5 of your 1.5 left after it")
     visit.click("#send")
     visit.sees("your report has arrived")
     assert "0.5 of 1.5" in visit.text("#spent")
@@ -370,11 +423,13 @@ def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Pat
 
 
 def test_the_window_is_kept(browser: Browser, tmp_path: Path) -> None:
-    with running(tmp_path, label(), closes=1) as one:
-        visit = Visit(browser, one)
-        visit.come()
-        visit.click("#join button")
-        visit.sees("The collection has ended")
+    for opens, closes, said in ((0, 1, "The collection has ended"), (4 * 10**9, 5 * 10**9, "Answers are taken from")):
+        (folder := tmp_path / str(opens)).mkdir()
+        with running(folder, label(), opens=opens, closes=closes) as one:
+            visit = Visit(browser, one)
+            visit.come()
+            visit.click("#join button")
+            visit.sees(said)
 
 
 def test_every_code_has_words() -> None:

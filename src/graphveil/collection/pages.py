@@ -21,7 +21,7 @@ ASSETS = (
     *("look.css", "icon.svg", "device.js", "dom.js", "numbers.js"),
     # Of the person's page.
     *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
-    *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "terms.js"),
+    *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "round.js", "terms.js", "visit.js"),
     # Of the organiser's page.
     *("organiser.css", "organiser.js", "admin.js", "standing.js"),
 )

@@ -1,4 +1,4 @@
-/** The form of a person's own answers. What is typed or loaded here is read by the device in this browser and sent nowhere. */
+/** The form of a person's own answers: the device in this browser reads what is typed or loaded; it is sent nowhere. */
 
 import { connections } from "./connections.js";
 import { el, tell } from "./dom.js";
@@ -22,7 +22,8 @@ export function answers(task, number, names) {
   for (const [place, field] of task.fields.entries()) {
     const kind = field.kind === "degree" ? "links" : field.kind;
     // A degree is counted from the same list.
-    if (!asked.some((one) => one.kind === kind)) asked.push(framed(kind, field, task.facts.fields[place], task, number, names));
+    if (!asked.some((one) => one.kind === kind))
+      asked.push(framed(kind, field, task.facts.fields[place], task, number, names));
   }
   return {
     parts: asked.map(({ frame }) => frame),
@@ -55,9 +56,14 @@ function framed(kind, field, told, task, number, names) {
     if (left.checked) for (const one of body.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
   };
   const left = el("input", { type: "checkbox", id: `${kind}-left`, change });
-  const frame = el("fieldset", { class: "card" },
-    el("legend", {}, TITLES[kind]), el("p", { class: "hint", id: hint }, question(field, told, task.people)), body,
-    el("label", { class: "choice" }, left, "Leave this out; the collector can see that you did"));
+  const frame = el(
+    "fieldset",
+    { class: "card" },
+    el("legend", {}, TITLES[kind]),
+    el("p", { class: "hint", id: hint }, question(field, told, task.people)),
+    body,
+    el("label", { class: "choice" }, left, "Leave this out; the collector can see that you did"),
+  );
   return { kind, frame, left, ...inner };
 }
 
@@ -71,7 +77,14 @@ function made(kind, told, where) {
 function chosen({ classes }, { hint }) {
   const wrong = el("p", { class: "wrong", id: "label-wrong" });
   const boxes = classes.map((value) =>
-    el("input", { type: "radio", name: "label", value, "aria-describedby": `${hint} label-wrong`, change: () => tell(boxes[0], wrong) }));
+    el("input", {
+      type: "radio",
+      name: "label",
+      value,
+      "aria-describedby": `${hint} label-wrong`,
+      change: () => tell(boxes[0], wrong),
+    }),
+  );
   return {
     parts: [boxes.map((box) => el("label", { class: "choice" }, box, box.value)), wrong],
     read() {

@@ -19,7 +19,12 @@ async function asked(path, told = {}) {
   } catch {
     throw new Refused("offline");
   }
-  throw new Refused(await answer.json().then(({ code }) => String(code), () => "fault"));
+  throw new Refused(
+    await answer.json().then(
+      ({ code }) => String(code),
+      () => "fault",
+    ),
+  );
 }
 
 const json = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
@@ -33,7 +38,9 @@ export const openingBytes = () => asked("/opening");
 /** Who a token enrols: their number, and the first round they take part in. */
 export async function enrol(token, key) {
   const body = JSON.stringify({ token, key });
-  const { number, joined } = json(await asked("/enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }));
+  const { number, joined } = json(
+    await asked("/enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }),
+  );
   if (![number, joined].every((one) => Number.isInteger(one) && one >= 0)) throw new Refused("fault");
   return { number, joined };
 }
@@ -48,7 +55,10 @@ export async function send(bytes) {
 
 /** The names of everybody in the order of their numbers, held to the hash that the task names. */
 export async function names(expected) {
-  const lines = new TextDecoder().decode(await asked("/ids")).split("\n").filter(Boolean);
+  const lines = new TextDecoder()
+    .decode(await asked("/ids"))
+    .split("\n")
+    .filter(Boolean);
   const found = lines.map((line) => JSON.parse(line));
   // Else the collector could pass one person off as another.
   if (HASH.test(expected) && (await hashOf(found)) !== expected) throw new Refused("bad-ids");

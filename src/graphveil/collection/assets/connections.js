@@ -27,15 +27,25 @@ export function connections({ number, names, hint }) {
   const add = (place) => {
     chosen.add(place);
     none.checked = false;
-    const remove = el("button", { type: "button", class: "small", click: () => drop(place, row) }, "Remove",
-      el("span", { class: "unseen" }, ` ${names[place]}`));
+    const remove = el(
+      "button",
+      { type: "button", class: "small", click: () => drop(place, row) },
+      "Remove",
+      el("span", { class: "unseen" }, ` ${names[place]}`),
+    );
     const row = el("li", { class: "named" }, el("span", {}, names[place]), remove);
     list.append(row);
   };
   const take = () => {
     const place = places.get(input.value.trim());
-    const said = place === undefined ? "Nobody of that name takes part. Choose one of those offered." :
-      place === number ? "That is you." : chosen.has(place) ? "They are on your list." : "";
+    const said =
+      place === undefined
+        ? "Nobody of that name takes part. Choose one of those offered."
+        : place === number
+          ? "That is you."
+          : chosen.has(place)
+            ? "They are on your list."
+            : "";
     tell(input, wrong, said);
     if (!said) {
       add(place);
@@ -44,7 +54,11 @@ export function connections({ number, names, hint }) {
     input.focus();
   };
   const input = el("input", {
-    id: "links-name", list: "links-offered", autocomplete: "off", "aria-describedby": `links-wrong ${hint}`, input: offer,
+    id: "links-name",
+    list: "links-offered",
+    autocomplete: "off",
+    "aria-describedby": `links-wrong ${hint}`,
+    input: offer,
     // Enter adds a name; it must not send the whole form on.
     keydown: (event) => event.key === "Enter" && (event.preventDefault(), take()),
   });
@@ -52,18 +66,28 @@ export function connections({ number, names, hint }) {
   return {
     parts: [
       el("label", { for: "links-name" }, "Name of a person you are connected with"),
-      el("div", { class: "beside" }, input, el("button", { type: "button", click: take }, "Add")), offered, wrong, list,
+      el("div", { class: "beside" }, input, el("button", { type: "button", click: take }, "Add")),
+      offered,
+      wrong,
+      list,
       el("label", { class: "choice" }, none, "I am connected with nobody"),
     ],
     read() {
       const open = input.value.trim() && "Add this name, or clear it.";
-      tell(input, wrong, open || (chosen.size || none.checked ? "" : "Add the people you are connected with, or say that there is nobody."));
+      tell(
+        input,
+        wrong,
+        open ||
+          (chosen.size || none.checked ? "" : "Add the people you are connected with, or say that there is nobody."),
+      );
       return [...chosen].sort((one, other) => one - other);
     },
     load(values) {
       chosen.clear();
       list.replaceChildren();
-      const found = (Array.isArray(values) ? values : []).map((one) => (typeof one === "number" ? one : places.get(one)));
+      const found = (Array.isArray(values) ? values : []).map((one) =>
+        typeof one === "number" ? one : places.get(one),
+      );
       const right = Array.isArray(values) && found.every((place) => place !== number && names[place] !== undefined);
       if (right) new Set(found).forEach(add);
       none.checked = right && !found.length;

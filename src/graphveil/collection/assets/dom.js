@@ -4,7 +4,7 @@
  * Return an element.
  *
  * @param {string} name of the element
- * @param {Object<string, string | number | boolean | Function>} told attributes; functions listen to the event of their name
+ * @param {Object} told attributes; functions listen to the event of their name
  * @param {...(Node | string | Array)} children texts are texts
  */
 export function el(name, told = {}, ...children) {
@@ -29,10 +29,19 @@ export function fill(id, ...children) {
 
 /** A list of facts: names and what is to say of them. */
 export const facts = (pairs) =>
-  el("dl", { class: "facts" }, pairs.map(([name, ...said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said))));
+  el(
+    "dl",
+    { class: "facts" },
+    pairs.map(([name, ...said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said))),
+  );
 
 /** A list with a point for each text. */
-export const points = (lines) => el("ul", {}, lines.map((line) => el("li", {}, line)));
+export const points = (lines) =>
+  el(
+    "ul",
+    {},
+    lines.map((line) => el("li", {}, line)),
+  );
 
 /** A note on what happened: `kind` is good, care or bad; the head says it in words too. */
 export const note = (kind, head, ...children) =>
@@ -46,8 +55,16 @@ export function table(caption, columns, rows, foot = []) {
   const names = columns.map((name) => name.replace("#", ""));
   const kind = (place) => (columns[place].startsWith("#") ? { class: "n" } : {});
   const row = (cells) =>
-    el("tr", {}, cells.map((cell, place) => el("td", { ...kind(place), "data-head": names[place] }, cell)));
-  const head = el("tr", {}, names.map((name, place) => el("th", { scope: "col", ...kind(place) }, name)));
+    el(
+      "tr",
+      {},
+      cells.map((cell, place) => el("td", { ...kind(place), "data-head": names[place] }, cell)),
+    );
+  const head = el(
+    "tr",
+    {},
+    names.map((name, place) => el("th", { scope: "col", ...kind(place) }, name)),
+  );
   const parts = [el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, rows.map(row))];
   if (foot.length) parts.push(el("tfoot", {}, foot.map(row)));
   return el("div", { class: "scroll" }, el("table", {}, parts));

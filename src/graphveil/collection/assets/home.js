@@ -26,7 +26,8 @@ export class Home {
     return this.ledger.enrolled(task);
   }
 
-  /** The secret and the key for a task, made once. On disk before the key is told: after a lost answer the same one asks again. */
+  // On disk before the key is told: after a lost answer the same one asks again.
+  /** The secret and the key for a task, made once. */
   async begun(task, name) {
     const made = { secret: await newSecret(), key: crypto.getRandomValues(new Uint8Array(32)), name };
     await this.ledger.append(`begun ${task}`, made);
@@ -46,11 +47,13 @@ export class Home {
 
   /** All reports that were booked, with the name of their collection and when the collector said that it has them. */
   async reports() {
-    return Promise.all((await this.ledger.booked()).map(async (one) => ({
-      ...one,
-      name: (await this.ledger.enrolled(`begun ${one.task}`))?.name ?? one.task.slice(0, 16),
-      at: (await this.ledger.enrolled(`arrived ${one.task} ${one.epoch}`))?.at,
-    })));
+    return Promise.all(
+      (await this.ledger.booked()).map(async (one) => ({
+        ...one,
+        name: (await this.ledger.enrolled(`begun ${one.task}`))?.name ?? one.task.slice(0, 16),
+        at: (await this.ledger.enrolled(`arrived ${one.task} ${one.epoch}`))?.at,
+      })),
+    );
   }
 
   /** What all reports cost, in billionths of epsilon. */
@@ -64,7 +67,7 @@ export class Home {
     return kept === null ? undefined : BigInt(kept);
   }
 
-  /** Take a limit as it was typed, none where nothing was; return false, with nothing changed, where it is no number. */
+  /** Take a limit as it was typed, none where nothing was; return false where it is no number. */
   limitTo(typed) {
     const told = typed.trim();
     if (told && !DECIMAL.test(told)) return false;

@@ -10,7 +10,8 @@ function fault(text, low, high) {
   return value < low || value > high ? `${text.trim()} is not from ${low} to ${high}.` : "";
 }
 
-/** While somebody types, what was wrong is looked at again. Nothing new is said before they go on: a line that comes up would move what they click. */
+// Nothing new is said before they go on: a line that comes up would move what they click.
+/** While somebody types, what was wrong is looked at again. */
 const again = (input, check) => input.hasAttribute("aria-invalid") && check();
 
 /** An input for each number. */
@@ -18,14 +19,23 @@ export function typed({ names, low, high }, { hint }) {
   const rows = names.map((name, place) => {
     const wrong = el("p", { class: "wrong", id: `number-${place}-wrong` });
     const input = el("input", {
-      id: `number-${place}`, inputmode: "decimal", autocomplete: "off", "aria-describedby": `number-${place}-wrong ${hint}`,
+      id: `number-${place}`,
+      inputmode: "decimal",
+      autocomplete: "off",
+      "aria-describedby": `number-${place}-wrong ${hint}`,
       input: () => again(input, check),
     });
     const check = () => tell(input, wrong, fault(input.value.replace(",", "."), +low, +high));
     return { input, check, part: el("div", {}, el("label", { for: input.id }, name), input, wrong) };
   });
   return {
-    parts: [el("div", { class: "grid" }, rows.map(({ part }) => part))],
+    parts: [
+      el(
+        "div",
+        { class: "grid" },
+        rows.map(({ part }) => part),
+      ),
+    ],
     read() {
       for (const { check } of rows) check();
       return rows.map(({ input }) => Number(input.value.replace(",", ".")));
@@ -41,19 +51,30 @@ export function typed({ names, low, high }, { hint }) {
 export function listed({ names, low, high }, { hint }) {
   const wrong = el("p", { class: "wrong", id: "numbers-wrong" });
   const area = el("textarea", {
-    id: "numbers", spellcheck: "false", autocomplete: "off", "aria-describedby": `numbers-how numbers-wrong ${hint}`, input: () => again(area, check),
+    id: "numbers",
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-describedby": `numbers-how numbers-wrong ${hint}`,
+    input: () => again(area, check),
   });
-  const how = `${count(names.length)} numbers in the order of the task, with spaces, commas or lines between them; ` +
+  const how =
+    `${count(names.length)} numbers in the order of the task, with spaces, commas or lines between them; ` +
     "or a line with all names and one with their numbers; or a file of yours, above.";
   const check = () => {
     const values = readNumbers(area.value, names);
     const bad = values.findIndex((one) => fault(String(one ?? ""), +low, +high));
-    const short = values.length !== names.length && `These are ${count(values.length)} numbers of ${count(names.length)}.`;
+    const short =
+      values.length !== names.length && `These are ${count(values.length)} numbers of ${count(names.length)}.`;
     tell(area, wrong, short || (bad < 0 ? "" : `${names[bad]}: ${fault(String(values[bad] ?? ""), +low, +high)}`));
     return values;
   };
   return {
-    parts: [el("label", { for: "numbers" }, "Your numbers"), el("p", { class: "hint", id: "numbers-how" }, how), area, wrong],
+    parts: [
+      el("label", { for: "numbers" }, "Your numbers"),
+      el("p", { class: "hint", id: "numbers-how" }, how),
+      area,
+      wrong,
+    ],
     read: () => check().map(Number),
     load(values) {
       area.value = inOrder(values, names).join(", ");

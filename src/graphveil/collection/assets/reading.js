@@ -1,4 +1,4 @@
-/** What a report says of each question, and how whoever reads it must weigh that: computed from the task's thresholds. */
+/** What a report says of each question, and how whoever reads it must weigh that: by the task's thresholds. */
 
 import { assigned } from "./device.js";
 import { el, more, table } from "./dom.js";
@@ -15,9 +15,10 @@ export async function readings(task, person, values, bits, names) {
   const parts = [];
   for (const [place, field] of task.fields.entries()) {
     const told = task.facts.fields[place];
-    const inside = bits[place] === null
-      ? [el("p", {}, "Your report leaves this out. That it does can be seen, and nothing else.")]
-      : [...(await READ[field.kind](told, bits[place], { person, values, names })), weight(field, told)];
+    const inside =
+      bits[place] === null
+        ? [el("p", {}, "Your report leaves this out. That it does can be seen, and nothing else.")]
+        : [...(await READ[field.kind](told, bits[place], { person, values, names })), weight(field, told)];
     parts.push(el("section", { class: "card reading" }, el("h3", {}, TITLES[field.kind]), inside));
   }
   return parts;
@@ -25,7 +26,12 @@ export async function readings(task, person, values, bits, names) {
 
 function weight(field, told) {
   const [what, epsilon] = bound(field, told);
-  return el("p", { class: "soft" }, `Whatever else somebody knows: if they wavered 50 to 50 about ${what}, this makes them at most ${surest(epsilon)} sure.`);
+  return el(
+    "p",
+    { class: "soft" },
+    `Whatever else somebody knows: if they wavered 50 to 50 about ${what}, this makes them at most ` +
+      `${surest(epsilon)} sure.`,
+  );
 }
 
 const says = (...words) => el("p", { class: "says" }, "It says: ", el("strong", {}, words));
@@ -37,8 +43,14 @@ function label({ classes, share }, bits) {
   const answer = classes[parseInt(bits, 2) || 0];
   const other = Number(share) / WORD;
   const truth = 1 - (classes.length - 1) * other;
-  return [says(answer), reads(`It would say “${answer}” with probability ${up(truth)} if that were true, and ${down(other)} if any other were. `,
-    `Somebody who thought all ${count(classes.length)} equally likely would believe it to ${up(truth)}.`)];
+  return [
+    says(answer),
+    reads(
+      `It would say “${answer}” with probability ${up(truth)} if that were true, and ${down(other)} if any ` +
+        `other were. `,
+      `Somebody who thought all ${count(classes.length)} equally likely would believe it to ${up(truth)}.`,
+    ),
+  ];
 }
 
 async function features({ names, low, high, threshold }, bits, { person, values }) {
@@ -55,9 +67,18 @@ async function features({ names, low, high, threshold }, bits, { person, values 
   const columns = ["number", "yours", "report says", "how likely it was to"];
   const shown = (part) => table("Yours is shown to you alone", columns, part);
   return [
-    says(asked.length === 1 ? `${rows[0][0]} is ${rows[0][2]}` : `${count(rows.filter((row) => row[2] === "high").length)} of ${count(rows.length)} numbers are high`),
-    reads(`“High” is said with probability ${up(most)} at the very top, ${high}, and with ${down(least)} at the very bottom, ${low}; the other way round for “low”. `,
-      asked.length < names.length ? `The report says nothing of your other ${count(names.length - asked.length)} numbers.` : ""),
+    says(
+      asked.length === 1
+        ? `${rows[0][0]} is ${rows[0][2]}`
+        : `${count(rows.filter((row) => row[2] === "high").length)} of ${count(rows.length)} numbers are high`,
+    ),
+    reads(
+      `“High” is said with probability ${up(most)} at the very top, ${high}, and with ${down(least)} at the ` +
+        `very bottom, ${low}; the other way round for “low”. `,
+      asked.length < names.length
+        ? `The report says nothing of your other ${count(names.length - asked.length)} numbers.`
+        : "",
+    ),
     shown(rows.slice(0, ROWS)),
     rows.length > ROWS ? more(`The other ${count(rows.length - ROWS)}`, shown(rows.slice(ROWS))) : "",
   ];
@@ -69,7 +90,10 @@ function links({ mode, threshold }, bits, { person, names }) {
   const about = mode === "lower" ? person.people - person.number - 1 : person.people - 1;
   return [
     says(named.length ? some(named, ROWS) : "nobody"),
-    reads(`It answers for ${count(about)} people. One you are connected with is named with probability ${up(1 - wrong)}; one you are not is named all the same with ${down(wrong)}.`),
+    reads(
+      `It answers for ${count(about)} people. One you are connected with is named with probability ` +
+        `${up(1 - wrong)}; one you are not is named all the same with ${down(wrong)}.`,
+    ),
     named.length > ROWS ? more(`All ${count(named.length)}`, el("p", {}, named.join(", "))) : "",
   ];
 }
@@ -83,7 +107,11 @@ function degree({ digits, overflow, lowest, highest }, bits) {
   const exact = (1 - ratio) / (1 + ratio);
   return [
     says(count(said)),
-    reads(end ? "This is the end of what it may say, for every number near it and beyond." :
-      `It would say ${count(said)} with probability ${up(exact)} if that were true, and ${down(exact * ratio)} if it were one more or one less.`),
+    reads(
+      end
+        ? "This is the end of what it may say, for every number near it and beyond."
+        : `It would say ${count(said)} with probability ${up(exact)} if that were true, and ` +
+            `${down(exact * ratio)} if it were one more or one less.`,
+    ),
   ];
 }

@@ -1,47 +1,100 @@
-/** Every refusal in a person's words: what happened, and what to do. Codes are those of the standard and of collectors. */
+/** Every refusal in a person's words: what happened, and what to do. Codes are those of standard and collectors. */
 
 const TASK = "Something is wrong with what this collector asks. Do not take part; tell the organiser.";
-const PAGE = "This should not happen with this page. Nothing more is told about you by trying again; tell the organiser the code.";
+const PAGE =
+  "This should not happen with this page. Nothing more is told about you by trying again; tell the organiser the code.";
 const SAME = "Your report is booked. It can be sent again as the same bytes, at no further price.";
 
 /** Code -> head, words. */
 export const WORDS = {
   "not-canonical": ["The questions cannot be read", TASK],
   "bad-signature": ["The organiser's signature is wrong", TASK],
-  "wrong-hash": ["These are other questions than those you were invited to",
-    "The hash in your link is not that of this collector's task. Ask the organiser for the right link, through another channel."],
+  "wrong-hash": [
+    "These are other questions than those you were invited to",
+    "The hash in your link is not that of this collector's task. Ask the organiser for the right link, through " +
+      "another channel.",
+  ],
   "bad-task": ["The questions are not as the standard says", TASK],
-  epsilon: ["The questions ask more than they say",
-    "The noise would protect you less than the organiser states. Do not take part; tell the organiser."],
-  "bad-opening": ["The collector draws lots anew",
-    "This browser has answered under another draw, and a new one could ask you for more. Nothing was sent; tell the organiser."],
+  epsilon: [
+    "The questions ask more than they say",
+    "The noise would protect you less than the organiser states. Do not take part; tell the organiser.",
+  ],
+  "bad-opening": [
+    "The collector draws lots anew",
+    "This browser has answered under another draw, and a new one could ask you for more. Nothing was sent; tell " +
+      "the organiser.",
+  ],
   "bad-value": ["An answer is not as declared", "Nothing was drawn or sent. Look at your answers again."],
-  cap: ["Your own limit does not pay for this report", "Nothing was booked or sent. Leave out a question, or raise your limit below."],
-  "no-ed25519": ["This browser cannot check signatures", "Take a newer one: Chrome or Edge 137, Firefox 129, Safari 17 or later."],
-  "no-crypto": ["This address is not secure", "A browser gives out cryptography over https:// only. Open the link as you were sent it."],
-  "no-storage": ["This browser keeps nothing",
-    "Your secret and what you have sent must be kept. Leave the private window, or allow this site to store data."],
-  "bad-ids": ["The list of people is not that of the questions", "The question about connections cannot be answered. Tell the organiser."],
-  "bad-link": ["This is no token or no hash", "Copy the whole link, or both parts of it: they are made of 0 to 9 and a to f."],
-  "bad-file": ["The file cannot be read", "It should hold your answers as JSON, or your numbers with a comma or a line between them."],
-  unconfirmed: ["The collector has not said that it has it", "The page was closed or the connection lost after your report was booked."],
+  cap: [
+    "Your own limit does not pay for this report",
+    "Nothing was booked or sent. Leave out a question, or raise your limit below.",
+  ],
+  "no-ed25519": [
+    "This browser cannot check signatures",
+    "Take a newer one: Chrome or Edge 137, Firefox 129, Safari 17 or later.",
+  ],
+  "no-crypto": [
+    "This address is not secure",
+    "A browser gives out cryptography over https:// only. Open the link as you were sent it.",
+  ],
+  "no-storage": [
+    "This browser keeps nothing",
+    "Your secret and what you have sent must be kept. Leave the private window, or allow this site to store data.",
+  ],
+  "bad-ids": [
+    "The list of people is not that of the questions",
+    "The question about connections cannot be answered. Tell the organiser.",
+  ],
+  "bad-link": [
+    "This is no token or no hash",
+    "Copy the whole link, or both parts of it: they are made of 0 to 9 and a to f.",
+  ],
+  "bad-file": [
+    "The file cannot be read",
+    "It should hold your answers as JSON, or your numbers with a comma or a line between them.",
+  ],
+  "other-tab": [
+    "Another tab was first",
+    "This browser had booked a report for this round in another tab. That one was sent, and not the one you saw here.",
+  ],
+  unconfirmed: [
+    "The collector has not said that it has it",
+    "The page was closed or the connection lost after your report was booked.",
+  ],
   offline: ["The collector cannot be reached", "Look at your connection and try again."],
-  closed: ["This round is closed",
-    "The report came too late and does not count. Where a new round opens, the same answers cost nothing more."],
-  "not-open": ["It has not begun", "The report came too early. It is booked, and the same bytes can be sent when the round is open."],
-  conflict: ["The collector holds another report of yours for this round", "The first one stands. This browser and another one have answered in your name: tell the organiser."],
+  closed: [
+    "This round is closed",
+    "The report came too late and does not count. Where a new round opens, the same answers cost nothing more.",
+  ],
+  "not-open": [
+    "It has not begun",
+    "The report came too early. It is booked, and the same bytes can be sent when the round is open.",
+  ],
+  conflict: [
+    "The collector holds another report of yours for this round",
+    "The first one stands. This browser and another one have answered in your name: tell the organiser.",
+  ],
   "wrong-task": ["The report is of another task", PAGE],
   "wrong-length": ["The report has another length", PAGE],
   impossible: ["The report says what no report can say", PAGE],
   truncated: ["The report came cut off", SAME],
   "bad-version": ["The collector speaks another version", "Load this page anew."],
-  "unknown-enrolment": ["The collector does not know this browser", "It may have been set up anew. Tell the organiser."],
+  "unknown-enrolment": [
+    "The collector does not know this browser",
+    "It may have been set up anew. Tell the organiser.",
+  ],
   "bad-tag": ["The report does not carry your mark", "The collector knows another key for you. Tell the organiser."],
   "bad-enrolment": ["The token cannot be read", "Copy the whole link."],
-  "bad-token": ["This token does not work here",
-    "It was never given out, or it has enrolled another browser, or this one before its data were cleared. A token works once, so that nobody " +
-    "answers twice. Ask the organiser."],
-  "no-opening": ["Enrolment is still open", "Answers are taken when everybody who wants to has joined. Come back later."],
+  "bad-token": [
+    "This token does not work here",
+    "It was never given out, or it has enrolled another browser, or this one before its data were cleared. A " +
+      "token works once, so that nobody " +
+      "answers twice. Ask the organiser.",
+  ],
+  "no-opening": [
+    "Enrolment is still open",
+    "Answers are taken when everybody who wants to has joined. Come back later.",
+  ],
   "too-many": ["The collector takes no more at once", SAME],
   "too-large": ["The collector takes no more at once", SAME],
   "too-slow": ["The connection was too slow", "Nothing is lost. Try again."],

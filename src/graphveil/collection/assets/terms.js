@@ -1,4 +1,4 @@
-/** What is asked, by whom, and what whoever reads the answers can learn: from the task that was checked, in plain words. */
+/** What is asked, by whom, and what can be learned from the answers: of the task that was checked, in plain words. */
 
 import { el, facts, more, points } from "./dom.js";
 import { count, decimal, moment, some, surest, surestBar, times } from "./numbers.js";
@@ -21,15 +21,22 @@ export const TITLES = {
 export function question({ kind, width }, told, people) {
   if (kind === "features") {
     const which = width < told.names.length ? `${count(width)} of them, picked by a public lot` : "each of them";
-    return `${count(told.names.length)} numbers from ${told.low} to ${told.high}: ${some(told.names)}. ` +
-      `Your report holds the word “high” or “low” for ${which}: likelier to be right than wrong, and never sure.`;
+    return (
+      `${count(told.names.length)} numbers from ${told.low} to ${told.high}: ${some(told.names)}. ` +
+      `Your report holds the word “high” or “low” for ${which}: likelier to be right than wrong, and never sure.`
+    );
   }
   if (kind === "label") {
-    return `Which of these you are: ${some(told.classes, 12)}. Your report names one of them, and often a wrong one on purpose.`;
+    return (
+      `Which of these you are: ${some(told.classes, 12)}. Your report names one of them, and often a wrong ` +
+      `one on purpose.`
+    );
   }
   if (kind === "links") {
-    return `Whom of ${count(people)} people you are connected with. Your report says yes or no about them, with wrong ` +
-      `ones mixed in on purpose. ${WHOM[told.mode]}`;
+    return (
+      `Whom of ${count(people)} people you are connected with. Your report says yes or no about them, with wrong ` +
+      `ones mixed in on purpose. ${WHOM[told.mode]}`
+    );
   }
   return `How many people you are connected with. Your report holds a number near it. ${WHOM[told.mode]}`;
 }
@@ -40,7 +47,8 @@ const isAboutLinks = ({ kind }) => kind === "links" || kind === "degree";
 export function bound({ kind, epsilon }, told) {
   if (kind === "features") return ["your numbers", epsilon];
   if (kind === "label") return ["which one you are", epsilon];
-  const from = `${kind === "degree" ? ", by their number" : ""}${told.mode === "both" ? ", by your answer and theirs" : ""}`;
+  const number = kind === "degree" ? ", by their number" : "";
+  const from = number + (told.mode === "both" ? ", by your answer and theirs" : "");
   return [`whether one certain person is connected with you${from}`, told.mode === "both" ? 2n * epsilon : epsilon];
 }
 
@@ -53,26 +61,59 @@ export function terms(task, hash) {
       ["What for", told.purpose],
       ["Questions to", told.contact],
       ["When", `from ${moment(told.opens)} to ${moment(told.closes)}`],
-      ["How many", `${count(people)} people are asked; nothing is passed on from fewer than ${count(Number(told.least))} reports`],
+      [
+        "How many",
+        `${count(people)} people are asked; nothing is passed on from fewer than ${count(Number(told.least))} reports`,
+      ],
     ]),
     el("h2", {}, "What is asked of you"),
-    el("ol", {}, fields.map((one, place) =>
-      el("li", {}, el("strong", {}, `${TITLES[one.kind]}. `), question(one, told.fields[place], people)))),
+    el(
+      "ol",
+      {},
+      fields.map((one, place) =>
+        el("li", {}, el("strong", {}, `${TITLES[one.kind]}. `), question(one, told.fields[place], people)),
+      ),
+    ),
     el("p", {}, "You may leave out any of them. Before anything leaves, you see the report and decide."),
     el("h2", {}, "How sure can anybody become about you?"),
-    el("p", {}, "Say somebody wavers between two guesses about you, 50 to 50. Whatever else they know, each answer by itself ",
-      "can make them this sure of one of them, and no surer:"),
-    el("div", {}, bounds(task).map(([what, nano]) => bar(what, nano))),
+    el(
+      "p",
+      {},
+      "Say somebody wavers between two guesses about you, 50 to 50. Whatever else they know, each answer by itself ",
+      "can make them this sure of one of them, and no surer:",
+    ),
+    el(
+      "div",
+      {},
+      bounds(task).map(([what, nano]) => bar(what, nano)),
+    ),
     fields.some(isAboutLinks)
-      ? el("p", {}, "Each single connection is protected like this. All of them together can tell more about you than any one.") : [],
+      ? el(
+          "p",
+          {},
+          "Each single connection is protected like this. All of them together can tell more about you than any one.",
+        )
+      : [],
     sides(),
-    more("The promise in the organiser's signed words", points(told.guarantee),
+    more(
+      "The promise in the organiser's signed words",
+      points(told.guarantee),
       el("p", {}, told.public.length ? "What is public anyway:" : "The organiser names nothing that is public anyway."),
       told.public.length ? points(told.public) : [],
-      el("p", {}, "This page checked the signature and, in whole numbers, that the noise keeps each epsilon. The task is known by its hash:"),
-      el("p", {}, el("code", {}, hash))),
-    el("p", { class: "soft" }, "This page comes from the collector. If you do not trust whoever runs it, answer with a program of your own: ",
-      "it is the same standard and the same link."),
+      el(
+        "p",
+        {},
+        "This page checked the signature and, in whole numbers, that the noise keeps each epsilon. The task is " +
+          "known by its hash:",
+      ),
+      el("p", {}, el("code", {}, hash)),
+    ),
+    el(
+      "p",
+      { class: "soft" },
+      "This page comes from the collector. If you do not trust whoever runs it, answer with a program of your own: ",
+      "it is the same standard and the same link.",
+    ),
   ];
 }
 
@@ -83,29 +124,53 @@ function bounds({ fields, facts: told }) {
     const own = each.filter((_, place) => part(fields[place]));
     return own.length > 1 ? [[what, own.reduce((sum, [, epsilon]) => sum + epsilon, 0n)]] : [];
   };
-  return [...each,
+  return [
+    ...each,
     ...together("your numbers and which one you are, by both answers", (one) => !isAboutLinks(one)),
-    ...together("whether one certain person is connected with you, by list and number", isAboutLinks)];
+    ...together("whether one certain person is connected with you, by list and number", isAboutLinks),
+  ];
 }
 
 function bar(what, nano) {
   const said = `at most ${surest(nano)} sure`;
-  return el("div", { class: "bar" },
-    el("p", {}, el("strong", {}, said), ` ${what.startsWith("whether") ? "" : "of "}${what} `,
-      el("span", { class: "soft" }, `(epsilon ${decimal(nano)}: at most ${times(nano)} times as sure as before)`)),
-    el("progress", { max: 100, value: surestBar(nano), "aria-label": `${what}: ${said}` }));
+  return el(
+    "div",
+    { class: "bar" },
+    el(
+      "p",
+      {},
+      el("strong", {}, said),
+      ` ${what.startsWith("whether") ? "" : "of "}${what} `,
+      el("span", { class: "soft" }, `(epsilon ${decimal(nano)}: at most ${times(nano)} times as sure as before)`),
+    ),
+    el("progress", { max: 100, value: surestBar(nano), "aria-label": `${what}: ${said}` }),
+  );
 }
 
 const sides = () =>
-  el("div", { class: "pair" },
-    el("section", { class: "card" }, el("h2", {}, "The collector learns"), points([
-      "that you take part, and in which hour your report came",
-      "which questions you left out",
-      "one answer to each of the others, with errors mixed in on purpose. Asked again you give the same one, so asking often tells no more",
-      "when an answer changes from one round to the next, that it may have changed",
-    ])),
-    el("section", { class: "card" }, el("h2", {}, "The collector does not learn"), points([
-      "your true answers: they stay in this browser",
-      "which errors were mixed in: they follow from a secret that this browser keeps and no script can read",
-      "your internet address afterwards: its program writes down none. Your network still sees that you were here",
-    ])));
+  el(
+    "div",
+    { class: "pair" },
+    el(
+      "section",
+      { class: "card" },
+      el("h2", {}, "The collector learns"),
+      points([
+        "that you take part, and in which hour your report came",
+        "which questions you left out",
+        "one answer to each of the others, with errors mixed in on purpose. Asked again you give the same one, " +
+          "so asking often tells no more",
+        "when an answer changes from one round to the next, that it may have changed",
+      ]),
+    ),
+    el(
+      "section",
+      { class: "card" },
+      el("h2", {}, "The collector does not learn"),
+      points([
+        "your true answers: they stay in this browser",
+        "which errors were mixed in: they follow from a secret that this browser keeps and no script can read",
+        "your internet address afterwards: its program writes down none. Your network still sees that you were here",
+      ]),
+    ),
+  );

@@ -1,0 +1,70 @@
+/** What all steps of the page share: this visit, the refusals, the accounts. */
+
+import { accounts } from "./accounts.js";
+import { Unanswered } from "./answers.js";
+import { el, fill, find, note, tell } from "./dom.js";
+import { codeOf, WORDS } from "./refusals.js";
+
+const STEPS = { read: 0, answer: 1, check: 2, send: 3 };
+/**
+ * Of this visit: what is kept, the task that was checked, its hash, who the person is, the opening, names of people,
+ * the form as it was filled in, and what shows the report anew when the limit has changed.
+ */
+export const now = {
+  home: undefined,
+  task: undefined,
+  hash: "",
+  who: undefined,
+  opening: undefined,
+  names: [],
+  form: [],
+  again: undefined,
+};
+
+/** Do something; a refusal is told in words at the head of the page. */
+export async function doing(what, work) {
+  fill("refused");
+  find("status").textContent = what;
+  try {
+    await work();
+    find("status").textContent = "";
+  } catch (error) {
+    if (!(error instanceof Unanswered)) refuse(error);
+    find("status").textContent = error instanceof Unanswered ? "Some answers are missing or wrong." : "";
+  }
+}
+
+/** Tell a refusal in words. */
+export function refuse(error) {
+  const code = codeOf(error);
+  const [head, words] = WORDS[code];
+  fill("refused", note("bad", head, el("p", {}, words), el("p", { class: "soft" }, "Code: ", el("code", {}, code))));
+  find("refused").scrollIntoView({ block: "start" });
+}
+
+/** Say which step this is. */
+export function step(name) {
+  now.again = undefined;
+  find("steps").hidden = false;
+  [...find("steps").children].forEach((one, place) =>
+    place === STEPS[name] ? one.setAttribute("aria-current", "step") : one.removeAttribute("aria-current"),
+  );
+}
+
+/** Take the limit that stands in an input; return whether it is one. */
+export function takeLimit(id) {
+  const right = now.home.limitTo(find(id).value.replace(",", "."));
+  tell(find(id), find(`${id}-wrong`), right ? "" : "Write a number as 5 or 2.5, or nothing.");
+  if (!right) find(id).focus();
+  return right;
+}
+
+/** What was sent, spent and is left, of all collections of this site. */
+export async function showAccounts() {
+  const change = (event) => {
+    event.preventDefault();
+    if (takeLimit("limit")) doing("", () => Promise.all([showAccounts(), now.again?.()]));
+  };
+  const reports = await now.home.reports();
+  if (now.who || reports.length) fill("spent", accounts(reports, await now.home.spent(), now.home.limit, change));
+}
