@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.exc import OperationalError
-
 from graphveil.collection.answers import problem, told
 from graphveil.collection.group import Group
 from graphveil.collection.intake import reports_in
 from graphveil.collection.limits import Buckets
+from graphveil.collection.troubles import code_of, write_down
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,7 +45,8 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         status, headers, body = await self._answer(scope, receive)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
@@ -71,9 +71,14 @@ class Door:
 
     async def _store(self, reports: list[Any], wrong: str | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         try:
-            answers = await self.group.submit(reports)
-        except OperationalError as error:
-            return problem("disk-full" if "full" in str(error.orig) or "No space" in str(error.orig) else "fault")
+            # What is stored after that is acknowledged when it is sent again.
+            async with asyncio.timeout(2 * self.patience):
+                answers = await self.group.submit(reports)
+        except TimeoutError:
+            return problem("busy")
+        except Exception as error:
+            write_down(error)
+            return problem(code_of(error))
         # Refused and not queued: who comes again in a second is served sooner than a queue that only grows.
         if answers is None:
             return problem("busy")

@@ -98,7 +98,8 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_bytes(task.data)
-    (folder / "ids.txt").write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids()))
+    with (folder / "ids.txt").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids())
     np.savez(folder / "reports.npz", numbers=numbers, epochs=epochs, joined=joined, times=times, bodies=bodies)
     # Last: a folder without it is one that a crash left, and is not read.
     (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")

@@ -98,7 +98,7 @@ _REQUEST: Final = (
         "Send again over a better connection.", "docs/standard/wire.md#what-a-collector-answers",
     ),
     _entry(
-        "busy", "try again in a moment", "More reports wait than the disk takes; none is lost, as none was accepted.",
+        "busy", "try again in a moment", "More reports wait than the disk takes, or the database cannot be reached.",
         "Send the same bytes again after a second.",
         f"{_SERVICE}::test_a_group_answers_in_order_and_stops_when_too_many_wait",
     ),

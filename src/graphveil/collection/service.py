@@ -20,6 +20,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 import graphveil
@@ -32,6 +33,7 @@ from graphveil.collection.intake import Intake
 from graphveil.collection.limits import Buckets, Rate
 from graphveil.collection.pages import page_routes
 from graphveil.collection.store import Store
+from graphveil.collection.troubles import code_of, write_down
 
 #: Bytes of a disk that are left to everything else.
 RESERVE = 256 << 20
@@ -78,8 +80,14 @@ class Collector:
         if scope["type"] == "http" and scope["path"] == "/reports" and scope["method"] == "POST":
             # Past the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
-        else:
+            return
+        try:
             await self.others(scope, receive, send)
+        except Exception as error:
+            # It was answered. The server would write down what it says, which may be what somebody sent.
+            if scope["type"] != "http":
+                raise
+            write_down(error)
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
@@ -94,6 +102,8 @@ class Collector:
         app.add_exception_handler(Refused, _refuse)
         app.add_exception_handler(RequestValidationError, _unread)
         app.add_exception_handler(HTTPException, _unknown)
+        app.add_exception_handler(SQLAlchemyError, _failed)
+        app.add_exception_handler(Exception, _failed)
         app.get("/task")(self._task)
         app.get("/opening")(self._opening)
         app.get("/ids")(self._ids)
@@ -153,6 +163,12 @@ def _refuse(_: Request, error: Exception) -> Response:
 def _unread(_: Request, __: Exception) -> Response:
     # Without what was sent, which the framework would repeat: it may hold a token.
     return Refused("bad-request").answer()
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    if isinstance(error, SQLAlchemyError):
+        write_down(error)
+    return Refused(code_of(error)).answer()
 
 
 def _unknown(_: Request, error: Exception) -> Response:

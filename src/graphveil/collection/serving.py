@@ -104,13 +104,16 @@ def server_of(application: Application, place: Place) -> uvicorn.Server:
     """Return what serves an application; it writes down neither requests nor addresses."""
     import uvicorn
 
+    from graphveil.collection.connections import AT_ONCE, Connection, PatientServer
+
     files: dict[str, Any] = {}
     if place.certificate is not None and place.key is not None:
         files = {"ssl_certfile": str(place.certificate), "ssl_keyfile": str(place.key)}
     # The access log would hold addresses, and when they reported, for as long as anybody keeps it. No settings of
     # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
-    return uvicorn.Server(uvicorn.Config(application, **quiet, **files))
+    taken: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
+    return PatientServer(uvicorn.Config(application, **quiet, **taken, **files))
 
 
 @contextmanager

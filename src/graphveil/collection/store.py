@@ -38,6 +38,7 @@ _AT_ONCE = 1 << 14
 _HOUR = 3600
 _OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+_INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
 
 
 @dataclass(frozen=True)
@@ -299,13 +300,15 @@ class Store:
         if not fresh:
             return set()
         # The hour and no finer: when somebody answered may tell who they are.
-        common = {"epoch": epoch, "hour": int(time.time()) // _HOUR}
-        rows = [{"number": one.number, "digest": one.digest, "body": one.body, **common} for one in fresh]
+        hour = int(time.time()) // _HOUR
+        rows = [(one.number, epoch, one.digest, one.body, hour) for one in fresh]
         # The lock of SQLite is held since it was read who has one; were it otherwise, the key would refuse them aloud.
         if self.engine.dialect.name == "sqlite":
-            connection.execute(insert(REPORTS), rows)
+            # As the driver takes them: to name and convert each value costs more than to store it.
+            connection.exec_driver_sql(_INTO_SQLITE, rows)
             return {one.number for one in fresh}
-        return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), rows).scalars())
+        named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
+        return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
     def last_reports(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.uint8]]:
         """Return everybody's last report of the closed epochs: numbers, epochs, joined [n], bodies [n, bytes].
