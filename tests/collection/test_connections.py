@@ -12,7 +12,7 @@ import pytest
 
 from graphveil.collection.connections import HEAD, PATIENCE
 from tests.collection.collections import begun, url_of
-from tests.collection.test_faults import Server, answers_of, bodies, until
+from tests.collection.faults import Server, answers_of, bodies, until
 from tests.on_device.signing import label
 
 IDLE, PEOPLE = 600, 8
