@@ -39,7 +39,7 @@ NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escap
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
 #: A collector and a device at once: tests/cli/test_collect.py types the whole page.
-NETWORK |= {f"collect {step}" for step in ("serve", "open", "status", "close", "export")}
+NETWORK |= {f"collect {step}" for step in ("serve", "open", "status", "close", "export", "phones")}
 NETWORK |= {f"device {step}" for step in ("enrol", "show", "answer", "spent")}
 LABELS_ONLY = {"label-propagation", "label-pool", "answer-pool"}
 LINKS = {"solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"}

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -106,20 +107,36 @@ def test_a_collector_ends_in_peace_before_it_has_begun(signed: Path, ends: signa
         pass
 
 
+@contextmanager
+def beside(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a terminal of its own, which has to end well."""
+    with subprocess.Popen([sys.executable, "-m", "graphveil", *words], stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        complained = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, complained
+
+
 def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -> None:
-    """Every command of the page in its order; the collector runs from its own line on."""
+    """Every command of the page in its order; the collector and the phones run beside, each from its own line on."""
     named: dict[str, str] = {}
     (tmp_path / "mine.json").write_text('{"label": "community 3"}')
-    with ExitStack() as running:
+    with ExitStack() as collector, ExitStack() as phones:
         for _, *words in commands(DOCS / "tutorials" / "collect.md"):
+            typed = [named.get(word, word) for word in words]
             if words[:2] == ["collect", "serve"]:
-                told = running.enter_context(serving(tmp_path / words[2]))
+                told = collector.enter_context(serving(tmp_path / words[2], *words[3:]))
                 with (tmp_path / words[2] / "tokens.csv").open(newline="") as file:
                     named = {"URL": told["url"], "HASH": told["task"], "TOKEN": next(csv.DictReader(file))["token"]}
+            elif words[:2] == ["collect", "phones"]:
+                phones.enter_context(beside(*typed))
+                while Desk(tmp_path / "clubs").status()["enrolled"] < 100:
+                    time.sleep(0.1)
             else:
-                done = type_in(*(named.get(word, word) for word in words))
+                if words[:2] == ["collect", "close"]:
+                    phones.close()
+                done = type_in(*typed)
                 assert done.code == 0, f"{words}: {done.err}"
-    assert named and read_export(tmp_path / "collected").facts["answered"] == 1
+    assert named and 70 < read_export(tmp_path / "collected").facts["answered"] <= 100
 
 
 def test_an_organisers_folder_is_closed_to_others(signed: Path, type_in: Terminal) -> None:

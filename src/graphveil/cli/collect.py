@@ -60,7 +60,7 @@ def group() -> typer.Typer:
     """The commands of a collection."""
     app = typer.Typer(help="Collect noisy reports from people's own devices.")
     app.callback()(lambda: None)
-    for command in (init, sign, enrol, open_, serve, status, close, export, scrub, simulate):
+    for command in (init, sign, enrol, open_, serve, status, close, export, scrub, simulate, phones):
         app.command(command.__name__.rstrip("_"))(command)
     return app
 
@@ -296,3 +296,36 @@ def simulate(
         cast = Cast(people, commands_of(clients, js), dropouts, retries, seed, epochs, changed, late)
         answer = play(folder, data, cast, tell, out=out)
     emit(answer, as_json=as_json, screen=lambda: screens.played(answer))
+
+
+def phones(
+    folder: Folder,
+    data: options.Data,
+    url: Annotated[str, typer.Option("--url", help="Of a collector on this machine.")] = "http://127.0.0.1:8700",
+    clients: Annotated[
+        str, typer.Option("--clients", metavar="python[,js]", help="Programs that phones answer with, in turn.")
+    ] = "python",
+    js: Annotated[
+        Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")
+    ] = Path("clients/js/lines.js"),
+    dropouts: Annotated[
+        float, typer.Option("--dropouts", min=0, max=1, help="Share of the phones that never answer.")
+    ] = 0.1,
+    retries: Annotated[
+        float, typer.Option("--retries", min=0, max=1, help="Share of the others that send twice.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Rehearse with made-up phones beside a device of yours: all whose tokens are left enrol, wait and answer.
+
+    Their reports are stored in FOLDER's collection: begin another one for real people.
+    """
+    from graphveil.cli import collect_screens as screens
+    from graphveil.collection.clients import commands_of
+    from graphveil.collection.phones import ring
+    from graphveil.collection.played import Cast
+
+    with working() as tell:
+        answer = ring(folder, data, url, Cast(None, commands_of(clients, js), dropouts, retries, seed), tell)
+    emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))

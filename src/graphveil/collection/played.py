@@ -320,7 +320,7 @@ class _Stage:
         for place, one in enumerate(devices):
             # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
             if draws.random() >= self.cast.dropouts:
-                sent = _report(task, opening, one, _values(self.graph, one.node, lives[one.node], kinds))
+                sent = report_of(task, opening, one, _values(self.graph, one.node, lives[one.node], kinds))
                 # Byte for byte the same: whoever hears nothing sends again, and is counted once.
                 times = 2 if draws.random() < self.cast.retries else 1
                 with refusals("report"):
@@ -347,7 +347,12 @@ def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: 
     return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
 
 
-def _report(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
+def report_of(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
+    """Return the report that a device's program makes of a person's values.
+
+    Args:
+        task: what is asked. opening: as the collector told it. one: the device. values: see `values_of`.
+    """
     known = {"task": task.hash.hex()}
     secret = one.secret.hex()
     opened = one.client.asked(op="opening", **known, data=opening, joined=one.joined)

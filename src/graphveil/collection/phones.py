@@ -1,0 +1,151 @@
+"""Made-up phones at a collector that runs on this machine: a rehearsal beside a device of one's own.
+
+Everybody whose token is left enrols, waits until the epoch opens, and answers with a graph's values. What they send is
+stored like any other report; that is why only a collector on this machine takes them.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+from graphveil.collection.desk import TOKENS
+from graphveil.collection.drafts import refusals
+from graphveil.collection.played import Cast, Client, Device, report_of, values_of
+from graphveil.device.errors import DeviceError
+from graphveil.device.remote import Remote
+from graphveil.device.task import Opening, Task
+from graphveil.device.wire import read
+from graphveil.errors import InputError
+from graphveil.graphs.load import load_parts
+from graphveil.graphs.parts import GraphParts
+from graphveil.progress import Progress, ProgressCallback
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def ring(folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback) -> dict[str, Any]:
+    """Let everybody whose token is left take part in one epoch.
+
+    Args:
+        folder: with the tokens. data: whose nodes are the people, in the order of the tokens. url: of the collector.
+        cast: programs, dropouts, retries, seed. tell: hears of progress.
+
+    Returns:
+        How many enrolled, whose tokens were taken, how many answered and sent again.
+
+    Raises:
+        InputError: a collector elsewhere, other people than the tokens', or no token is left.
+    """
+    if urlsplit(url).hostname not in _HERE:
+        raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
+    with ExitStack() as stack, refusals(url):
+        remote, graph = Remote(url), load_parts(data)
+        tokens, told = _tokens(folder / TOKENS, graph.num_nodes), remote.task()
+        task = Task.of(told)
+        clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
+        for client in clients:
+            # Each program checks signature, hash and thresholds itself.
+            client.asked(op="task", data=told.decode(), expected=task.hash.hex())
+        phones = Phones(remote, graph, cast, clients, tell)
+        return phones.answered(task, phones.enrolled(tokens))
+
+
+@dataclass(frozen=True)
+class Phones:
+    """Made-up phones.
+
+    Args:
+        remote: the collector. graph: whose nodes the people are. cast: who plays. clients: that they answer
+        with, in turn. tell: hears of progress. wait: lets seconds pass.
+    """
+
+    remote: Remote
+    graph: GraphParts
+    cast: Cast
+    clients: Sequence[Client]
+    tell: ProgressCallback
+    wait: Callable[[float], None] = time.sleep
+
+    def enrolled(self, tokens: Sequence[str]) -> list[Device]:
+        """Enrol everybody whose token is left.
+
+        Args:
+            tokens: of everybody, by number.
+
+        Raises:
+            InputError: none is left.
+        """
+        found: list[Device] = []
+        for node, token in enumerate(tokens):
+            key = os.urandom(32)
+            told = self._enrolled(token, key)
+            if told is not None:
+                found.append(Device(node, *told, self.clients[len(found) % len(self.clients)], key))
+            self.tell(Progress(node + 1, len(tokens), "enrolling"))
+        if not found:
+            raise InputError("no token is left", remedy="phones keep nothing: begin another collection")
+        return found
+
+    def answered(self, task: Task, devices: Sequence[Device]) -> dict[str, Any]:
+        """Wait for the epoch of the devices, and answer in it; return how many did what.
+
+        Args:
+            task: what is asked. devices: as they enrolled.
+        """
+        opening, draws = self._opened(task, devices[0].joined), Random(self.cast.seed)
+        kinds, counts = [one.kind for one in task.fields], Counter[str]()
+        for place, one in enumerate(devices):
+            if draws.random() >= self.cast.dropouts:
+                sent = read(report_of(task, opening, one, values_of(self.graph, one.node, kinds)))[0]
+                counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
+            self.tell(Progress(place + 1, len(devices), "answering"))
+        taken = task.people - len(devices)
+        return {"phones": len(devices), "elsewhere": taken, "answered": counts["accepted"], "again": counts["again"]}
+
+    def _enrolled(self, token: str, key: bytes) -> tuple[int, int] | None:
+        """Number and first epoch, or None where somebody else has used the token."""
+        while True:
+            try:
+                return self.remote.enrol(token, key.hex())
+            except DeviceError as error:
+                if "bad-token" in error.said:
+                    return None
+                # All phones here share one address, and what one address may ask for is limited.
+                if "too-often" not in error.said:
+                    raise
+            self.wait(1.0)
+
+    def _opened(self, task: Task, epoch: int) -> str:
+        for seconds in count():
+            try:
+                data = self.remote.opening()
+                if Opening.of(data, task).epoch >= epoch:
+                    return data.decode()
+            except DeviceError as error:
+                if "no-opening" not in error.said:
+                    raise
+            self.tell(Progress(seconds, 0, "waiting for the round to open"))
+            self.wait(1.0)
+        raise AssertionError("seconds never end")
+
+
+def _tokens(path: Path, people: int) -> list[str]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            found = [row["token"] for row in csv.DictReader(file)]
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} holds no tokens", remedy="make them: `graphveil collect enrol FOLDER`") from error
+    if len(found) != people:
+        raise InputError(f"{len(found):,} tokens, and {people:,} nodes", where=str(path))
+    return found

@@ -1,0 +1,75 @@
+"""Made-up phones at a collector that runs: what they do is what people do, and only on this machine."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.clients import commands_of
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.phones import ring
+from graphveil.collection.played import Cast, served
+from graphveil.collection.subject import subject_of
+from graphveil.device.remote import Remote
+from graphveil.errors import InputError
+from graphveil.progress import Progress
+from tests.collection.test_desk import TYPED
+
+DATA = "social-100"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    write_draft(folder, subject_of(DATA), TYPED, Prices(label="2"))
+    made = Desk(folder)
+    made.sign()
+    made.enrol()
+    return made
+
+
+def cast() -> Cast:
+    return Cast(None, commands_of("python", Path("none")), 0.2, 0.5)
+
+
+def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
+    """One token is used in a browser before; the others wait for the opening, and are counted once."""
+    with served(desk) as url:
+        first = (desk.folder / "tokens.csv").read_text().splitlines()[1].split(",")[1]
+        Remote(url).enrol(first, "00" * 32)
+        waited = threading.Event()
+
+        def tell(told: Progress) -> None:
+            if told.stage.startswith("waiting"):
+                waited.set()
+
+        def opens() -> None:
+            assert waited.wait(60)
+            desk.open()
+
+        organiser = threading.Thread(target=opens)
+        organiser.start()
+        told = ring(desk.folder, DATA, url, cast(), tell)
+        organiser.join()
+        assert (told["phones"], told["elsewhere"]) == (99, 1)
+        assert 0 < told["answered"] <= 99 and told["again"] > 0
+        assert desk.close()["received"] == told["answered"]
+        # They keep nothing: with their tokens spent, nobody is left who could answer again.
+        with pytest.raises(InputError, match="no token is left"):
+            ring(desk.folder, DATA, url, cast(), lambda _: None)
+
+
+@pytest.mark.parametrize("url", ["https://collector.example", "http://192.168.0.7:8700", "nowhere"])
+def test_no_collector_elsewhere_is_sent_made_up_reports(desk: Desk, url: str) -> None:
+    with pytest.raises(InputError, match="is another machine"):
+        ring(desk.folder, DATA, url, cast(), lambda _: None)
+
+
+def test_phones_of_other_people_are_refused(desk: Desk) -> None:
+    with served(desk) as url, pytest.raises(InputError, match="100 tokens, and 120 nodes"):
+        ring(desk.folder, "social-120", url, cast(), lambda _: None)
