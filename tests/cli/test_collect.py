@@ -354,7 +354,7 @@ def test_people_who_answer_again_are_priced_again(drafted: Path, type_in: Termin
     done = type_in("train", "label-propagation", "tried", "--edges", "edges.parquet", "--no-controls", "--json").json
     assert done["guarantee"]["epsilon"] == 2 * float(told_price(drafted))
     again = next(note for note in done["notes"] if "several epochs" in note)
-    assert f"{200 - told['answered']} once, {told['answered'] - 100} 2 times" in again
+    assert f"{200 - told['answered']} once, {told['answered'] - 100} twice" in again
 
 
 def told_price(folder: Path) -> str:

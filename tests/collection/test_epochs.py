@@ -77,7 +77,7 @@ def test_each_answer_is_priced_as_a_changed_value(tmp_path: Path) -> None:
     assert after.privacy.ledger.total("features") == (8.0, 0.0) and after.privacy.ledger.total("labels") == (6.0, 0.0)
     codes = [fact.code for fact in after.privacy.guarantee.assumes]
     assert {"reports-counted", "permanent-reports", "changes-open"} <= set(codes) and "reports-once" not in codes
-    assert len(before.notes) == 2 and "label: 60 once, 60 2 times" in after.notes[2]
+    assert len(before.notes) == 2 and "label: 60 once, 60 twice" in after.notes[2]
     # What is booked of the first export stands in the ledger of the second as it was.
     assert begins(after.privacy.ledger, before.privacy.ledger)
 
@@ -120,7 +120,7 @@ def test_no_more_is_paid_than_there_are_values(tmp_path: Path, epochs: int) -> N
 def test_lists_answered_again_cost_a_relationship_twice(tmp_path: Path) -> None:
     _, two = two_epochs(tmp_path, label("3"), links(PEOPLE, "4"), again=("links",))
     result = learned("link-beliefs", two, rounds=2)
-    assert result.privacy.ledger.total("links") == (8.0, 0.0)
+    assert result.privacy.ledger.total("links") == (8.0, 0.0) and result.privacy.epsilon_relationship == 8.0
     assert "changes-open" in [fact.code for fact in result.privacy.guarantee.assumes]
 
 

@@ -62,6 +62,9 @@ WITH_LISTS = ("link-beliefs", "list-sums", "links", "solitude")
 WITH_DEGREES = {"blink": "degree-and-lists", "dprr": "degree-preserving"}
 
 
+_TIMES = {1: "once", 2: "twice"}
+
+
 @dataclass(frozen=True)
 class Repetition:
     """How often a run is repeated, and how.
@@ -227,7 +230,7 @@ def again(received: Received) -> tuple[str, ...]:
 
 
 def _often(counts: Mapping[int, int]) -> str:
-    return ", ".join(f"{people:,} {'once' if often == 1 else f'{often} times'}" for often, people in counts.items())
+    return ", ".join(f"{people:,} {_TIMES.get(often, f'{often} times')}" for often, people in counts.items())
 
 
 def estimated(found: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:

@@ -10,8 +10,9 @@ from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.methods.base.account import Account
 from graphveil.methods.base.core import F, FittedCore
 from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people import times_paid
 from graphveil.methods.links.collection import LinkReports, randomize_graph, require_matching_graph, spends_of
-from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy import Randomness
 from graphveil.progress import ProgressCallback
 
@@ -83,8 +84,8 @@ class ListsCore(FittedCore[F], ABC):
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one relationship (or directed link) costs; inf where links are public."""
-        return self.links.relationship_epsilon
+        """What the most asked relationship (or directed link) has cost, once at least; inf where links are public."""
+        return times_paid(self.account.ledger, UNIT) * self.links.relationship_epsilon
 
     def recognised(self, released: LinkReports) -> GraphSchema:
         """Return the public facts of reports that may be trained on, once they are paid for.
