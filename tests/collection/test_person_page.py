@@ -410,6 +410,17 @@ def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_pat
     visit.sees("The questions cannot be read")
 
 
+def test_what_an_organiser_writes_is_shown_as_text(browser: Browser, tmp_path: Path) -> None:
+    told = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+    mood = {**label(), "classes": [told, "glad", "sad"]}
+    with running(tmp_path, mood, name=told, purpose=told, guarantee=[told], public=[told]) as one:
+        visit = Visit(browser, one)
+        visit.joined()
+        assert visit.text("h1") == told and browser.ask("return document.querySelectorAll('img').length") == 0
+        assert told in visit.text("#now") and visit.text("#terms").count(told) >= 4
+        assert browser.ask("return document.title") == f"{told} - graphveil"
+
+
 def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Path) -> None:
     with running(tmp_path, links(PEOPLE)) as one:
         swapped = [IDS[1], IDS[0], *IDS[2:]]
