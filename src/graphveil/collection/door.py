@@ -26,6 +26,12 @@ class TooLarge(Exception):
     """A body of more bytes than are read."""
 
 
+def said_size(scope: Scope) -> int:
+    """Return how many bytes a request says that its body has, 0 where it does not say."""
+    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(told) if told.isdigit() else 0
+
+
 @dataclass(frozen=True)
 class Door:
     """Takes reports.
@@ -56,6 +62,9 @@ class Door:
             return problem("too-often")
         if not self.room():
             return problem("disk-full")
+        # Before a byte of it is read.
+        if said_size(scope) > self.largest:
+            return problem("too-large")
         try:
             async with asyncio.timeout(self.patience):
                 data = await self._read(receive)

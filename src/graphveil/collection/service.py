@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ import graphveil
 from graphveil.collection import metrics
 from graphveil.collection.administration import Administration, Refused
 from graphveil.collection.desk import Desk
-from graphveil.collection.door import Door, Receive, Scope, Send
+from graphveil.collection.door import Door, Receive, Scope, Send, said_size
 from graphveil.collection.group import Group
 from graphveil.collection.intake import Intake
 from graphveil.collection.limits import Buckets, Rate
@@ -37,6 +38,8 @@ from graphveil.collection.troubles import code_of, write_down
 
 #: Bytes of a disk that are left to everything else.
 RESERVE = 256 << 20
+#: Bytes of a request that is none of reports.
+_LARGEST = 1 << 16
 #: From one address: tokens cannot be guessed, and whoever tries is slowed down all the same.
 ENROLMENTS = Rate(1.0, 30.0)
 
@@ -73,6 +76,7 @@ class Collector:
         self.door = Door(self.group, Buckets(requests, burst), room)
         self._enrolling = enrolments.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
+        self._counted = 0.0, ""
         self.others = self._made()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +84,9 @@ class Collector:
         if scope["type"] == "http" and scope["path"] == "/reports" and scope["method"] == "POST":
             # Past the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
+            return
+        if scope["type"] == "http" and _too_large(scope):
+            await Refused("too-large").answer()(scope, receive, send)
             return
         try:
             await self.others(scope, receive, send)
@@ -144,7 +151,13 @@ class Collector:
         return {"number": found.number, "joined": found.joined}
 
     def _metrics(self) -> Response:
-        return Response(metrics.exposition(self.store.status()), media_type=metrics.KIND)
+        # Anybody may ask: a collection so large that counting takes a while is counted a tenth of the time at most.
+        start = time.monotonic()
+        if start >= self._counted[0]:
+            text = metrics.exposition(self.store.status())
+            took = time.monotonic() - start
+            self._counted = start + (10 * took if took > 0.1 else 0.0), text
+        return Response(self._counted[1], media_type=metrics.KIND)
 
 
 def room_at(folder: Path) -> Callable[[], bool]:
@@ -154,6 +167,12 @@ def room_at(folder: Path) -> Callable[[], bool]:
         folder: of the database.
     """
     return lambda: shutil.disk_usage(folder).free > RESERVE
+
+
+def _too_large(scope: Scope) -> bool:
+    # The framework reads a body to its end, whatever its size; in chunks, it would not say its size.
+    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    return chunked or said_size(scope) > _LARGEST
 
 
 def _refuse(_: Request, error: Exception) -> Response:

@@ -33,6 +33,9 @@ def code_of(error: BaseException) -> str:
     name = str(getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or "")
     if name.startswith(_NO_ROOM):
         return "disk-full"
+    # SQLite's word for a statement that is wrong, under the same class as for a file that is held by others.
+    if name == "SQLITE_ERROR":
+        return "fault"
     gone = isinstance(error, DBAPIError) and error.connection_invalidated
     return "busy" if gone or isinstance(error, OperationalError | InterfaceError | NoConnectionLeft) else "fault"
 

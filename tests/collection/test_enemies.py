@@ -1,0 +1,270 @@
+"""What somebody may try who knows the protocol: nothing of it is stored, told or written down."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import multiprocessing
+import random
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from graphveil.collection.export import export
+from graphveil.collection.intake import Intake, reports_in
+from graphveil.collection.service import Collector
+from graphveil.collection.store import Store
+from graphveil.collection.tables import ENROLMENTS, REPORTS, opened
+from graphveil.device.wire import report
+from tests.collection.collections import Collection, begun, key, secret, token
+from tests.collection.postgresql import Postgres
+from tests.collection.test_service import asked, said, served
+from tests.on_device.signing import label
+
+#: An address that is no other's: what is written down of it would be found.
+ADDRESS = "127.0.0.77"
+AGAIN = 5
+
+
+@pytest.fixture
+def running(url: str) -> Iterator[Collection]:
+    made = begun(url)
+    yield made
+    made.store.engine.dispose()
+
+
+def talk(url: str, data: bytes, *more: bytes) -> bytes:
+    """What a server says to raw bytes before it ends the connection, or for a second."""
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5, (ADDRESS, 0)) as one:
+        for part in (data, *more):
+            one.sendall(part)
+        one.settimeout(1.0)
+        told = b""
+        try:
+            while part := one.recv(1 << 16):
+                told += part
+        except (TimeoutError, ConnectionError):
+            pass
+        return told
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = "".join(f"{line}\r\n" for line in ("host: x", "connection: close", *headers))
+    return f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def kept(store: Store) -> list[tuple[int, bytes]]:
+    with store.engine.connect() as connection:
+        rows = connection.execute(select(REPORTS.c.number, REPORTS.c.body).order_by(REPORTS.c.number)).all()
+    return [(row.number, bytes(row.body)) for row in rows]
+
+
+def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
+    running = begun(url, enrolled=0)
+    found: list[object] = []
+    start = threading.Barrier(8)
+
+    def enrol(device: int) -> None:
+        start.wait()
+        found.append(running.store.enrol(running.task, token(3), key(100 + device)))
+
+    devices = [threading.Thread(target=enrol, args=(device,)) for device in range(8)]
+    for device in devices:
+        device.start()
+    for device in devices:
+        device.join()
+    with running.store.engine.connect() as connection:
+        rows = connection.execute(select(ENROLMENTS)).all()
+    assert len(rows) == 1 and len([one for one in found if one is not None]) == 1
+    running.store.engine.dispose()
+
+
+def test_one_device_enrols_for_one_person(url: str) -> None:
+    """With one key for two people, one of them would speak for the other."""
+    running = begun(url, enrolled=1)
+    assert running.store.enrol(running.task, token(1), key(0)) is None
+    assert running.store.status()["enrolled"] == 1
+    running.store.engine.dispose()
+
+
+def test_a_person_has_one_report_whatever_its_id(running: Collection) -> None:
+    """Ids of other epochs and of other secrets: a second report of the person is none."""
+    body = running.report(3, {"label": "sad"}).body
+    mine = [report(running.task.hash, epoch, body, secret(who), key(3)) for epoch, who in ((1, 3), (2, 3), (1, 4))]
+    assert running.intake.take(mine) == ["accepted", "conflict", "conflict"]
+    assert kept(running.store) == [(3, body)]
+
+
+def test_no_bit_of_a_report_can_be_another(running: Collection) -> None:
+    """One bit changed, anywhere: refused, and nothing of it is stored."""
+    right = running.report(3, {"label": "sad"}).to_bytes()
+    read = []
+    for place in range(8 * len(right)):
+        wrong = bytearray(right)
+        wrong[place // 8] ^= 0x80 >> place % 8
+        reports, unread = reports_in(bytes(wrong), 9)
+        assert len(reports) == 1 or unread in ("bad-version", "truncated")
+        read += reports
+    refused = {"wrong-task", "wrong-length", "unknown-enrolment", "bad-tag"}
+    assert set(running.intake.take(read)) == refused and kept(running.store) == []
+
+
+def test_bits_after_the_last_field_are_no_answer(url: str) -> None:
+    """With a right tag: the sender has the key, and hides a mark in bits that nobody reads."""
+    running = begun(url, label())
+    one = running.report(3, {"label": "sad"})
+    spare = 8 * len(one.body) - running.task.bits
+    assert spare
+    for bit in range(spare):
+        body = one.body[:-1] + bytes([one.body[-1] | 1 << bit])
+        assert running.intake.take([report(one.task, 1, body, secret(3), key(3))]) == ["impossible"]
+    assert kept(running.store) == []
+    running.store.engine.dispose()
+
+
+def test_requests_that_are_not_what_they_say(running: Collection) -> None:
+    with served(Collector(running.store)) as url:
+        one = running.report(3, {"label": "sad"}).to_bytes()
+        for length, code in ((10**15, b"413"), (1 << 25, b"413")):
+            begins = f"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode()
+            assert talk(url, begins, one).startswith(b"HTTP/1.1 " + code)
+        assert b"413" in talk(url, post("/enrolments", bytes(1 << 17)))[:20]
+        chunked = b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        assert b"413" in talk(url, chunked % b"/enrolments", b'5\r\n{"a":\r\n')[:20]
+        # A length and chunks: a proxy may believe one of them and we the other.
+        both = chunked.replace(b"host: x", b"host: x\r\ncontent-length: 5") % b"/reports"
+        assert b"400" in talk(url, both, b"0\r\n\r\n")[:20]
+        bomb = gzip.compress(bytes(1 << 20))
+        assert b"bad-version" in talk(url, post("/reports", bomb, "content-encoding: gzip"))
+        assert b"truncated" in talk(url, post("/reports", one[:-1])) and kept(running.store) == []
+        deep = post("/enrolments", b"[" * 50_000, "content-type: application/json")
+        assert talk(url, deep).startswith(b"HTTP/1.1 4")
+        # In chunks of any size a report is a report; a byte after it is none.
+        parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in (one[:1], one[1:60], one[60:])]
+        assert b"accepted" in talk(url, chunked % b"/reports", *parts, b"0\r\n\r\n")
+        assert b'["again","truncated"]' in talk(url, post("/reports", one + b"\1"))
+        assert len(kept(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
+
+
+def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
+    """Whoever asks for everybody's id and reads none of it holds nothing that reports wait for."""
+    running = begun(url, label(), people=30_000, enrolled=2)
+    with served(Collector(running.store)) as address:
+        port = int(address.rpartition(":")[2])
+        readers = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
+        for reader in readers:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            reader.sendall(b"GET /ids HTTP/1.1\r\nhost: x\r\n\r\n")
+        empty = bytes(-(-running.task.bits // 8))
+        one = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()
+        assert said(f"{address}/reports", one) == (201, {"answers": ["accepted"]})
+        for reader in readers:
+            reader.close()
+    running.store.engine.dispose()
+
+
+def test_a_clock_that_jumps_opens_nothing(running: Collection) -> None:
+    """Days ahead and back: a report is new within the window alone, and nothing is after an epoch is closed."""
+    dice, opens, closes = random.Random(0), running.task.opens, running.task.closes
+    reports = [running.report(number, {"label": "sad"}) for number in range(len(running.devices))]
+    standing: set[int] = set()
+    for _ in range(150):
+        now, who = opens + dice.randrange(-4, 8) * (closes - opens) / 4, dice.randrange(6)
+        told = replace(running.intake, clock=lambda now=now: now).take([reports[who]])[0]
+        early_or_late = "not-open" if now < opens else "closed"
+        expected = "again" if who in standing else "accepted" if opens <= now < closes else early_or_late
+        assert told == expected
+        standing |= {who} if told == "accepted" else set()
+    assert len(standing) == 6
+    digest = running.store.close_epoch()[1]
+    for now in np.linspace(opens - 1e6, closes + 1e6, 50):
+        told = replace(running.intake, clock=lambda now=now: float(now)).take([reports[0], reports[7]])
+        assert told == ["again", "not-open" if now < opens else "closed"]
+    assert running.store.closed() == [(bytes(range(16)), digest)] and len(kept(running.store)) == 6
+
+
+def _sends_again(url: str, data: bytes, other: bytes, out: str) -> None:
+    store = Store(opened(url))
+    intake, found = Intake(store, store.task()), Counter[str]()
+    for _ in range(AGAIN):
+        found.update(intake.take(reports_in(data, 100)[0]))
+        found.update(f"other {code}" for code in intake.take(reports_in(other, 100)[0]))
+    Path(out).write_text(json.dumps(found))
+
+
+@pytest.mark.slow
+def test_what_was_scrubbed_is_acknowledged_by_every_process(running: Collection, url: str, tmp_path: Path) -> None:
+    """Sent again by two processes after its body is gone: it stands, and another one in its place does not."""
+    each = range(len(running.devices))
+    first = [running.report(number, {"label": "sad"}) for number in each]
+    other = [running.report(number, {"label": "glad", "links": []}) for number in each]
+    assert set(running.intake.take(first)) == {"accepted"}
+    # The epoch is open: by its id and by its person the first stands.
+    assert set(running.intake.take(other)) == {"conflict"}
+    _, digest = running.store.close_epoch()
+    assert running.store.scrub() == len(first)
+    context = multiprocessing.get_context("spawn")
+    data, wrong = (b"".join(one.to_bytes() for one in them) for them in (first, other))
+    workers = [context.Process(target=_sends_again, args=(url, data, wrong, str(tmp_path / name))) for name in "ab"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for name in "ab":
+        assert json.loads((tmp_path / name).read_text()) == dict.fromkeys(("again", "other closed"), AGAIN * len(first))
+    # After a restart as well, and the frozen epoch is as it was.
+    again = Store(opened(url))
+    assert set(Intake(again, again.task()).take(first)) == {"again"}
+    assert [one for _, one in again.closed()] == [digest] and again.status()["received"] == len(first)
+    again.engine.dispose()
+
+
+def test_planted_values_are_in_no_log_error_metric_or_export(
+    running: Collection, request: pytest.FixtureRequest, tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Through refusals, malformed requests, and statements of a database that lacks its tables."""
+    said_to: list[bytes] = []
+    mine, json_kind = running.report(3, {"label": "sad"}), "content-type: application/json"
+    with caplog.at_level(logging.DEBUG), served(Collector(running.store)) as url:
+        enrolments = [
+            {"token": token(3).hex(), "key": key(103).hex()}, {"token": token(3).hex(), "key": [key(103).hex()]},
+            {"token": {"a": token(3).hex()}}, {"token": token(3).hex() + "zz", "key": key(103).hex()},
+        ]  # fmt: skip
+        tries = [post("/enrolments", json.dumps(one).encode(), json_kind) for one in enrolments]
+        tries += [post("/enrolments", f"not json {token(3).hex()}".encode(), json_kind)]
+        tries += [post("/reports", mine.to_bytes()), post("/reports", key(3) * 9), b"GET /" + key(103).hex().encode()]
+        tries += [b"POST \0 " + token(3).hex().encode() + b"\r\n\r\n", post(f"/{token(3).hex()}", b"")]
+        said_to += [talk(url, one + b"\r\n\r\n") for one in tries]
+        said_to += [asked(f"{url}/metrics")[1]]
+        assert running.intake.take([running.report(number, {}) for number in range(8)]).count("accepted") == 7
+        running.store.close_epoch()
+        export(running.store, tmp_path / "out")
+        said_to += [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+        with running.store.engine.begin() as connection:
+            for table in ("reports", "enrolments"):
+                connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {table}_gone")
+        for one in (tries[0], tries[5]):
+            told = talk(url, one)
+            assert b'"code": "fault"' in told and b"application/problem+json" in told
+            said_to.append(told)
+    written = "".join(f"{one.getMessage()} {one.exc_text or ''}" for one in caplog.records).encode()
+    out, err = capfd.readouterr()
+    everything = [*said_to, written, out.encode(), err.encode()]
+    if running.store.engine.dialect.name == "postgresql":
+        server: Postgres = request.getfixturevalue("postgres")
+        everything.append(server.log)
+        assert b"enrolments" in server.log  # the failing statement is there, and what it was given is not
+    assert b"fault" in written
+    for value in (token(3), key(103), key(3), secret(3), mine.body * 3, mine.tag, mine.enrolment):
+        for form in (value, value.hex().encode(), repr(value).encode()[2:-1], value.hex().upper().encode()):
+            assert not [place for place, one in enumerate(everything) if form in one], (form, value)
+    assert not [one for one in everything if ADDRESS.encode() in one]
