@@ -25,6 +25,7 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert told.items() <= found["options"].items()
     assert len(found["options"]["task"]) == 64
     assert load_method(Path("run")).guarantee.epsilon == 7.0
+    assert "labels that a network is trained on by at most" in found["notes"][-1]
     assert json.loads(Path("run/public/guarantee.json").read_text()) == found["guarantee"]
     card = Path("run/card.md").read_text()
     assert "Estimated accuracy on the test nodes" in card and "no true label is known" in card
@@ -115,5 +116,8 @@ def test_a_list_of_everybody_is_left_out_unless_it_is_kept(type_in: Terminal, tm
     found = type_in(*words).json
     assert found["options"]["suspects"] == 1 and found["options"]["answered_links"] == PEOPLE - 1
     assert any("suspects 1 of 120 reports (links: ends that differ 1)" in note for note in found["notes"])
+    moved = found["notes"][-1]
+    assert moved.startswith("5% forged reports move the share of a class by at most")
+    assert "a person's number of links" in moved and "trained on" not in moved
     kept = type_in(*words, "--keep-suspects").json
     assert kept["options"]["suspects_kept"] and kept["options"]["answered_links"] == PEOPLE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from graphveil.cli import choices, groups
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
+    from graphveil.collection.export import Collected
     from graphveil.engine import Engine
     from graphveil.graphs import Graph
     from graphveil.methods.runs.result import Result
@@ -40,6 +41,25 @@ def is_export(data: str, edges: Path | None) -> bool:
     if edges is not None and not found:
         raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
     return found
+
+
+def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
+    """Return in a sentence how far forged reports could have moved what a run has read.
+
+    Args:
+        result: of the run. collected: the export. graph: its people, with the edges that the method read.
+    """
+    from graphveil.aggregation.propagation import Adjacency
+    from graphveil.collection.moved import bounds, of_targets, sentence_of
+
+    found = bounds(collected.task, len(collected.bodies.bits))
+    hops = result.settings.get("steps_y", 0)
+    # Weights that depend on the labels themselves are beyond this bound.
+    if hops and result.settings.get("trimming", "none") == "none":
+        spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
+        labels = result.model.released.labels.numpy()
+        found = (*found, of_targets(spread, labels, len(graph.schema.classes), hops))
+    return sentence_of(found)
 
 
 def train_collected(
@@ -91,4 +111,5 @@ def train_collected(
     answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
     told = {"task": collected.task.hash.hex(), "people": received.people, **answered}
     told |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
+    result = replace(result, notes=(*result.notes, moved_by_forgers(result, collected, graph)))
     return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())}, graph)

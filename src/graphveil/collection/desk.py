@@ -174,13 +174,16 @@ class Desk:
             InputError: as `export.export` and `suspects.inspect`.
         """
         from graphveil.collection.export import export, read_export
+        from graphveil.collection.moved import bounds, sentence_of
         from graphveil.collection.suspects import inspect
 
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
         with self.store() as store, new_folder(out) as partial:
             told = export(store, partial, most_links)
-            findings = inspect(read_export(partial), most_links)
-        return {"folder": str(out), **told, "findings": findings.facts}
+            collected = read_export(partial)
+            findings = inspect(collected, most_links)
+            moved = sentence_of(bounds(collected.task, len(collected.bodies.bits)))
+        return {"folder": str(out), **told, "findings": findings.facts, "forged": moved}
 
     def scrub(self, exported: Path) -> dict[str, Any]:
         """Forget what reports of the closed epochs say; that they were sent, and by whom, stays known.

@@ -202,10 +202,10 @@ def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[
         rest = ~np.isin(numbers, named.people)
         pairs = sp.csr_matrix(lists[rest][:, numbers[rest]]).astype(np.int64)
         limit = answers.rare / field.people
-        yield Check(field.kind, "ends that differ", numbers[rest][_unlike(pairs, 2 * flip * (1 - flip), limit)])
+        yield Check(field.kind, "ends that differ", numbers[rest][unlike(pairs, 2 * flip * (1 - flip), limit)])
 
 
-def _unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np.int64]:
+def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np.int64]:
     """Return the places of people whose ends differ from the others' more or less often than chance has it.
 
     Args:

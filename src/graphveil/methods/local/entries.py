@@ -24,6 +24,15 @@ _OF_RIVALS = {
     ),
 }
 
+_TRIMMING = {
+    "trimming": Option(
+        "none",
+        str,
+        "none, or agreement: a link counts for as much as its ends agree, which holds forged reports off",
+        within=("none", "agreement"),
+    )
+}
+
 LOCAL_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "lpgnn",
@@ -31,8 +40,8 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "local",
         _LPGNN,
         _FAMILY,
-        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS},
-        free=(*network_options(), "loss"),
+        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING},
+        free=(*network_options(), "loss", *_TRIMMING),
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),

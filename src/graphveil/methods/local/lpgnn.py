@@ -60,6 +60,7 @@ from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.reports_core import ReportsCore
+from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.old_texts import assumption_of
 from graphveil.progress import ProgressCallback
@@ -105,6 +106,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         denoising: what smooths noisy features before the network: "hops" (above) or "upgnet", see
             `aggregation.high_order`.
         stand_in: what the network reads where epsilon_x is None, see `methods.base.stand_ins`.
+        trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
             since all that it reads is released; its `forward` may name `edge_index` [2, E] as well. It is copied, never
             trained itself, and is given again to load a saved model.
@@ -146,6 +148,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         queries: int = 0,
         denoising: str = "hops",
         stand_in: str = "normal",
+        trimming: str = "none",
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
@@ -156,6 +159,8 @@ class LPGNNCore(ReportsCore[Fitted]):
             raise InputError(f"stand_in {stand_in!r} is not known", allowed=", ".join(STAND_INS))
         if stand_in != "normal" and epsilon_x is not None:
             raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
+        if trimming not in TRIMMINGS or (trimming != "none" and denoising != "hops"):
+            raise InputError(f"trimming {trimming!r} with {denoising}", allowed="none, or agreement with hops")
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.
@@ -163,7 +168,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries, self.denoising, self.backbone = require_queries(queries), denoising, backbone
-        self.stand_in = stand_in
+        self.stand_in, self.trimming = stand_in, trimming
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
@@ -203,6 +208,8 @@ class LPGNNCore(ReportsCore[Fitted]):
         """
         published = self.recognised(released, topology)
         here = topology.apart()
+        if self.trimming == "agreement":
+            here = trimmed(here, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
         reported = reported_of(released.features)
         inputs = self._inputs(released, here)
         features, offset, settings = self._smoothed(*inputs, released.schema, here, reported)
@@ -287,7 +294,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
         }
         more = {"queries": self.queries, "denoising": self.denoising, "backbone": self.backbone}
-        more["stand_in"] = self.stand_in
+        more |= {"stand_in": self.stand_in, "trimming": self.trimming}
         return {**privacy, **more, **asdict(self.settings), **self._given}
 
     @property
@@ -335,6 +342,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             # Only where it is not LPGNN's own, as in files of earlier versions.
             **({"denoising": self.denoising} if self.denoising != "hops" else {}),
             **({"stand_in": self.stand_in} if self.stand_in != "normal" else {}),
+            **({"trimming": self.trimming} if self.trimming != "none" else {}),
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
@@ -369,6 +377,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         # A saved model must load where there is no GPU.
         settings = {**facts["settings"], "device": "cpu"}
         kinds = {"denoising": facts.get("denoising", "hops"), "stand_in": facts.get("stand_in", "normal")}
+        kinds["trimming"] = facts.get("trimming", "none")
         method = cls(**privacy, **kinds, backbone=backbone, **settings)
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])

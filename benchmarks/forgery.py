@@ -1,0 +1,240 @@
+"""What forged reports cost, with the defence off and on.
+
+    python benchmarks/forgery.py --data cora,facebook,pubmed --shares 0.05 --splits 10 --out forgery.jsonl
+
+Of n people a share forges (`graphveil.attacks.forged_reports`: all know everybody's true values); accuracy is over the
+test nodes that are honest. Noise, forgers and splits are those of a split's number, so all cells are paired.
+
+    lpgnn         defence: trimming=agreement (`graphveil.methods.local.trimming`)
+    label-pool    no defence of its own: it takes class shares apart from what tells people from one another
+    link-beliefs  defence: lists that no device draws are read as missing (`graphveil.collection.suspects`); with an
+                  attack of its own, "everybody": forgers name everybody
+
+Points lost are against the same method on the same split without forgers, with 95% intervals (Student's t); "of plain"
+is against the method without its defence and without forgers. A cell that --out holds is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy import stats
+
+from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
+from graphveil.collection import law
+from graphveil.collection.suspects import ALARM, unlike
+from graphveil.graphs import Graph, load_graph, random_split
+from graphveil.mechanisms import EdgeReports
+from graphveil.methods.base.released import LocalReports, Topology, randomize_people, topology_of
+from graphveil.methods.links.collection import LinkReports
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.local.label_propagation import LabelPropagationCore
+from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.privacy import SeededRandomness
+
+METHODS = ("lpgnn", "label-pool", "link-beliefs")
+#: Those of link-beliefs: fakes are among the people, since lists are of the people who report.
+LIST_KINDS = ("random", "labels", "everybody")
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all cells of a data set share."""
+
+    data: str
+    graph: Graph
+    truth: Truth
+    epsilons: tuple[float, float, float]
+    epochs: int
+    mode: str
+
+    def key(self, cell: Cell) -> dict[str, Any]:
+        told = {"data": self.data, "epsilons": list(self.epsilons), "epochs": self.epochs, "mode": self.mode}
+        return {**told, "method": cell.method, "kind": cell.kind, "share": cell.share, "defence": cell.defence}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method under one attack."""
+
+    method: str
+    kind: str
+    share: float
+    defence: bool
+
+
+def main() -> None:
+    """Run what --out does not hold yet, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="cora,facebook,pubmed", help="names with commas")
+    parser.add_argument("--data-root", default=None)
+    parser.add_argument("--methods", default="lpgnn,label-pool,link-beliefs")
+    parser.add_argument("--kinds", default="random,labels,coordinate,fakes,everybody")
+    parser.add_argument("--shares", default="0.01,0.05,0.1")
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=500, help="of lpgnn; 500 is its own number")
+    parser.add_argument("--epsilons", default="2,2,6", help="of features, a label and a bit of a list")
+    parser.add_argument("--mode", default="both", help="who reports a link")
+    parser.add_argument("--out", type=Path, default=Path("forgery.jsonl"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    x, y, a = (float(one) for one in given.epsilons.split(","))
+    for data in given.data.split(","):
+        graph = load_graph(data, root=given.data_root)
+        truth = Truth.of(graph.x, graph.y, len(graph.schema.classes))
+        setting = Setting(data, graph, truth, (x, y, a), given.epochs, given.mode)
+        shares = [float(one) for one in given.shares.split(",")]
+        cells = cells_of(given.methods.split(","), given.kinds.split(","), shares)
+        for number in range(given.splits):
+            for cell in cells:
+                fill(given.out, setting, cell, number)
+        table(given.out, setting, cells, given.splits)
+
+
+def cells_of(methods: list[str], wanted: list[str], shares: list[float]) -> list[Cell]:
+    """Return what is run, honest cells first."""
+    found = []
+    for method in methods:
+        kinds = [one for one in (LIST_KINDS if method == "link-beliefs" else KINDS) if one in wanted]
+        defences = (False,) if method == "label-pool" else (False, True)
+        found += [Cell(method, NONE, 0.0, on) for on in defences]
+        found += [Cell(method, kind, share, on) for share in shares for kind in kinds for on in defences]
+    return found
+
+
+def fill(out: Path, setting: Setting, cell: Cell, number: int) -> None:
+    """Write one run, unless it is there."""
+    key = {**setting.key(cell), "split": number}
+    if any(key.items() <= row.items() for row in rows_of(out)):
+        return
+    run = _with_lists if cell.method == "link-beliefs" else _with_topology
+    with out.open("a") as file:
+        file.write(json.dumps({**key, "accuracy": run(setting, cell, number)}) + "\n")
+
+
+def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
+    graph, (x, y, _) = setting.graph, setting.epsilons
+    split, people = random_split(graph, number), int(graph.num_nodes)
+    core = LPGNNCore(
+        epsilon_x=x, epsilon_y=y, epochs=setting.epochs, seed=number, trimming="agreement" if cell.defence else "none"
+    )
+    reports = randomize_people(graph, split, core.privacy, randomness=SeededRandomness(number))
+    who = some_of(people, 0.0 if cell.kind == "fakes" else cell.share, number)
+    topology: Topology = topology_of(graph)
+    if cell.kind == "fakes":
+        reports, topology = with_fakes(reports, topology, round(cell.share * people), setting.truth, number)
+    elif cell.kind != NONE:
+        reports = forge(reports, who, cell.kind, setting.truth, number)
+    return accuracy(_fitted(cell, core, reports, topology, number)[:people], setting, split.test & ~who)
+
+
+def _fitted(cell: Cell, core: LPGNNCore, reports: LocalReports, topology: Topology, number: int) -> torch.Tensor:
+    if cell.method == "lpgnn":
+        return core.fit_reports(reports, topology).probabilities()
+    pool = LabelPropagationCore(epsilon_y=core.privacy.epsilon_y, rule="pool", seed=number)
+    return pool.fit_reports(replace(reports, privacy=pool.privacy), topology).probabilities()
+
+
+def _with_lists(setting: Setting, cell: Cell, number: int) -> float:
+    graph, (x, y, a) = setting.graph, setting.epsilons
+    split = random_split(graph, number)
+    core = LinkBeliefsCore(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, seed=number)
+    sent = core.randomize(graph, split=split, randomness=SeededRandomness(number))
+    who = some_of(int(graph.num_nodes), cell.share, number)
+    if cell.kind != NONE:
+        kind = "labels" if cell.kind == "everybody" else cell.kind
+        people = forge(sent.people, who, kind, setting.truth, number)
+        sent = replace(sent, people=people, lists={"lists": _lists(sent, who, cell.kind, setting.mode, number)})
+    if cell.defence:
+        sent = heard_of(sent, setting.mode)
+    fresh = LinkBeliefsCore(epsilon_x=x, epsilon_y=y, epsilon_a=a, mode=setting.mode, seed=number)
+    return accuracy(fresh.fit_reports(sent).probabilities(), setting, split.test & ~who)
+
+
+def _lists(sent: LinkReports, who: torch.Tensor, kind: str, mode: str, number: int) -> EdgeReports:
+    lists: EdgeReports = sent.lists["lists"]
+    flip = sent.links.parts(sent.people.schema, sent.nodes)["lists"].flip
+    if kind != "everybody":
+        return forge_lists(lists, who, mode, flip, number)
+    rows = np.split(lists.columns.numpy(), lists.starts.numpy()[1:-1])
+    everybody = np.arange(sent.nodes, dtype=np.int32)
+    for one in who.nonzero().flatten().tolist():
+        rows[one] = everybody[one + 1 :] if mode == "lower" else np.delete(everybody, one)
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return EdgeReports(torch.from_numpy(starts), torch.from_numpy(np.concatenate(rows)))
+
+
+def heard_of(sent: LinkReports, mode: str) -> LinkReports:
+    """Return reports without the lists that no device draws, by the check of a collection."""
+    nodes, lengths = sent.nodes, sent.lists["lists"].starts.diff().numpy()
+    flip = sent.links.parts(sent.people.schema, nodes)["lists"].flip
+    asked = nodes - 1 - np.arange(nodes) if mode == "lower" else np.full(nodes, nodes - 1)
+    chances = law.either(law.above(lengths, asked, 1 - flip), law.below(lengths, asked, flip))
+    heard = torch.from_numpy(chances >= ALARM / nodes)
+    if mode == "both":
+        left = heard.nonzero().flatten().numpy()
+        columns = sent.lists["lists"].columns.numpy()
+        named = sp.csr_matrix((np.ones(len(columns), np.int64), columns, sent.lists["lists"].starts.numpy()))
+        named.resize((nodes, nodes))
+        heard[left[unlike(named[left][:, left], 2 * flip * (1 - flip), ALARM / nodes)]] = False
+    if bool(heard.all()):
+        return sent
+    kept = torch.repeat_interleave(heard, sent.lists["lists"].starts.diff())
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), torch.where(heard, torch.from_numpy(lengths), 0).cumsum(0)])
+    # The whole report is one person's: whoever forged the list is not believed in the label.
+    people = replace(sent.people, labels=torch.where(heard, sent.people.labels, -1))
+    people = replace(people, train=people.train & heard, val=people.val & heard)
+    return replace(
+        sent, people=people, lists={"lists": EdgeReports(starts, sent.lists["lists"].columns[kept])}, heard=heard
+    )
+
+
+def accuracy(scores: torch.Tensor, setting: Setting, test: torch.Tensor) -> float:
+    """Return the percentage of honest test nodes whose class is the likeliest one."""
+    return float((scores.argmax(dim=1) == setting.graph.y)[test].double().mean()) * 100
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """Return the finished runs."""
+    return [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
+
+
+def table(out: Path, setting: Setting, cells: list[Cell], splits: int) -> None:
+    """Print a line for each attack."""
+    rows = [row for row in rows_of(out) if row["split"] < splits]
+
+    def runs(cell: Cell) -> dict[int, float]:
+        key = setting.key(cell)
+        return {row["split"]: row["accuracy"] for row in rows if key.items() <= row.items()}
+
+    for cell in cells:
+        found, own, plain = (
+            runs(one) for one in (cell, replace(cell, kind=NONE, share=0.0), Cell(cell.method, NONE, 0.0, False))
+        )
+        told = (
+            f"| {setting.data} | {cell.method} | {cell.kind} | {cell.share:.0%} | {'on' if cell.defence else 'off'} |"
+        )
+        print(f"{told} {_interval(list(found.values()))} | {_lost(own, found)} | {_lost(plain, found)} |", flush=True)
+
+
+def _lost(before: dict[int, float], after: dict[int, float]) -> str:
+    return _interval([before[number] - after[number] for number in sorted(set(before) & set(after))])
+
+
+def _interval(values: list[float]) -> str:
+    if len(values) < 2:
+        return f"{np.mean(values):.1f} (one split)" if values else "-"
+    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    return f"{np.mean(values):.1f} ± {half:.1f}"
+
+
+if __name__ == "__main__":
+    main()
