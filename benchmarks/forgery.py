@@ -6,12 +6,16 @@ Of n people a share forges (`graphveil.attacks.forged_reports`: all know everybo
 test nodes that are honest. Noise, forgers and splits are those of a split's number, so all cells are paired.
 
     lpgnn         defence: trimming=agreement (`graphveil.methods.local.trimming`)
-    label-pool    no defence of its own: it takes class shares apart from what tells people from one another
+    label-pool, label-propagation
+                  no defence; the pool takes class shares apart from what tells people from one another
     link-beliefs  defence: lists that no device draws are read as missing (`graphveil.collection.suspects`); with an
                   attack of its own, "everybody": forgers name everybody
 
 Points lost are against the same method on the same split without forgers, with 95% intervals (Student's t); "of plain"
 is against the method without its defence and without forgers. A cell that --out holds is not run again.
+
+Below them, for each share: how far labels forged by the same people move what LPGNN reads, beside the printed bound
+(`graphveil.collection.moved`): the largest share of a class, and the labels that it trains on.
 """
 
 from __future__ import annotations
@@ -27,8 +31,9 @@ import scipy.sparse as sp
 import torch
 from scipy import stats
 
+from graphveil.aggregation.propagation import Adjacency
 from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
-from graphveil.collection import law
+from graphveil.collection import law, moved
 from graphveil.collection.suspects import ALARM, unlike
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.mechanisms import EdgeReports
@@ -39,7 +44,7 @@ from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import SeededRandomness
 
-METHODS = ("lpgnn", "label-pool", "link-beliefs")
+METHODS = ("lpgnn", "label-pool", "label-propagation", "link-beliefs")
 #: Those of link-beliefs: fakes are among the people, since lists are of the people who report.
 LIST_KINDS = ("random", "labels", "everybody")
 NONE = "none"
@@ -97,6 +102,8 @@ def main() -> None:
             for cell in cells:
                 fill(given.out, setting, cell, number)
         table(given.out, setting, cells, given.splits)
+        for share in shares:
+            influence(setting, share, given.splits)
 
 
 def cells_of(methods: list[str], wanted: list[str], shares: list[float]) -> list[Cell]:
@@ -104,7 +111,7 @@ def cells_of(methods: list[str], wanted: list[str], shares: list[float]) -> list
     found = []
     for method in methods:
         kinds = [one for one in (LIST_KINDS if method == "link-beliefs" else KINDS) if one in wanted]
-        defences = (False,) if method == "label-pool" else (False, True)
+        defences = (False,) if method.startswith("label") else (False, True)
         found += [Cell(method, NONE, 0.0, on) for on in defences]
         found += [Cell(method, kind, share, on) for share in shares for kind in kinds for on in defences]
     return found
@@ -139,7 +146,8 @@ def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
 def _fitted(cell: Cell, core: LPGNNCore, reports: LocalReports, topology: Topology, number: int) -> torch.Tensor:
     if cell.method == "lpgnn":
         return core.fit_reports(reports, topology).probabilities()
-    pool = LabelPropagationCore(epsilon_y=core.privacy.epsilon_y, rule="pool", seed=number)
+    rule = "pool" if cell.method == "label-pool" else "propagation"
+    pool = LabelPropagationCore(epsilon_y=core.privacy.epsilon_y, rule=rule, seed=number)
     return pool.fit_reports(replace(reports, privacy=pool.privacy), topology).probabilities()
 
 
@@ -200,6 +208,46 @@ def heard_of(sent: LinkReports, mode: str) -> LinkReports:
 def accuracy(scores: torch.Tensor, setting: Setting, test: torch.Tensor) -> float:
     """Return the percentage of honest test nodes whose class is the likeliest one."""
     return float((scores.argmax(dim=1) == setting.graph.y)[test].double().mean()) * 100
+
+
+def influence(setting: Setting, share: float, splits: int) -> None:
+    """Print what forged labels move, and the bounds: the largest of all splits, and the smallest bound."""
+    graph, classes, hops = setting.graph, len(setting.graph.schema.classes), 4
+    spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
+    found = []
+    for number in range(splits):
+        core = LPGNNCore(epsilon_x=setting.epsilons[0], epsilon_y=setting.epsilons[1])
+        sent = randomize_people(graph, random_split(graph, number), core.privacy, randomness=SeededRandomness(number))
+        # Forgers are a share of those who send a label, as the bound has it.
+        asked = sent.labelled.nonzero().flatten()
+        who = torch.zeros(len(sent.labels), dtype=torch.bool)
+        who[asked[some_of(len(asked), share, number)]] = True
+        before, keep, flip = sent.labels.numpy(), *sent.channel
+        after = forge(sent, who, "labels", setting.truth, number).labels.numpy()
+        shares = [np.bincount(one[one >= 0], minlength=classes) / len(asked) for one in (before, after)]
+        targets = [_targets(spread, one, classes, hops)[asked] for one in (before, after)]
+        forged = int(np.ceil(share * len(asked)))
+        found.append(
+            (
+                100 * float(np.abs(shares[1] - shares[0]).max()) / (keep - flip),
+                100 * forged / len(asked) / (keep - flip),
+                100 * float((targets[0] != targets[1]).mean()),
+                moved.of_targets(spread, before, classes, hops, share).most,
+            )
+        )
+    share_moved, share_bound, target_moved, target_bound = zip(*found, strict=True)
+    print(
+        f"| {setting.data} | {share:.0%} | {max(share_moved):.1f} <= {min(share_bound):.1f} | "
+        f"{max(target_moved):.1f} <= {min(target_bound):.1f} |",
+        flush=True,
+    )
+
+
+def _targets(spread: sp.csr_matrix, labels: np.ndarray, classes: int, hops: int) -> np.ndarray:
+    told = np.eye(classes)[labels.clip(0)] * (labels >= 0)[:, None]
+    for _ in range(hops):
+        told = spread @ told
+    return np.asarray(told.argmax(axis=1))
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:

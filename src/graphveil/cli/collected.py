@@ -55,7 +55,7 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
     found = bounds(collected.task, len(collected.bodies.bits))
     hops = result.settings.get("steps_y", 0)
     # Weights that depend on the labels themselves are beyond this bound.
-    if hops and result.settings.get("trimming", "none") == "none":
+    if hops and graph.edge_index.shape[1] and result.settings.get("trimming", "none") == "none":
         spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
         labels = result.model.released.labels.numpy()
         found = (*found, of_targets(spread, labels, len(graph.schema.classes), hops))
