@@ -71,6 +71,7 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     browser.complaints()
     visit.come()
     visit.sees("What is asked of you")
+    visit.sees("This protects you little.")
     # Of label, epsilon 1: e / (1 + e) is 0.73105...; of a link in list and number, epsilon 2 and 0.5: 0.92414...
     visit.sees("at most 73.2% sure")
     visit.sees("at most 92.5% sure whether one certain person is connected with you, by list and number")
@@ -330,6 +331,7 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
     with running(tmp_path, features("8", wide), links(PEOPLE)) as one:
         visit = Visit(browser, one)
         visit.joined()
+        assert "This protects you little." in visit.text("#terms")
         visit.type("#numbers", "1, 2, 9")
         visit.click("#preview")
         visit.sees("These are 3 numbers of 60.")
@@ -362,6 +364,7 @@ def test_a_limit_of_ones_own_is_kept(browser: Browser, moods: Running) -> None:
     visit.type("#join-limit", "much")
     visit.click("#join button")
     visit.sees("Write a number as 5 or 2.5, or nothing.")
+    assert "This protects you little." not in visit.text("#terms")
     browser.ask("document.querySelector('#join-limit').value = '0.999999999'")
     visit.join()
     moods.open()

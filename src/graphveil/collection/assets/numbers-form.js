@@ -59,7 +59,7 @@ export function listed({ names, low, high }, { hint }) {
   });
   const how =
     `${count(names.length)} numbers in the order of the task, with spaces, commas or lines between them; ` +
-    "or a line with all names and one with their numbers; or a file of yours, above.";
+    "or a line with all names and one with their numbers; or a file of yours, below.";
   const check = () => {
     const values = readNumbers(area.value, names);
     const bad = values.findIndex((one) => fault(String(one ?? ""), +low, +high));

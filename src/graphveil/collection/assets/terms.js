@@ -1,6 +1,6 @@
 /** What is asked, by whom, and what can be learned from the answers: of the task that was checked, in plain words. */
 
-import { el, facts, more, points } from "./dom.js";
+import { el, facts, more, note, points } from "./dom.js";
 import { count, decimal, moment, some, surest, surestBar, times } from "./numbers.js";
 
 const WHOM = {
@@ -8,6 +8,9 @@ const WHOM = {
   both: "They are asked about you as well.",
   directed: "It is about links that begin at you.",
 };
+
+/** From so many percent on a person is warned. */
+const LITTLE = 99;
 
 /** The title of a question. */
 export const TITLES = {
@@ -28,7 +31,7 @@ export function question({ kind, width }, told, people) {
   }
   if (kind === "label") {
     return (
-      `Which of these you are: ${some(told.classes, 12)}. Your report names one of them, and often a wrong ` +
+      `Which of these you are: ${some(told.classes, 12)}. Your report names one of them, and now and then a wrong ` +
       `one on purpose.`
     );
   }
@@ -87,6 +90,13 @@ export function terms(task, hash) {
       {},
       bounds(task).map(([what, nano]) => bar(what, nano)),
     ),
+    bounds(task).some(([, nano]) => surestBar(nano) >= LITTLE)
+      ? note(
+          "care",
+          "This protects you little.",
+          el("p", {}, "Somebody can become nearly sure of you. Think before you answer all of it."),
+        )
+      : [],
     fields.some(isAboutLinks)
       ? el(
           "p",
