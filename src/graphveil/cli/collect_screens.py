@@ -94,7 +94,8 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
 def played(answer: Mapping[str, object]) -> RenderableType:
     """How a simulated collection went."""
     head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
-    return Group(head, Text(), described({name: value for name, value in answer.items() if name != "simulation"}))
+    told = {name: value for name, value in answer.items() if name != "simulation"}
+    return Group(head, Text(), described({**told, "refused": answer["refused"] or "none"}))
 
 
 def exported(answer: Mapping[str, Any]) -> RenderableType:

@@ -9,7 +9,7 @@ export function accounts(reports, spent, limit, change) {
     name,
     String(epoch),
     at ? `arrived ${new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium" })}` : "booked, not confirmed",
-    `${count(body.length / 2)} bytes`,
+    body.length === 2 ? "1 byte" : `${count(body.length / 2)} bytes`,
     decimal(nano),
   ];
   return [
