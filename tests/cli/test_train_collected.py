@@ -60,6 +60,9 @@ def test_nothing_is_said_of_a_truth_that_nobody_has(type_in: Terminal, tmp_path:
     assert type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run").code == 0
     readme = Path("run/README.md").read_text()
     assert "estimated from randomized labels" in readme and "true data" not in readme
+    page = Path("run/report.html").read_text()
+    assert "estimates from people's randomized labels" in page.replace("&#39;", "'")
+    assert "Estimated accuracy on test nodes" in page and "true data" not in page
     assert type_in("report", "run").code == 0
     assert Path("run/README.md").read_text() == readme
     # The picture: public edges and predictions, no label that anybody sent and no name.

@@ -190,6 +190,13 @@ def measured_with(record: RunRecord) -> str:
     return ON_TRUTH
 
 
+def holds(record: RunRecord) -> str:
+    """What the maker's own copy of a run holds, for which it is not handed on."""
+    if ESTIMATED in record.notes:
+        return "estimates from people's randomized labels, and paths of this machine"
+    return "what was measured on true data"
+
+
 def noisy_labels(guarantee: Guarantee) -> bool:
     """Whether a model was trained and chosen on labels that had been randomized."""
     randomized = guarantee.model == "local" or guarantee.against == RELEASE_READERS

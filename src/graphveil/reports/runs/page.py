@@ -106,6 +106,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "less": less_than_a_person(record.privacy.guarantee),
         "exposed": words.not_protected(record.privacy.guarantee, record.settings),
         "figure": words.figure(record)[0],
+        "holds": words.holds(record),
         "meaning": words.lift_sentence(record),
         "spent": words.spent_line(record.privacy.ledger, record.settings),
         "controls": record.scores.controls,
