@@ -10,8 +10,10 @@ import random
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from graphveil.collection.intake import Intake, reports_in
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Store
 from graphveil.collection.tables import ENROLMENTS, REPORTS, opened
-from graphveil.device.wire import report
+from graphveil.device.wire import Report, report
 from tests.collection.collections import Collection, begun, key, secret, token
 from tests.collection.postgresql import Postgres
 from tests.collection.test_service import asked, said, served
@@ -152,6 +154,32 @@ def test_requests_that_are_not_what_they_say(running: Collection) -> None:
         assert b"accepted" in talk(url, chunked % b"/reports", *parts, b"0\r\n\r\n")
         assert b'["again","truncated"]' in talk(url, post("/reports", one + b"\1"))
         assert len(kept(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
+
+
+def test_right_reports_among_as_many_wrong_ones(url: str) -> None:
+    """Half of the requests are wrong, in six ways, over four connections at once: each is answered for what it is."""
+    people = 96
+    running = begun(url, label(), people=people, enrolled=people)
+    right = [running.report(number, {"label": "sad"}) for number in range(people)]
+    wrong: dict[str, Callable[[Report], bytes]] = {
+        "bad-tag": lambda one: replace(one, tag=bytes(32)).to_bytes(),
+        "truncated": lambda one: one.to_bytes()[:-1],
+        "bad-version": lambda one: b"\2" + one.to_bytes()[1:],
+        "wrong-task": lambda one: replace(one, task=bytes(32)).to_bytes(),
+        "unknown-enrolment": lambda one: replace(one, enrolment=bytes(16)).to_bytes(),
+        "wrong-length": lambda one: replace(one, body=one.body * 2).to_bytes(),
+    }
+    asks = [("accepted", one.to_bytes()) for one in right]
+    asks += [(code, make(one)) for one, (code, make) in zip(right, cycle(wrong.items()), strict=False)]
+    random.Random(0).shuffle(asks)
+    with served(Collector(running.store)) as address, ThreadPoolExecutor(4) as senders:
+        told = list(senders.map(lambda ask: said(f"{address}/reports", ask[1])[1], asks))
+    answers = [one["answers"][0] if "answers" in one else one["code"] for one in told]
+    assert answers == [code for code, _ in asks]
+    # What cannot be read as a report is nobody's, and not counted.
+    counted = {code: people // 6 for code in wrong if code not in ("truncated", "bad-version")}
+    assert running.store.refusals() == counted and len(kept(running.store)) == people
+    running.store.engine.dispose()
 
 
 def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
