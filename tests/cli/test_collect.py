@@ -94,7 +94,11 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
         assert "nothing new was sent" in late.out
     with serving(signed) as told:
         assert told["admin"] is None
-    assert type_in("collect", "export", "clubs", "-o", "out", "--json").json["answered"] == 2
+    exported = type_in("collect", "export", "clubs", "-o", "out", "--json", "--most-links", 9).json
+    assert exported["answered"] == 2 and exported["most_links"] == 9
+    # Who is honest is not suspected, and how far somebody else could have gone is said.
+    assert exported["findings"]["suspects"] == 0 and exported["findings"]["amiss"] == []
+    assert exported["forged"].startswith("5% forged reports move the share of a class by at most")
     found = read_export(tmp_path / "out")
     assert found.bodies.numbers.tolist() == [4, 7] and found.facts["epochs"][0]["hash"] == closed["hash"]
     assert found.facts["epochs"][0]["nonce"] == opened["nonce"]
