@@ -22,7 +22,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.exceptions import HTTPException
 
 import graphveil
 from graphveil.collection import metrics
@@ -108,7 +107,8 @@ class Collector:
         app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
         app.add_exception_handler(RequestValidationError, _unread)
-        app.add_exception_handler(HTTPException, _unknown)
+        for status in (400, 404, 405):  # what the framework itself refuses
+            app.add_exception_handler(status, _unknown)
         app.add_exception_handler(SQLAlchemyError, _failed)
         app.add_exception_handler(Exception, _failed)
         app.get("/task")(self._task)

@@ -68,7 +68,8 @@ _REPORTS: Final = (
         "reports-counted",
         "every user reports at most: {each}",
         means="Epsilon is the price of as many reports as the most asked user sent.",
-        breaks="more predictions asked the same people than were declared (`queries`). Epsilon counts these reports",
+        breaks="the same people are asked for more: more predictions than were declared (`queries`), or another epoch "
+        "of a collection than the export counts. Epsilon counts these reports",
         backed_by="tests/methods/base/test_people.py::test_a_declared_second_report_is_counted_in_the_guarantee",
     ),
     _says(
