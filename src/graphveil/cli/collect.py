@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphveil.cli import groups, options
 from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.collection.played import Cast
 
 _WORDS, _PRICES = "What people read", "Prices: epsilon of one report"
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The organiser's folder, from collect init.")]
@@ -54,6 +57,35 @@ class Asked:
         str,
         typer.Option("--mode", metavar="lower|both|directed", help="Who reports a link.", rich_help_panel=_PRICES),
     ] = "lower"
+
+
+@dataclass(frozen=True)
+class Players:
+    """Made-up people: what they answer with, and who of them does not."""
+
+    clients: Annotated[
+        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people answer with, in turn.")
+    ] = "python"
+    js: Annotated[Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")] = (
+        Path("clients/js/lines.js")
+    )
+    dropouts: Annotated[
+        float, typer.Option("--dropouts", min=0, max=1, help="Share of the enrolled who never answer.")
+    ] = 0.1
+    retries: Annotated[float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")] = 0.1
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0
+
+    def cast(self, people: int | None, epochs: int = 1, changed: float = 0.0, late: float = 0.0) -> Cast:
+        """Return who plays.
+
+        Args:
+            people, epochs, changed, late: as of `Cast`.
+        """
+        from graphveil.collection.clients import commands_of
+        from graphveil.collection.played import Cast
+
+        programs = commands_of(self.clients, self.js)
+        return Cast(people, programs, self.dropouts, self.retries, self.seed, epochs, changed, late)
 
 
 def group() -> typer.Typer:
@@ -251,22 +283,12 @@ def scrub(
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
 
 
+@groups.spread()
 def simulate(
     folder: Folder,
     data: options.Data,
+    players: Players,
     people: Annotated[int | None, typer.Option("--people", min=1, help="People who enrol. Default: all.")] = None,
-    clients: Annotated[
-        str, typer.Option("--clients", metavar="python[,js]", help="Programs that people answer with, in turn.")
-    ] = "python",
-    js: Annotated[
-        Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")
-    ] = Path("clients/js/lines.js"),
-    dropouts: Annotated[
-        float, typer.Option("--dropouts", min=0, max=1, help="Share of the enrolled who never answer.")
-    ] = 0.1,
-    retries: Annotated[
-        float, typer.Option("--retries", min=0, max=1, help="Share of the others who send twice.")
-    ] = 0.1,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often people are asked.")] = 1,
     changed: Annotated[
         float, typer.Option("--changed", min=0, max=1, help="Share whose values change from epoch to epoch.")
@@ -275,7 +297,6 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create for what was collected.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Try a task out: play its collection over the network on this machine, from a graph's real values.
@@ -283,38 +304,26 @@ def simulate(
     Under a task of its own: nothing comes into FOLDER's database.
     """
     from graphveil.cli import collect_screens as screens
-    from graphveil.collection.clients import commands_of
     from graphveil.collection.desk import require_extra
 
     require_extra()
     if epochs == 1 and (changed or late):
         name = "--changed" if changed else "--late"
         raise InputError(f"{name} with a single epoch", remedy="ask several times: --epochs 2")
-    from graphveil.collection.played import Cast, play
+    from graphveil.collection.played import play
 
     with working() as tell:
-        cast = Cast(people, commands_of(clients, js), dropouts, retries, seed, epochs, changed, late)
+        cast = players.cast(people, epochs, changed, late)
         answer = play(folder, data, cast, tell, out=out)
     emit(answer, as_json=as_json, screen=lambda: screens.played(answer))
 
 
+@groups.spread()
 def phones(
     folder: Folder,
     data: options.Data,
+    players: Players,
     url: Annotated[str, typer.Option("--url", help="Of a collector on this machine.")] = "http://127.0.0.1:8700",
-    clients: Annotated[
-        str, typer.Option("--clients", metavar="python[,js]", help="Programs that phones answer with, in turn.")
-    ] = "python",
-    js: Annotated[
-        Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")
-    ] = Path("clients/js/lines.js"),
-    dropouts: Annotated[
-        float, typer.Option("--dropouts", min=0, max=1, help="Share of the phones that never answer.")
-    ] = 0.1,
-    retries: Annotated[
-        float, typer.Option("--retries", min=0, max=1, help="Share of the others that send twice.")
-    ] = 0.1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Who does what; never the noise.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Rehearse with made-up phones beside a device of yours: all whose tokens are left enrol, wait and answer.
@@ -322,10 +331,11 @@ def phones(
     Their reports are stored in FOLDER's collection: begin another one for real people.
     """
     from graphveil.cli import collect_screens as screens
-    from graphveil.collection.clients import commands_of
+    from graphveil.collection.desk import require_extra
+
+    require_extra()
     from graphveil.collection.phones import ring
-    from graphveil.collection.played import Cast
 
     with working() as tell:
-        answer = ring(folder, data, url, Cast(None, commands_of(clients, js), dropouts, retries, seed), tell)
+        answer = ring(folder, data, url, players.cast(None), tell)
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
