@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from graphveil.collection.desk import TOKENS
 from graphveil.collection.drafts import refusals
-from graphveil.collection.played import Cast, Client, Device, report_of, values_of
+from graphveil.collection.played import Cast, Client, Device, report_of, shown, values_of
+from graphveil.collection.serving import Place
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
 from graphveil.device.task import Opening, Task
@@ -30,8 +31,6 @@ from graphveil.errors import InputError
 from graphveil.graphs.load import load_parts
 from graphveil.graphs.parts import GraphParts
 from graphveil.progress import Progress, ProgressCallback
-
-_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def ring(folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback) -> dict[str, Any]:
@@ -47,16 +46,13 @@ def ring(folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback) 
     Raises:
         InputError: a collector elsewhere, other people than the tokens', or no token is left.
     """
-    if urlsplit(url).hostname not in _HERE:
+    if not Place(urlsplit(url).hostname or "").here:
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
     with ExitStack() as stack, refusals(url):
         remote, graph = Remote(url), load_parts(data)
-        tokens, told = _tokens(folder / TOKENS, graph.num_nodes), remote.task()
-        task = Task.of(told)
+        tokens, task = _tokens(folder / TOKENS, graph.num_nodes), Task.of(remote.task())
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
-        for client in clients:
-            # Each program checks signature, hash and thresholds itself.
-            client.asked(op="task", data=told.decode(), expected=task.hash.hex())
+        shown(task, clients)
         phones = Phones(remote, graph, cast, clients, tell)
         return phones.answered(task, phones.enrolled(tokens))
 

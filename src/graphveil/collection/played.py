@@ -268,11 +268,8 @@ class _Stage:
 
     def played(self, clients: Sequence[Client]) -> dict[str, Any]:
         """Return how many did what, over all epochs, and the hash of the last."""
-        data, counts = self.remote.task(), Counter[str]()
-        task = Task.of(data)
-        for client in clients:
-            # Each client checks signature, hash and thresholds itself.
-            client.asked(op="task", data=data.decode(), expected=task.hash.hex())
+        task, counts = Task.of(self.remote.task()), Counter[str]()
+        shown(task, clients)
         # Of each person's own values; who changed keeps those that they have then.
         lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
         for epoch, nodes in enumerate(self._arrivals(task.people)):
@@ -345,6 +342,16 @@ def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: 
     often = {"epochs": cast.epochs, "changed": counts["changed"]}
     more = {"dropped": enrolled - sum(by.values())} if cast.epochs == 1 else often
     return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
+
+
+def shown(task: Task, clients: Sequence[Client]) -> None:
+    """Show a task to programs, each of which checks signature, hash and thresholds itself.
+
+    Args:
+        task: what is asked. clients: that will answer it.
+    """
+    for client in clients:
+        client.asked(op="task", data=task.data.decode(), expected=task.hash.hex())
 
 
 def report_of(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
