@@ -6,7 +6,6 @@ stored like any other report; that is why only a collector on this machine takes
 
 from __future__ import annotations
 
-import csv
 import os
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from graphveil.collection.desk import TOKENS
 from graphveil.collection.drafts import refusals
 from graphveil.collection.played import Cast, Client, Device, report_of, shown, values_of
 from graphveil.collection.serving import Place
+from graphveil.collection.tokens import read_tokens
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
 from graphveil.device.task import Opening, Task
@@ -138,9 +138,8 @@ class Phones:
 
 def _tokens(path: Path, people: int) -> list[str]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            found = [row["token"] for row in csv.DictReader(file)]
-    except (OSError, KeyError, ValueError) as error:
+        found = [token.hex() for _, token in read_tokens(path)]
+    except OSError as error:
         raise InputError(f"{path} holds no tokens", remedy="make them: `graphveil collect enrol FOLDER`") from error
     if len(found) != people:
         raise InputError(f"{len(found):,} tokens, and {people:,} nodes", where=str(path))
