@@ -68,8 +68,10 @@ def test_a_postgresql_that_is_killed_and_started_again_has_what_was_acknowledged
         server.kill()
         # One may be counted as sent again: its answer was lost with the database that had stored it.
         assert set(codes) <= {"accepted", "again", "busy"} and codes["busy"] and slowest[0] < 20.0
-        with opened(url).connect() as connection:
+        engine = opened(url)
+        with engine.connect() as connection:
             numbers = connection.execute(select(REPORTS.c.number).order_by(REPORTS.c.number)).scalars().all()
+        engine.dispose()
         assert list(numbers) == list(range(PEOPLE))
 
 

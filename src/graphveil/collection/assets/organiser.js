@@ -94,10 +94,10 @@ function leave() {
 }
 
 async function refresh() {
-  const before = told;
   const found = await admin.status();
   // Logged out meanwhile: what comes now is shown to nobody.
   if (!admin.loggedIn()) return;
+  const before = told;
   told = found;
   find("refused").replaceChildren();
   find("login").hidden = true;
@@ -107,8 +107,8 @@ async function refresh() {
   find("fresh").textContent = `as of ${moment(told.now)}, looks again by itself`;
   const { now, ...still } = told;
   stands(still);
-  if (before === null || before.received !== told.received || before.answered !== told.answered) await estimate();
   if (before !== null && before.received < told.least && told.received >= told.least) say("The least number is reached.");
+  if (before === null || before.received !== told.received || before.answered !== told.answered) await estimate();
 }
 
 function stands(still) {
