@@ -80,7 +80,8 @@ class Organiser:
         return found
 
     def text(self, selector: str) -> str:
-        """What is shown of an element."""
+        """What is shown of an element, once it is there."""
+        self.browser.until("return document.querySelector(arguments[0])", selector)
         found: str = self.browser.ask("return document.querySelector(arguments[0]).innerText", selector)
         return found
 
