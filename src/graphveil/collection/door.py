@@ -38,12 +38,14 @@ class Door:
 
     Args:
         group: what stores them. addresses: how many requests an address may make. room: whether the disk has room.
+        refused: hears the code of each request that holds nothing to check, and of what ends a body too early.
         most: reports of a request. largest: bytes of a request. patience: seconds in which a request must have come.
     """
 
     group: Group
     addresses: Buckets
     room: Callable[[], bool]
+    refused: Callable[[str], None]
     most: int = 1_000
     largest: int = 1 << 24
     patience: float = 15.0
@@ -59,23 +61,23 @@ class Door:
         # Held in memory alone, and no longer than its bucket.
         address = (scope.get("client") or ("", 0))[0]
         if not self.addresses.take(address):
-            return problem("too-often")
+            return self._no("too-often")
         if not self.room():
-            return problem("disk-full")
+            return self._no("disk-full")
         # Before a byte of it is read.
         if said_size(scope) > self.largest:
-            return problem("too-large")
+            return self._no("too-large")
         try:
             async with asyncio.timeout(self.patience):
                 data = await self._read(receive)
         # Whoever sends a byte a second holds a connection for seconds, and nothing else.
         except TimeoutError:
-            return problem("too-slow")
+            return self._no("too-slow")
         except TooLarge:
-            return problem("too-large")
+            return self._no("too-large")
         reports, wrong = reports_in(data, self.most)
         if wrong == "too-many" or not reports:
-            return problem(wrong or "truncated")
+            return self._no(wrong or "truncated")
         return await self._store(reports, wrong)
 
     async def _store(self, reports: list[Any], wrong: str | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
@@ -84,15 +86,21 @@ class Door:
             async with asyncio.timeout(2 * self.patience):
                 answers = await self.group.submit(reports)
         except TimeoutError:
-            return problem("busy")
+            return self._no("busy")
         except Exception as error:
             write_down(error)
-            return problem(code_of(error))
+            return self._no(code_of(error))
         # Refused and not queued: who comes again in a second is served sooner than a queue that only grows.
         if answers is None:
-            return problem("busy")
+            return self._no("busy")
+        if wrong:
+            self.refused(wrong)
         # What could not be read is refused once; what stands before it is stored.
         return told([*answers, wrong] if wrong else answers)
+
+    def _no(self, code: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        self.refused(code)
+        return problem(code)
 
     async def _read(self, receive: Receive) -> bytes:
         parts: list[bytes] = []

@@ -10,6 +10,7 @@ GET  /  /organiser  /assets/NAME  see `pages`
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
@@ -33,6 +34,7 @@ from graphveil.collection.intake import Intake
 from graphveil.collection.limits import Buckets, Rate
 from graphveil.collection.pages import page_routes
 from graphveil.collection.store import Store
+from graphveil.collection.tally import Tally
 from graphveil.collection.troubles import code_of, write_down
 
 #: Bytes of a disk that are left to everything else.
@@ -72,7 +74,8 @@ class Collector:
     ) -> None:
         self.store, self.task = store, store.task()
         self.group = Group(Intake(store, self.task).take)
-        self.door = Door(self.group, Buckets(requests, burst), room)
+        self.tally = Tally(store.count)
+        self.door = Door(self.group, Buckets(requests, burst), room, self.tally.add)
         self._enrolling = enrolments.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
         self._counted = 0.0, ""
@@ -97,8 +100,11 @@ class Collector:
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
+        writing = asyncio.create_task(self.tally.kept())
         yield
         self.group.close()
+        writing.cancel()
+        self.tally.write()
 
     def _made(self) -> FastAPI:
         title, version = "graphveil collector", graphveil.__version__
@@ -136,6 +142,13 @@ class Collector:
         return StreamingResponse(lines, media_type="application/x-ndjson; charset=utf-8")
 
     def _enrol(self, asked: Enrolling, request: Request) -> dict[str, int]:
+        try:
+            return self._enrolled(asked, request)
+        except Refused as error:
+            self.tally.add(error.code)
+            raise
+
+    def _enrolled(self, asked: Enrolling, request: Request) -> dict[str, int]:
         if not self._enrolling.take(request.client.host if request.client else ""):
             raise Refused("too-often")
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -385,7 +385,7 @@ class Store:
         overwritten(self.engine)
         return forgotten
 
-    def count(self, refused: dict[str, int]) -> None:
+    def count(self, refused: Mapping[str, int]) -> None:
         """Add to the counters of refusals.
 
         Args:
@@ -394,10 +394,13 @@ class Store:
         if not refused:
             return
         with self.engine.begin() as connection:
-            for code, more in refused.items():
+            # In one order everywhere: two processes that count the same codes wait for each other, and not both ways.
+            for code, more in sorted(refused.items()):
                 added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
                 if not connection.execute(added).rowcount:
-                    connection.execute(insert(REFUSALS), {"code": code, "count": more})
+                    # Another process may have been first.
+                    connection.execute(self._or_nothing(REFUSALS), [{"code": code, "count": 0}])
+                    connection.execute(added)
 
     def status(self) -> dict[str, Any]:
         """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
