@@ -32,7 +32,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     for name, meaning in _GAUGES.items():
         yield from _head(name, "gauge", meaning)
         yield f"graphveil_{name} {int(status[name])}"
-    yield from _head("refused_total", "counter", "Reports, requests that hold none, and enrolments that were refused, by code.")
+    yield from _head("refused_total", "counter", "Refused reports, enrolments, and requests that hold none, by code.")
     for code, count in sorted(status["refused"].items()):
         yield f'graphveil_refused_total{{code="{escaped(code)}"}} {count}'
 
