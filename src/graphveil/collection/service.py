@@ -43,6 +43,9 @@ RESERVE = 256 << 20
 _LARGEST = 1 << 16
 #: From one address: tokens cannot be guessed, and whoever tries is slowed down all the same.
 ENROLMENTS = Rate(1.0, 30.0)
+#: From one address: pages, tasks, counters. A visit of the person's page is less than thirty requests: a hundred
+#: people behind one router may come at the same moment, and three each second after that.
+VISITS = Rate(100.0, 3_000.0)
 
 
 class Enrolling(BaseModel):
@@ -57,8 +60,9 @@ class Collector:
 
     Args:
         store: of a collection that was begun. room: whether the disk has room. requests: a second, from one address.
-        enrolments: how often one address may enrol. wrong_tokens: how often it may say a wrong administration's token;
-        None: as `administration.WRONG_TOKENS`. desk: the organiser's folder, where the administration may use it.
+        enrolments: how often one address may enrol. visits: how often it may ask for anything public.
+        wrong_tokens: how often it may say a wrong administration's token; None: as `administration.WRONG_TOKENS`.
+        desk: the organiser's folder, where the administration may use it.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Collector:
         requests: float = 50.0,
         burst: float = 500.0,
         enrolments: Rate = ENROLMENTS,
+        visits: Rate = VISITS,
         wrong_tokens: Buckets | None = None,
         desk: Desk | None = None,
     ) -> None:
@@ -76,27 +81,40 @@ class Collector:
         self.group = Group(Intake(store, self.task).take)
         self.tally = Tally(store.count)
         self.door = Door(self.group, Buckets(requests, burst), room, self.tally.add)
-        self._enrolling = enrolments.buckets()
+        self._enrolling, self._visits = enrolments.buckets(), visits.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
         self._counted = 0.0, ""
         self.others = self._made()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http" and scope["path"] == "/reports" and scope["method"] == "POST":
+        if scope["type"] != "http":
+            await self.others(scope, receive, send)
+        elif scope["path"] == "/reports" and scope["method"] == "POST":
             # Past the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
-            return
-        if scope["type"] == "http" and _too_large(scope):
-            await Refused("too-large").answer()(scope, receive, send)
-            return
+        elif (code := self._turned_away(scope)) is not None:
+            self.tally.add(code)
+            await Refused(code).answer()(scope, receive, send)
+        else:
+            await self._answered(scope, receive, send)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self.others(scope, receive, send)
         except Exception as error:
             # It was answered. The server would write down what it says, which may be what somebody sent.
-            if scope["type"] != "http":
-                raise
             write_down(error)
+
+    def _turned_away(self, scope: Scope) -> str | None:
+        """Why a request is refused before it is looked at, if it is."""
+        if _too_large(scope):
+            return "too-large"
+        # What has a limit of its own, or asks for a token whose guesses have one: an organiser is not kept out by a
+        # crowd behind the same address.
+        if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
+            return None
+        return None if self._visits.take((scope.get("client") or ("", 0))[0]) else "too-often"
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:

@@ -1,0 +1,66 @@
+"""How often one address may ask for what is public: pages, the task, counters."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from graphveil.collection.limits import Rate
+from graphveil.collection.service import VISITS, Collector
+from graphveil.collection.store import hashed
+from tests.collection.collections import begun, key, token, url_of
+from tests.collection.listening import served
+from tests.collection.test_service import asked, said
+from tests.collection.visits import Visit, running
+from tests.on_device.signing import label
+from tests.reports.browser import started
+
+PUBLIC = ("/", "/organiser", "/assets/person.js", "/task", "/opening", "/ids", "/version", "/heartbeat", "/metrics")
+CROWD = 100
+
+
+def statuses(url: str, paths: Sequence[str], own: str = "127.0.0.1") -> list[int]:
+    """What a client at an address is told, over one connection."""
+    client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60, source_address=(own, 0))
+    found = []
+    for path in paths:
+        client.request("GET", path)
+        answer = client.getresponse()
+        answer.read()
+        found.append(answer.status)
+    client.close()
+    return found
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, "/nothing", "/openapi.json"])
+def test_who_asks_for_too_much_waits(tmp_path: Path, path: str) -> None:
+    collection = begun(url_of(tmp_path))
+    collection.store.keep("admin", hashed(b"let me in"))
+    with served(Collector(collection.store, visits=Rate(0.001, 3))) as url:
+        assert 429 not in statuses(url, [path] * 3)
+        status, told, headers = asked(url + path)
+        assert (status, json.loads(told)["code"], headers["retry-after"]) == (429, "too-often", "10")
+        # Nobody else waits, and what has a limit of its own keeps it.
+        assert 429 not in statuses(url, [path], "127.0.0.2")
+        assert asked(f"{url}/reports", collection.report(0, {}).to_bytes())[0] == 201
+        told_again = json.dumps({"token": token(0).hex(), "key": key(0).hex()}).encode()
+        assert said(f"{url}/enrolments", told_again, **{"Content-Type": "application/json"})[0] == 200
+        assert said(f"{url}/admin/status", Authorization="Bearer let me in")[0] == 200
+    assert collection.store.refusals() == {"too-often": 1}
+
+
+@pytest.mark.slow
+def test_a_hundred_people_behind_one_address_see_the_page(tmp_path: Path) -> None:
+    """All that a browser asks for from the link to the form, as often as there are people in a crowd, at once."""
+    with running(tmp_path, label()) as collection, started(tmp_path / "profile") as browser:
+        visit = Visit(browser, collection)
+        visit.joined()
+        asks = [one.path for one in collection.recorder.seen if one.method == "GET"]
+        assert {"/", "/task", "/opening", "/assets/person.js", "/assets/device.js"} <= set(asks)
+        assert len(asks) * CROWD <= VISITS.burst
+        told = statuses(collection.url.replace("localhost", "127.0.0.1"), asks * (CROWD - 1))
+        assert set(told) <= {200, 404} and "too-often" not in collection.store.refusals()
