@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
+
+# The key store of whoever runs the tests is not for the secrets of made-up people.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
 #: Files whose parties wait for each other in real time: one after another.
 NETWORK = (

@@ -21,7 +21,7 @@ DISTRIBUTIONS = {
     "grpc": "grpcio",
 }
 OPTIONAL = {"flint", "mlflow", "networkx", "ogb", "optuna", "ray", "shap", "tensorboard", "wandb"}
-OPTIONAL |= {"fastapi", "psycopg", "pydantic", "sqlalchemy", "uvicorn"}
+OPTIONAL |= {"fastapi", "keyring", "psycopg", "pydantic", "sqlalchemy", "uvicorn"}
 #: A search path of the caller's would hide the wheel.
 CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

@@ -19,6 +19,7 @@ from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.store import hashed
 from graphveil.device import Report
+from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import served
 
@@ -169,3 +170,14 @@ def test_buckets_fill_at_their_rate() -> None:
     assert [buckets.take("a") for _ in range(2)] == [True, False]
     # "a" is forgotten where two others ask: its bucket is full again.
     assert buckets.take("b", 3.0) and buckets.take("c") and buckets.take("a", 3.0)
+
+
+def test_who_lost_their_secret_is_not_enrolled_anew(
+    running: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder and a key store that were wiped: the token has been spent for the key that went with them."""
+    words = (token(PEOPLE - 1).hex(), "--task", running.task.hash.hex())
+    with served(Collector(running.store)) as url:
+        assert main(["--folder", str(tmp_path / "first"), "enrol", url, *words]) == 0
+        assert main(["--folder", str(tmp_path / "wiped"), "enrol", url, *words]) == 2
+    assert "bad-token" in capsys.readouterr().err

@@ -216,6 +216,14 @@ _PERSON: Final = (
         f"{_COMMANDS}::test_a_device_that_lost_a_part_of_itself_says_nothing_more",
     ),
     _entry(
+        "keystore", "the platform's key store does not keep or tell the secret", "It is locked, does not answer, "
+        "or does not have what was put into it. Nothing was booked or sent, and no new secret is made: it would be "
+        "fresh noise.",
+        "Unlock it, install keyring again, or restore it. Before the first enrolment, "
+        "PYTHON_KEYRING_BACKEND=keyring.backends.null.Keyring keeps the secret in a file.",
+        "tests/on_device/test_keystore.py::test_a_store_that_is_gone_or_locked_is_never_replaced",
+    ),
+    _entry(
         "filling", "a bit of 1 after the last field", "The last byte of an answer is filled with zeros.",
         "A client that does not keep to the standard: try it with the vectors.",
         f"{_DEVICE}::test_bodies_that_no_device_sends_are_refused",

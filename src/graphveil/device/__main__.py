@@ -88,6 +88,8 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     if begun is not None and begun.number is not None:
         raise DeviceError("enrolment", f"this device is person {begun.number} of the task already")
     home.limit(told.limit)
+    # Before the token is spent: who has no secret, or not any more, cannot take part.
+    home.secret()
     # On disk before it is told: where the answer is lost, the same key asks again.
     one = begun or Enrolment(told.url, os.urandom(32).hex())
     home.keep(task, one)
@@ -95,6 +97,7 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     task.person(number, bytes(16))
     home.keep(task, Enrolment(told.url, one.key, number, joined))
     yield from telling.asked(task)
+    yield f"your secret is kept in {home.place}"
     yield f"you are person {number}, from epoch {joined} on; nothing of yours was sent"
 
 

@@ -1,6 +1,7 @@
 """What a device keeps in a folder of its own: the secret, the tasks that it is enrolled in, the ledger, the limit.
 
-    secret          32 bytes                    made once; whoever reads it can undo the noise of every report
+    secret          32 bytes, or where they are in the platform's key store (see `keystore`)
+                                                made once; whoever reads it can undo the noise of every report
     ledger.jsonl    see `ledger`
     limit           epsilon over all tasks, a decimal
     HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from graphveil.device import keystore
 from graphveil.device.errors import DeviceError
 from graphveil.device.ledger import DeviceLedger
 from graphveil.device.noise import SECRET_BYTES
@@ -58,11 +60,23 @@ class Home:
             raise DeviceError("enrolment", f"{folder} is open to others; chmod 700 it, or name another folder")
 
     def secret(self) -> bytes:
-        """Return the secret, made and on disk before anybody uses it.
+        """Return the secret, made and kept for good before anybody uses it.
 
         Raises:
-            DeviceError: `ledger`, where it is gone and reports were made with it, or the ledger is.
+            DeviceError: `ledger`, where it is gone and reports were made with it, or the ledger is; `keystore`, where
+            the key store does not keep it, or not tell it.
         """
+        held = self._held()
+        return held if isinstance(held, bytes) else held.secret()
+
+    @property
+    def place(self) -> str:
+        """Where the secret is, in words."""
+        held = self._held()
+        return f"the file {self._folder / 'secret'}" if isinstance(held, bytes) else f"the key store {held.store}"
+
+    def _held(self) -> bytes | keystore.Kept:
+        """The secret, or where it is; made where there was none."""
         path, ledger = self._folder / "secret", self.ledger()
         with ledger.alone():
             # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
@@ -72,8 +86,12 @@ class Home:
                 raise DeviceError("ledger", f"{self._folder} lost its secret or its ledger; enrol as a new person")
             if not path.exists():
                 self._ledger.touch(mode=0o600)
-                _write(path, os.urandom(SECRET_BYTES))
-        return path.read_bytes()
+                secret = os.urandom(SECRET_BYTES)
+                # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
+                kept = keystore.keep(secret)
+                _write(path, secret if kept is None else kept.to_bytes())
+        data = path.read_bytes()
+        return data if len(data) == SECRET_BYTES else keystore.Kept.of(data)
 
     def limit(self, decimal: str | None = None) -> Fraction | None:
         """Return the person's own limit over all tasks, None for none.
