@@ -11,8 +11,9 @@ import asyncio
 import resource
 import socket
 import time
+from ssl import SSLContext
 
-from uvicorn import Server
+from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 #: Descriptors that are left to the database, to threads, and to connections that are about to be closed.
@@ -102,11 +103,33 @@ class Connection(HttpToolsProtocol):
 
 
 class PatientServer(Server):
-    """A server that takes connections a few at a time: all at once, they could be more than it has descriptors."""
+    """A server that takes connections a few at a time: all at once, they could be more than it has descriptors.
+
+    Args:
+        config: of the server. handshake: seconds in which a client must have ended that of TLS.
+    """
+
+    def __init__(self, config: Config, handshake: float = PATIENCE) -> None:
+        super().__init__(config)
+        self._handshake = handshake
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
-        await super().startup(sockets)
+        # Without sockets: it would listen to them with the event loop's own patience, which is a minute.
+        await super().startup([])
         for one in sockets or ():
+            self.servers.append(await self._listening(one))
             # The event loop makes the system's queue as short as what it takes at once.
             one.listen(WAITING)
+
+    async def _listening(self, one: socket.socket) -> asyncio.base_events.Server:
+        secured: SSLContext | None = self.config.ssl
+        # Without TLS there is no handshake, and the event loop takes no limit of it.
+        limit = None if secured is None else self._handshake
+        loop, queue = asyncio.get_running_loop(), self.config.backlog
+        return await loop.create_server(
+            self._connection, sock=one, ssl=secured, backlog=queue, ssl_handshake_timeout=limit
+        )
+
+    def _connection(self) -> Connection:
+        return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)

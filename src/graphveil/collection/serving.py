@@ -100,11 +100,16 @@ def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def server_of(application: Application, place: Place) -> uvicorn.Server:
-    """Return what serves an application; it writes down neither requests nor addresses."""
+def server_of(application: Application, place: Place, handshake: float | None = None) -> uvicorn.Server:
+    """Return what serves an application; it writes down neither requests nor addresses.
+
+    Args:
+        application: what answers. place: where, and with which certificate.
+        handshake: seconds in which a client must have ended that of TLS; None: as long as for the head of a request.
+    """
     import uvicorn
 
-    from graphveil.collection.connections import AT_ONCE, Connection, PatientServer
+    from graphveil.collection.connections import AT_ONCE, PATIENCE, Connection, PatientServer
 
     files: dict[str, Any] = {}
     if place.certificate is not None and place.key is not None:
@@ -113,7 +118,8 @@ def server_of(application: Application, place: Place) -> uvicorn.Server:
     # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
     taken: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
-    return PatientServer(uvicorn.Config(application, **quiet, **taken, **files))
+    config = uvicorn.Config(application, **quiet, **taken, **files)
+    return PatientServer(config, PATIENCE if handshake is None else handshake)
 
 
 @contextmanager

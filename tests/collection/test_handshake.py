@@ -1,0 +1,52 @@
+"""TLS whose handshake never ends: it is cut off as a request is whose head never ends."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphveil.collection.service import Collector
+from graphveil.collection.serving import address, listening, server_of
+from tests.collection.collections import begun, url_of
+from tests.collection.test_connections import ended
+from tests.collection.test_desk import certified
+
+#: Seconds.
+HANDSHAKE = 1.5
+
+
+@contextmanager
+def secured(folder: Path) -> Iterator[tuple[str, int]]:
+    """Serve a collection over TLS; gives its address and port."""
+    collection, place = begun(url_of(folder)), certified(folder)
+    with listening(place) as own:
+        server = server_of(Collector(collection.store), place, HANDSHAKE)
+        thread = threading.Thread(target=server.run, args=([own],))
+        thread.start()
+        try:
+            yield address(own, place), own.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path) -> None:
+    """A client that says nothing, and one that has said half of it."""
+    with secured(tmp_path) as (url, port):
+        for begins in (b"", bytes.fromhex("160301020001")):
+            since = time.monotonic()
+            with socket.create_connection(("127.0.0.1", port), 10) as idle:
+                idle.sendall(begins)
+                # In the meantime it keeps nobody out.
+                trust = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+                with urllib.request.urlopen(f"{url}/heartbeat", context=trust, timeout=30) as answer:
+                    assert json.load(answer) == {"alive": True}
+                assert ended(idle, 10 * HANDSHAKE)
+            assert 0.9 * HANDSHAKE < time.monotonic() - since < 5 * HANDSHAKE
