@@ -122,7 +122,7 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
         address.removeprefix(everything.url).split("/")[1]
         for address in browser.requests()
         if address.startswith("http")
-    } <= {*("", "assets", "task", "opening", "ids", "enrolments", "reports", "#" + token(0).hex())}
+    } <= {*("", "assets", "task", "opening", "epoch", "ids", "enrolments", "reports", "#" + token(0).hex())}
 
 
 def percent(chance: Fraction, *, up: bool) -> str:

@@ -1,6 +1,7 @@
 """The collector as one ASGI application: the door for reports, and what devices and organisers ask for.
 
 GET  /task  /opening  /ids        what devices check and answer
+GET  /epoch                       {"epoch", "open", "until"}: whether reports are taken now
 POST /enrolments                  {"token", "key"} -> {"number", "joined"}
 POST /reports                     see `door`
 GET  /heartbeat /version /metrics
@@ -53,6 +54,14 @@ class Enrolling(BaseModel):
 
     token: str
     key: str
+
+
+class Round(BaseModel):
+    """Number of the last epoch, 0 before the first; whether reports of it are taken now; until when at the latest."""
+
+    epoch: int
+    open: bool
+    until: int | None
 
 
 class Collector:
@@ -138,6 +147,7 @@ class Collector:
         app.get("/task")(self._task)
         app.get("/opening")(self._opening)
         app.get("/ids")(self._ids)
+        app.get("/epoch")(self._round)
         app.post("/enrolments")(self._enrol)
         app.get("/heartbeat")(lambda: {"alive": True})
         app.get("/version")(lambda: {"version": graphveil.__version__, "standard": 1})
@@ -153,6 +163,12 @@ class Collector:
         if data is None:
             raise Refused("no-opening")
         return Response(data, media_type="application/json")
+
+    def _round(self) -> Round:
+        running = self.store.epoch()
+        epoch = self.store.opened() if running is None else running
+        taken = running is not None and self.task.opens <= time.time() < self.task.closes
+        return Round(epoch=epoch, open=taken, until=self.task.closes if taken else None)
 
     def _ids(self) -> Response:
         # Public, by the task: who names neighbours has to know how everybody is numbered, and checks it by the hash.

@@ -116,11 +116,24 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
 def _answer(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
     task, where, who = home.task(told.task)
+    _require_open(Remote(where.url), home, task)
     report = book(task, _opened(where, task), who, _values(told.data), home.ledger())
     yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     # On disk by now: where sending fails, the next try finds the same bytes.
     code = Remote(where.url).send(report)
     yield "sent" if code == "accepted" else "the collector had it already: nothing new was sent"
+
+
+def _require_open(remote: Remote, home: Home, task: Task) -> None:
+    """Refuse to book what would come too late or too early: it would be paid for, and not count."""
+    found = remote.round()
+    if found is None or found.open:
+        return
+    # Booked before: what the collector has is acknowledged at any time.
+    if any((one.task, one.epoch) == (task.hash.hex(), found.epoch) for one in home.ledger().booked()):
+        return
+    said = f"round {found.epoch} takes no reports now" if found.epoch else "no round has opened yet"
+    raise DeviceError("collector", f"{said}; nothing was booked or sent, come back later")
 
 
 def _spent(told: argparse.Namespace) -> Iterator[str]:

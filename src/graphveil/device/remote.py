@@ -1,4 +1,4 @@
-"""A collector as a device meets it, over HTTP: four requests, nothing kept between them."""
+"""A collector as a device meets it, over HTTP: five requests, nothing kept between them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *told: object) -> None:
         return None
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a collector says of its last epoch, which nothing that protects anybody depends on.
+
+    Args:
+        epoch: its number, 0 before the first. open: whether reports of it are taken now.
+    """
+
+    epoch: int
+    open: bool
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,22 @@ class Remote:
     def opening(self) -> bytes:
         """Return the signed opening."""
         return self._asked("/opening")
+
+    def round(self) -> Round | None:
+        """Return whether reports are taken now, None where the collector does not say."""
+        try:
+            facts = json.loads(self._asked("/epoch"))
+            told = Round(facts["epoch"], facts["open"])
+        except DeviceError as error:
+            # Collectors need not answer this.
+            if "404" in error.said:
+                return None
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise DeviceError("collector", "no answer of the standard") from error
+        if not (isinstance(told.epoch, int) and told.epoch >= 0 and isinstance(told.open, bool)):
+            raise DeviceError("collector", "no answer of the standard")
+        return told
 
     def enrol(self, token: str, key: str) -> tuple[int, int]:
         """Return the person's number and the first epoch that they take part in.

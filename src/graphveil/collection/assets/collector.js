@@ -1,4 +1,4 @@
-/** The collector as the page meets it: five requests, which hold a token, a key or a report, and nothing else. */
+/** The collector as the page meets it: six requests, which hold a token, a key or a report, and nothing else. */
 
 const QUIET = { credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer" };
 const HASH = /^[\da-f]{64}$/;
@@ -34,6 +34,17 @@ export const taskBytes = () => asked("/task");
 
 /** The signed opening; refused with "no-opening" while enrolment is open. */
 export const openingBytes = () => asked("/opening");
+
+/** Whether reports are taken now: {epoch, open, until}; undefined where the collector does not say. */
+export async function round() {
+  try {
+    const told = json(await asked("/epoch"));
+    return Number.isInteger(told.epoch) && typeof told.open === "boolean" ? told : undefined;
+  } catch {
+    // What needs an answer asks for one of its own, and tells why there is none.
+    return undefined;
+  }
+}
 
 /** Who a token enrols: their number, and the first round they take part in. */
 export async function enrol(token, key) {

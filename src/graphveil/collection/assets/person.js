@@ -9,7 +9,7 @@ import * as device from "./device.js";
 import { fill, find, tell } from "./dom.js";
 import { Home } from "./home.js";
 import { decimal } from "./numbers.js";
-import { answering } from "./round.js";
+import { answering, lookAgain } from "./round.js";
 import { terms } from "./terms.js";
 import { doing, now, refuse, showAccounts, step, takeLimit } from "./visit.js";
 
@@ -92,6 +92,9 @@ async function join(token) {
   await answering();
 }
 
+// Who comes back to the tab sees how things stand now.
+addEventListener("focus", lookAgain);
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && lookAgain());
 // A link that is pasted where the page is open changes the fragment alone.
 addEventListener("hashchange", () => location.hash.includes(".") && location.reload());
 doing("Loading", start);

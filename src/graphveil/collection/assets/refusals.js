@@ -62,6 +62,11 @@ export const WORDS = {
     "The page was closed or the connection lost after your report was booked.",
   ],
   offline: ["The collector cannot be reached", "Look at your connection and try again."],
+  "round-over": [
+    "This round is closed",
+    "Nothing was booked or sent, and nothing can be sent now. What you typed stays while this page is open; should " +
+      "another round open, come back to it.",
+  ],
   closed: [
     "This round is closed",
     "The report came too late and does not count. Where a new round opens, the same answers cost nothing more.",

@@ -1,4 +1,8 @@
-/** A round:  wait for it -> own answers -> the exact report -> booked -> sent. */
+/**
+ * A round:  wait for it -> own answers -> the exact report -> booked -> sent.
+ *
+ * Whether it is open is the collector's word: it decides what is shown, and nothing that protects anybody.
+ */
 
 import { answers as formOf } from "./answers.js";
 import * as collector from "./collector.js";
@@ -23,6 +27,7 @@ export async function answering() {
   if (seconds >= Number(closes)) return wait("The collection has ended", "Nothing can be sent any more.");
   if (seconds < Number(opens))
     return wait("You take part", `Answers are taken from ${moment(opens)} on. Come back then, in this browser.`);
+  now.round = await collector.round();
   try {
     now.opening = await device.readOpening(await collector.openingBytes(), now.task);
   } catch (error) {
@@ -41,7 +46,32 @@ export async function answering() {
   }
   const booked = (await now.home.reports()).find((one) => one.task === now.hash && one.epoch === now.opening.epoch);
   if (booked) return booked.at ? done() : failed(await bytesOf(booked), { code: "unconfirmed" });
+  if (now.round?.open === false) {
+    return wait(
+      `Round ${now.opening.epoch} is closed`,
+      "No answers are taken now, and you sent none in this round. Should another one open, you can answer in it: " +
+        "come back later, in this browser.",
+    );
+  }
   await form();
+}
+
+/** Whether the round that the page shows takes no reports any more, or another one has opened. */
+const over = (told) => told !== undefined && !(told.open && told.epoch === now.opening?.epoch);
+
+/** Look at the round again when the person comes back to the page; what they typed stays. */
+export async function lookAgain() {
+  if (!now.who || !now.step) return;
+  const [before, told] = [now.round, await collector.round()];
+  if (told === undefined || (told.epoch === before?.epoch && told.open === before?.open)) return;
+  now.round = told;
+  if (now.waiting) return doing("Looking", answering);
+  if (now.step !== "answer" && now.step !== "check") return;
+  if (!told.open) return refuse({ code: "round-over" });
+  await doing("Looking", async () => {
+    now.opening = await device.readOpening(await collector.openingBytes(), now.task);
+    await now.again?.();
+  });
 }
 
 function wait(head, words) {
@@ -53,6 +83,7 @@ function wait(head, words) {
     note("good", "Nothing to do now.", el("p", {}, words)),
     el("div", { class: "acts" }, again),
   );
+  now.waiting = true;
   goTo("now");
 }
 
@@ -78,6 +109,9 @@ async function form() {
       {},
       "What you write here stays in this browser. The next step shows the report; nothing is sent before you say so.",
     ),
+    now.round?.open
+      ? el("p", { class: "soft" }, `Round ${now.round.epoch} is open, until ${moment(now.round.until)} at the latest.`)
+      : [],
     el(
       "form",
       { novalidate: true, submit: check },
@@ -137,6 +171,8 @@ function back() {
 
 /** On disk first, then off: whatever fails in between, the same bytes are sent again. */
 async function book(values, shown) {
+  // Before it is paid for: a report that comes too late does not count.
+  if (over(await collector.round())) return refuse({ code: "round-over" });
   const booked = await device.book(now.task, now.opening, now.who, values, now.home.ledger, now.home.limit);
   await showAccounts();
   await deliver(device.toBytes(booked));
@@ -167,5 +203,6 @@ function failed(bytes, error) {
 function done() {
   step("send");
   fill("now", sent.arrived(now.opening.epoch));
+  now.waiting = true;
   goTo("now");
 }

@@ -8,7 +8,8 @@ import { codeOf, WORDS } from "./refusals.js";
 const STEPS = { read: 0, answer: 1, check: 2, send: 3 };
 /**
  * Of this visit: what is kept, the task that was checked, its hash, who the person is, the opening, names of people,
- * the form as it was filled in, and what shows the report anew when the limit has changed.
+ * the form as it was filled in, what shows the report anew when the limit has changed, the step, whether there is
+ * nothing to do, and what the collector said last of its round.
  */
 export const now = {
   home: undefined,
@@ -19,6 +20,9 @@ export const now = {
   names: [],
   form: [],
   again: undefined,
+  step: "",
+  waiting: false,
+  round: undefined,
 };
 
 /** Do something; a refusal is told in words at the head of the page. */
@@ -45,6 +49,8 @@ export function refuse(error) {
 /** Say which step this is. */
 export function step(name) {
   now.again = undefined;
+  now.step = name;
+  now.waiting = false;
   find("steps").hidden = false;
   [...find("steps").children].forEach((one, place) =>
     place === STEPS[name] ? one.setAttribute("aria-current", "step") : one.removeAttribute("aria-current"),
