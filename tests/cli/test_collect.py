@@ -155,13 +155,20 @@ def test_a_draft_tells_what_is_promised_and_what_plan_says(type_in: Terminal) ->
     asked = ("--epsilon-x", 1, "--epsilon-y", 2, "--epsilon-a", 8, "--epsilon-d", 1)
     told = type_in("collect", "init", "social-100", "-o", "one", *asked, "--json").json
     assert told["missing"] == ["organiser", "purpose", "contact", "opens", "closes", "least"]
-    assert len(told["guarantee"]) == 4 and told["plan"]["method"] == "link-beliefs"
-    assert {name: told["plan"]["settings"][f"epsilon_{name}"] for name in "xya"} == {"x": 1, "y": 2, "a": 8}
+    assert len(told["guarantee"]) == 4 and told["plan"]["method"] == "blink"
+    # List and degree leave together: what the plan says of a relationship is what the report costs it.
+    assert {name: told["plan"]["settings"][f"epsilon_{name}"] for name in "xya"} == {"x": 1, "y": 2, "a": 9}
+    assert told["plan"]["guarantee"]["epsilon"] == 12 and "(epsilon = 12, " in told["guarantee"][-1]
     for name, asked, method in (
         ("two", ("--epsilon-x", 1), "lpgnn"),
         ("three", ("--epsilon-y", 1), "label-propagation"),
+        ("both", ("--epsilon-a", 50, "--mode", "both"), "link-beliefs"),
     ):
-        assert type_in("collect", "init", "social-100", "-o", name, *asked, "--json").json["plan"]["method"] == method
+        told = type_in("collect", "init", "social-100", "-o", name, *asked, "--json").json
+        assert told["plan"]["method"] == method
+        assert f"(epsilon = {told['plan']['guarantee']['epsilon']:g}, " in told["guarantee"][-1]
+    for number, asked in enumerate((("--epsilon-d", 1), ("--epsilon-a", 100, "--epsilon-d", "0.1"))):
+        assert type_in("collect", "init", "social-100", "-o", f"unread{number}", *asked, "--json").json["plan"] is None
     screen = type_in("collect", "init", "social-100", "-o", "four", "--epsilon-y", 1).out
     assert "To fill in" in screen and "e^1.00" in screen and "label-propagation on social-100" in screen
     nothing = type_in("collect", "init", "social-100", "-o", "five", "--json").json

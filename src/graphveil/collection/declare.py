@@ -14,22 +14,15 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
+from graphveil.collection.promised import Mechanism, promises
 from graphveil.device.exact import LARGEST
 from graphveil.device.reading import number
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.mechanisms.permanent import permanent_guarantee
-from graphveil.privacy import Guarantee
 from graphveil.privacy.sentences import paragraph
-
-
-class _Guaranteed(Protocol):
-    @property
-    def guarantee(self) -> Guarantee: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +88,7 @@ def task_facts(
         "people": len(ids),
         "ids": ids_hash(ids),
         "fields": list(fields),
-        "guarantee": [paragraph(permanent_guarantee(one)) for one in mechanisms],
+        "guarantee": [paragraph(one) for one in promises(mechanisms, [one["epsilon"] for one in fields])],
         "public": list(words.public),
         # Two tasks that ask the same are two tasks: their noise, and what they cost, are apart.
         "nonce": secrets.token_hex(16),
@@ -130,7 +123,7 @@ def below(exact: Fraction) -> float:
 
 def _fields(
     schema: GraphSchema, names: Sequence[str], people: int, prices: Prices
-) -> Iterable[tuple[Mapping[str, object], _Guaranteed]]:
+) -> Iterable[tuple[Mapping[str, object], Mechanism]]:
     if prices.features is not None:
         yield _features(schema, names, prices.features, prices.sampled)
     if prices.label is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from graphveil.collection.declare import Prices
 from graphveil.collection.drafts import TASK, Draft, read_draft, write_draft
 from graphveil.collection.subject import subject_of
 from graphveil.methods.base.plan import Plan
+from graphveil.methods.links.privacy import SHARES
 from graphveil.methods.runs.plan import plan
 from graphveil.writing import new_folder
 
@@ -60,16 +62,33 @@ def planned(draft: Draft) -> Plan | None:
     if method is None or graph is None:
         return None
     # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
-    settings: dict[str, float | None] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
+    settings: dict[str, Any] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
     if method != "label-propagation":
         settings["epsilon_x"] = None if prices.features is None else float(prices.features)
-    if prices.links is not None:
-        settings |= {"epsilon_a": float(prices.links)}
-    return plan(method, graph, settings)
+    return plan(method, graph, settings | _lists(prices))
+
+
+def _lists(prices: Prices) -> dict[str, Any]:
+    """The settings of what is asked about links; nothing where nothing is."""
+    if prices.links is None:
+        return {}
+    if prices.degree is None:
+        return {"epsilon_a": float(prices.links), "mode": prices.mode}
+    total, share = _both(prices)
+    return {"epsilon_a": total, "mode": prices.mode, "degree_share": share}
+
+
+def _both(prices: Prices) -> tuple[float, float]:
+    """The price of a report that carries list and degree, and the degree's share of it."""
+    degree = Fraction(prices.degree or 0)
+    total = Fraction(prices.links or 0) + degree
+    return float(total), float(degree / total)
 
 
 def _method(prices: Prices) -> str | None:
-    # Whoever asks for links has no public topology, which the methods below need.
+    # Whoever asks for links has no public topology, which the methods below need; degrees are read beside lists alone.
+    if prices.degree is not None:
+        return "blink" if prices.links is not None and SHARES[0] <= _both(prices)[1] <= SHARES[1] else None
     if prices.links is not None:
         return "link-beliefs"
     if prices.features is not None:

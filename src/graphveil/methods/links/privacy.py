@@ -27,6 +27,8 @@ from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require
 from graphveil.privacy.observer import SERVER_AND_MODEL
 
 UNIT = "links"
+#: The least and the largest part of a budget that a noisy degree may take.
+SHARES = (0.01, 0.99)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class LinkPrivacy:
         if self.mechanism not in LIST_MECHANISMS:
             raise InputError(f"list mechanism {self.mechanism!r} is not known", allowed=", ".join(LIST_MECHANISMS))
         # Neither part may get so little that its mechanism has no valid noise at ordinary budgets.
-        if not 0.01 <= self.degree_share <= 0.99:
+        if not SHARES[0] <= self.degree_share <= SHARES[1]:
             raise InputError(f"degree_share = {self.degree_share!r}", allowed="a number from 0.01 to 0.99")
 
     @property

@@ -1,0 +1,46 @@
+"""What a task promises: of each unit one guarantee, which adds up all answers about it that a report carries.
+
+    one relationship            list + number of links, times two where both ends report
+    features, label             each by itself
+    all that a person reports   features + label + one relationship
+
+A list and a number of links leave together, so whoever reads the report divides by both: a guarantee of either alone
+would say of a report what holds of a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
+from graphveil.mechanisms.edges.degrees import NoisyDegree
+from graphveil.mechanisms.permanent import permanent_guarantee
+from graphveil.privacy import Guarantee, ProtectedUnit, compose, together
+
+Mechanism: TypeAlias = MultiBit | RandomizedResponse | AdjacencyRR | NoisyDegree
+
+
+def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[Guarantee]:
+    """Return what is promised: of each unit, then of all of them together where there are several.
+
+    Args:
+        mechanisms: that answer, one a field. epsilons: of the fields, as the decimals that the task states.
+    """
+    # At the epsilon that is stated: devices pay it, also where no threshold of 64 bits can lose as much.
+    asked = [replace(one, epsilon=float(epsilon)) for one, epsilon in zip(mechanisms, epsilons, strict=True)]
+    people = [permanent_guarantee(one) for one in asked if isinstance(one, MultiBit | RandomizedResponse)]
+    lists = [permanent_guarantee(one) for one in asked if isinstance(one, AdjacencyRR | NoisyDegree)]
+    of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
+    each = [*people, *of_lists]
+    # To replace a relationship by another would change two bits: what is replaced is whether one exists.
+    whole = [*people, *(replace(one, unit=one.unit.existence(), relation="replace") for one in of_lists)]
+    return each if len(each) == 1 else [*each, _added(whole, together(one.unit for one in whole))]
+
+
+def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
+    # As the decimals that people read: 0.1 and 0.2 in binary are a little more than 0.3, and would be told as 0.300001.
+    exact = sum(Fraction(str(one.epsilon)) for one in parts)
+    return replace(compose(parts, unit=unit), epsilon=float(exact))
