@@ -201,6 +201,22 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     visit.sees("your report has arrived")
 
 
+def test_a_browser_that_asks_whether_to_keep_the_site_is_not_waited_for(browser: Browser, moods: Running) -> None:
+    """Firefox asks the person, who may never answer: the page goes on, and asks when there is something to keep."""
+    silent = "globalThis.asked = 0; navigator.storage.persist = () => { asked += 1; return new Promise(() => {}); }"
+    words = {"source": silent}
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", words)["identifier"]
+    try:
+        visit = Visit(browser, moods)
+        visit.come()
+        visit.sees("What is asked of you")
+        assert browser.ask("return asked") == 0
+        visit.join()
+        assert browser.ask("return asked") == 1
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+
+
 def test_a_later_round_costs_nothing_for_the_same_answer_and_says_what_changed(
     browser: Browser, moods: Running
 ) -> None:

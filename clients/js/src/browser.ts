@@ -7,16 +7,18 @@ import type { Enrolled } from "./reporting.js";
 /** Of the one store: reports under whole numbers, and who the device is to a task under the task's hash. */
 const KEPT = "kept";
 
-/** Return a secret that this site can use and nobody can read. */
-export const newSecret = (): Promise<CryptoKey> =>
-  imported(crypto.getRandomValues(new Uint8Array(32)), "HKDF", "deriveBits");
+/** Return a secret that this site can use and nobody can read, and ask the browser to keep what the site keeps. */
+export const newSecret = (): Promise<CryptoKey> => {
+  // Nobody waits for it: Firefox asks the person, who may answer never.
+  navigator.storage?.persist?.().catch(() => {});
+  return imported(crypto.getRandomValues(new Uint8Array(32)), "HKDF", "deriveBits");
+};
 
 export class BrowserLedger implements Ledger {
   private constructor(private readonly store: IDBDatabase) {}
 
-  /** Open the ledger of a name, which need not exist, and ask the browser to keep it. */
+  /** Open the ledger of a name, which need not exist. */
   static async open(name = "graphveil"): Promise<BrowserLedger> {
-    await navigator.storage?.persist?.();
     const asked = indexedDB.open(name);
     asked.onupgradeneeded = () => asked.result.createObjectStore(KEPT);
     return new BrowserLedger(await done(asked));
