@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.intake import Intake, reports_in
+from graphveil.collection.limits import Buckets
 from graphveil.collection.store import Store
 from graphveil.collection.tables import ENROLMENTS, PEOPLE, REPORTS, opened
 from graphveil.device import DeviceError, Report, answer, answers, read
@@ -53,6 +54,19 @@ def test_one_that_is_twice_in_a_request_is_one(running: Collection) -> None:
     other = running.report(1, {})
     assert running.intake.take([mine, yours, mine, other]) == ["accepted", "accepted", "again", "conflict"]
     assert [row[0] for row in stored(running.store)] == [1, 2]
+
+
+def test_one_person_cannot_keep_the_collector_busy(running: Collection) -> None:
+    """From however many addresses: their reports are not looked at for a while, and nobody else waits."""
+    now = [0.0]
+    intake = replace(running.intake, often=Buckets(1.0, 3.0, clock=lambda: now[0]))
+    mine, yours = running.report(1, {"label": "sad"}), running.report(2, {"label": "sad"})
+    # Who lacks the key uses up nothing.
+    assert intake.take([replace(mine, tag=bytes(32))] * 9) == ["bad-tag"] * 9
+    assert intake.take([mine] * 5) == ["accepted", "again", "again", "too-often", "too-often"]
+    assert intake.take([mine, yours]) == ["too-often", "accepted"]
+    now[0] = 1.0
+    assert intake.take([mine]) == ["again"]
 
 
 REFUSED: dict[str, Callable[[Collection, Report], Report]] = {

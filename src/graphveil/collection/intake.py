@@ -5,6 +5,7 @@ task                  "wrong-task"
 length                "wrong-length"
 enrolment             "unknown-enrolment"
 tag                   "bad-tag"
+how often             "too-often", where one person has sent the same report again and again
 bits                  "impossible"
 epoch                 "not-open", where its sender takes part from a later one on
 time                  "not-open" before the task opens, "closed" after it closes
@@ -17,16 +18,19 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from graphveil.collection.bodies import Bodies
+from graphveil.collection.limits import Buckets, Rate
 from graphveil.collection.store import Enrolment, Sent, Store
 from graphveil.device.errors import DeviceError
 from graphveil.device.task import Task
 from graphveil.device.wire import Report, read
 
+#: Reports of one person, whatever addresses they come from: a device sends one an epoch, and again until it is told.
+REPORTS_OF_ONE = Rate(1.0, 100.0)
 #: What counts: the report stands.
 STORED = ("accepted", "again")
 
@@ -57,11 +61,13 @@ class Intake:
     Args:
         store: the collection's. task: its task.
         clock: seconds since 1970, the collector's own: a device's may be wrong by years.
+        often: how many reports of one person are looked at, by the enrolment.
     """
 
     store: Store
     task: Task
     clock: Callable[[], float] = time.time
+    often: Buckets = field(default_factory=REPORTS_OF_ONE.buckets)
 
     def take(self, reports: Sequence[Report]) -> list[str]:
         """Check and store reports, all in one transaction; return an answer for each, in order.
@@ -96,7 +102,10 @@ class Intake:
         # Before the tag, which is checked with their key: what is refused so far tells nothing about anybody.
         if who is None:
             return "unknown-enrolment"
-        return None if report.is_by(who.key) else "bad-tag"
+        if not report.is_by(who.key):
+            return "bad-tag"
+        # After the tag: nobody else can use up what a person may send.
+        return None if self.often.take(report.enrolment) else "too-often"
 
     def _possible(self, reports: Sequence[Report], who: Sequence[Enrolment]) -> list[bool]:
         if not reports:

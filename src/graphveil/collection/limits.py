@@ -39,11 +39,6 @@ class Buckets:
     clock: Callable[[], float] = time.monotonic
     _held: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
 
-    def left(self, name: Hashable) -> float:
-        """Return how many tokens a name's bucket holds; nothing is taken."""
-        left, since = self._held.get(name, (self.size, 0.0))
-        return min(self.size, left + (self.clock() - since) * self.rate)
-
     def take(self, name: Hashable, tokens: float = 1.0) -> bool:
         """Take tokens of a name's bucket; return whether there were as many.
 

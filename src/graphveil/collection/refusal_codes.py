@@ -103,8 +103,8 @@ _REQUEST: Final = (
         f"{_SERVICE}::test_a_group_answers_in_order_and_stops_when_too_many_wait",
     ),
     _entry(
-        "too-often", "too many requests from one address", "Each address may ask for so much a second; wrong "
-        "administration tokens count for much.",
+        "too-often", "too many requests from one address, or reports of one person",
+        "Each address may ask for so much a second, and so may each person; wrong administration tokens count most.",
         "Wait ten seconds. Behind a shared address or a proxy: see the options of collect serve.",
         f"{_SERVICE}::test_who_asks_too_often_or_too_slowly_is_cut_off",
     ),

@@ -1,6 +1,6 @@
 """The collector as one ASGI application: the door for reports, and what devices and organisers ask for.
 
-GET  /task  /opening  /ids        what devices check and answer
+GET  /task  /opening  /ids        what devices check and answer; ids only where links are asked for
 GET  /epoch                       {"epoch", "open", "until"}: whether reports are taken now
 POST /enrolments                  {"token", "key"} -> {"number", "joined"}
 POST /reports                     see `door`
@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import graphveil
 from graphveil.collection import metrics
+from graphveil.collection.addresses import name_of
 from graphveil.collection.administration import Administration, Refused
 from graphveil.collection.desk import Desk
 from graphveil.collection.door import Door, Receive, Scope, Send, said_size
@@ -37,6 +38,8 @@ from graphveil.collection.pages import page_routes
 from graphveil.collection.store import Store
 from graphveil.collection.tally import Tally
 from graphveil.collection.troubles import code_of, write_down
+from graphveil.device.degree import Degree
+from graphveil.device.links import Links
 
 #: Bytes of a disk that are left to everything else.
 RESERVE = 256 << 20
@@ -99,7 +102,10 @@ class Collector:
         """Answer one request."""
         if scope["type"] != "http":
             await self.others(scope, receive, send)
-        elif scope["path"] == "/reports" and scope["method"] == "POST":
+            return
+        # All limits go by this name; the address itself is held nowhere.
+        scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
+        if scope["path"] == "/reports" and scope["method"] == "POST":
             # Past the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
         elif (code := self._turned_away(scope)) is not None:
@@ -171,7 +177,9 @@ class Collector:
         return Round(epoch=epoch, open=taken, until=self.task.closes if taken else None)
 
     def _ids(self) -> Response:
-        # Public, by the task: who names neighbours has to know how everybody is numbered, and checks it by the hash.
+        # Who names neighbours has to know how everybody is numbered, and checks it by the hash. Nobody else asks.
+        if not any(isinstance(one, Links | Degree) for one in self.task.fields):
+            raise Refused("not-found")
         lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in self.store.ids())
         return StreamingResponse(lines, media_type="application/x-ndjson; charset=utf-8")
 
