@@ -96,6 +96,7 @@ def test_what_was_typed_stays_and_nothing_is_booked_for_a_round_that_is_closed(
     comes_back(browser)
     visit.sees("Nothing was booked or sent")
     assert browser.ask("return document.querySelector('input[value=sad]').checked")
+    assert "Round 1 is open" not in browser.ask("return document.querySelector('#main').innerText")
     visit.click("#preview")
     visit.click("#send")
     visit.sees("Nothing was booked or sent")

@@ -170,7 +170,7 @@ def enrol(
     if again is not None:
         if out is not None or tokens is not None:
             raise InputError("--again with a file of tokens", remedy="one token is printed, and written nowhere")
-        told = Desk(folder).replace_token(again)
+        told = Desk(folder).replace_token(again, url)
         emit(told, as_json=as_json, screen=lambda: screens.replaced(told))
         return
     if tokens is not None and url is not None:

@@ -61,6 +61,7 @@ def replaced(answer: Mapping[str, str]) -> RenderableType:
     facts = [
         ("Person", answer["id"]),
         ("Token", f"{answer['token']} (told once; written nowhere)"),
+        *([("Link", f"{answer['link']}: opens their page")] if "link" in answer else []),
         ("Before", "the token they had enrols nobody any more"),
     ]
     return pairs(facts)

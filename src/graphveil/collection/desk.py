@@ -107,19 +107,27 @@ class Desk:
                 # Tokens that enrol nobody must not be handed out.
                 path.unlink()
                 raise
+            if url is not None:
+                # For the link of whoever loses theirs.
+                store.keep("url", url.encode())
         return {"people": len(ids), "tokens": str(path), **({} if url is None else {"url": url.rstrip("/")})}
 
-    def replace_token(self, id: str) -> dict[str, str]:
-        """Give somebody who lost their token another one, and return both.
+    def replace_token(self, id: str, url: str | None = None) -> dict[str, str]:
+        """Give somebody who lost their token another one, and return both, and a link where the address is known.
 
         Args:
-            id: of a person who has not enrolled.
+            id: of a person who has not enrolled. url: of the collector; None: as everybody's links were made.
 
         Raises:
-            InputError: as `Store.replace_token`.
+            InputError: as `Store.replace_token`, or an address that is none.
         """
         with self.store() as store:
-            return replaced(store, id)
+            kept = store.setting("url")
+            known = kept.decode() if url is None and kept is not None else url
+            # Before the token is replaced: the one that they have must not be lost to a mistyped address.
+            link = None if known is None else links_at(known, store.task().hash)
+            told = replaced(store, id)
+        return told if link is None else {**told, "link": link(bytes.fromhex(told["token"]))}
 
     def open(self, key: Path | None = None) -> dict[str, Any]:
         """Close enrolment for an epoch, draw its nonce and let devices know.

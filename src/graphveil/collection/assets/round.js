@@ -65,6 +65,7 @@ export async function lookAgain() {
   const [before, told] = [now.round, await collector.round()];
   if (told === undefined || (told.epoch === before?.epoch && told.open === before?.open)) return;
   now.round = told;
+  showUntil();
   if (now.waiting) return doing("Looking", answering);
   if (now.step !== "answer" && now.step !== "check") return;
   if (!told.open) return refuse({ code: "round-over" });
@@ -87,9 +88,18 @@ function wait(head, words) {
   goTo("now");
 }
 
+/** Until when answers are taken, above the form. */
+const until = el("p", { class: "soft" });
+function showUntil() {
+  const { epoch, open, until: last } = now.round ?? {};
+  until.textContent = open ? `Round ${epoch} is open, until ${moment(last)} at the latest.` : "";
+  until.hidden = !open;
+}
+
 /** The form of the person's own answers. */
 async function form() {
   step("answer");
+  showUntil();
   if (now.task.fields.some(({ kind }) => kind === "links" || kind === "degree"))
     now.names = await collector.names(now.task.facts.ids);
   const asked = formOf(now.task, now.who.number, now.names);
@@ -109,9 +119,7 @@ async function form() {
       {},
       "What you write here stays in this browser. The next step shows the report; nothing is sent before you say so.",
     ),
-    now.round?.open
-      ? el("p", { class: "soft" }, `Round ${now.round.epoch} is open, until ${moment(now.round.until)} at the latest.`)
-      : [],
+    until,
     el(
       "form",
       { novalidate: true, submit: check },
