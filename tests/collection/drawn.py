@@ -10,6 +10,7 @@ import numpy as np
 
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.export import Collected
+from graphveil.collection.frozen import Last
 from graphveil.device import Task, answer
 from tests.on_device.signing import task_of
 
@@ -36,7 +37,9 @@ def received(task: Task, bodies: list[bytes]) -> Collected:
     numbers = np.arange(len(bodies))
     times = np.ones((len(bodies), len(task.fields)), np.int32)
     ids = tuple(f"person {number}" for number in range(task.people))
-    return Collected(task, ids, Bodies.of(task, bodies, numbers), (NONCE,), np.ones(len(bodies), np.int64), times, {})
+    made, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
+    last = Last(numbers, once, once, np.packbits(made.bits, axis=1))
+    return Collected(task, ids, last, made, (NONCE,), times, {})
 
 
 def forged(collected: Collected, who: np.ndarray, place: int, bits: np.ndarray) -> Collected:

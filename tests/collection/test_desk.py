@@ -8,6 +8,7 @@ import logging
 import ssl
 import threading
 import urllib.request
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_two_epochs_on_either_database(desk: Desk, url: str, tmp_path: Path) -> 
     assert (told["task"], told["answered"], told["epochs"][0]["hash"]) == (signed["task"], 3, frozen)
     found = read_export(tmp_path / "out")
     assert found.ids == SUBJECT.ids
-    assert found.joined.tolist() == [1, 2, 1] and np.array_equal(found.bodies.numbers, [0, 1, 2])
+    assert found.last.joined.tolist() == [1, 2, 1] and np.array_equal(found.bodies.numbers, [0, 1, 2])
     assert [nonce.hex() for nonce in found.nonces] == [first["nonce"], second["nonce"]]
 
 
@@ -155,6 +156,35 @@ def test_nothing_is_scrubbed_that_an_export_does_not_keep(desk: Desk, url: str, 
     with pytest.raises(InputError, match="scrubbed"):
         desk.export(tmp_path / "three")
     assert read_export(tmp_path / "two").bodies.numbers.tolist() == [0, 1]
+
+
+#: What an export may have lost or changed, of each of its arrays.
+SPOILED = {
+    "rows": lambda held: {name: rows[:1] for name, rows in held.items()},
+    "numbers": lambda held: {**held, "numbers": held["numbers"] + np.array([0, 1])},
+    "epochs": lambda held: {**held, "epochs": held["epochs"] * 0 + 1},
+    "joined": lambda held: {**held, "joined": held["joined"] * 0 + 2},
+    "bodies": lambda held: {**held, "bodies": held["bodies"] ^ np.uint8(32)},
+}
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(what: str, desk: Desk, url: str) -> None:
+    desk.sign(database=url)
+    desk.enrol()
+    joined = [enrolled(desk, number) for number in range(2)]
+    desk.open()
+    assert sent(desk, 0, joined[0]) == ["accepted"]
+    desk.close()
+    desk.open()
+    assert sent(desk, 1, joined[1]) == ["accepted"]
+    desk.close()
+    with desk.store() as store:
+        whole = store.last_reports()
+        spoiled = replace(whole, **SPOILED[what](vars(whole)))
+        with pytest.raises(InputError, match="other reports than those"):
+            store.scrub(spoiled)
+        assert len(store.last_reports().bodies) == 2 and store.scrub(whole) == 2
 
 
 def certified(folder: Path) -> Place:

@@ -200,21 +200,16 @@ class Desk:
             exported: the folder that keeps them.
 
         Raises:
-            InputError: it is an export of another task, or of other epochs than are closed now.
+            InputError: it is an export of another task, of other epochs than are closed now, or lacks a report.
         """
         from graphveil.collection.export import read_export
 
         kept = read_export(exported)
         with self.store() as store:
-            closed = [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in store.closed()]
-            # Forgotten for good: an epoch that this export lacks would be nowhere afterwards.
-            if kept.task.hash != store.task().hash or kept.facts["epochs"] != closed:
-                raise InputError(
-                    "the export holds other reports than those to be forgotten",
-                    where=str(exported),
-                    remedy="export the collection as it stands now, then scrub it",
-                )
-            return {"folder": str(self.folder), "forgotten": store.scrub(), "kept": str(exported)}
+            if kept.task.hash != store.task().hash:
+                raise InputError("the export is another collection's", where=str(exported))
+            # Forgotten for good: a report that this export lacks would be nowhere afterwards.
+            return {"folder": str(self.folder), "forgotten": store.scrub(kept.last), "kept": str(exported)}
 
     @contextmanager
     def store(self) -> Iterator[Store]:

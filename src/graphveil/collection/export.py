@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.declare import ids_hash
+from graphveil.collection.frozen import Last
 from graphveil.collection.store import Store
 from graphveil.device.features import Features
 from graphveil.device.task import Task
@@ -39,16 +40,16 @@ class Collected:
     """An exported collection.
 
     Args:
-        task: what was asked. ids: of everybody. bodies: everybody's last report, by number.
-        nonces: by which coordinates were assigned, of each epoch. joined: int64 [n], the first epoch of who sent each.
+        task: what was asked. ids: of everybody. last: everybody's last report. bodies: the same, as bits.
+        nonces: by which coordinates were assigned, of each epoch.
         times: int32 [n, fields], in how many epochs they answered each field. facts: what `collection.json` says.
     """
 
     task: Task
     ids: tuple[str, ...]
+    last: Last
     bodies: Bodies
     nonces: tuple[bytes, ...]
-    joined: Numbers
     times: Times
     facts: Mapping[str, Any]
 
@@ -59,7 +60,7 @@ class Collected:
             field: the features. rows: places of bodies.
         """
         found = np.empty((len(rows), field.sampled), np.int32)
-        for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.joined[rows], strict=True)):
+        for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
             # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
             found[place] = field.asked(self.task.person(int(number), self.nonces[int(epoch) - 1]))
         return found
@@ -80,7 +81,8 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     task, closed = store.task(), store.closed()
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
-    numbers, epochs, joined, bodies = store.last_reports()
+    last = store.last_reports()
+    numbers, bodies = last.numbers, last.bodies
     # The least number stands in what everybody has agreed to: below it a single person stands out too much.
     if len(numbers) < task.least:
         raise InputError(f"{len(numbers)} people have answered", allowed=f"{task.least} or more, as the task says")
@@ -100,7 +102,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     (folder / "task.json").write_bytes(task.data)
     with (folder / "ids.txt").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids())
-    np.savez(folder / "reports.npz", numbers=numbers, epochs=epochs, joined=joined, times=times, bodies=bodies)
+    np.savez(folder / "reports.npz", **vars(last), times=times)
     # Last: a folder without it is one that a crash left, and is not read.
     (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")
     return told
@@ -123,7 +125,8 @@ def read_export(folder: Path) -> Collected:
     with np.load(folder / "reports.npz", allow_pickle=False) as held:
         if "times" not in held:
             raise DataError("times is missing", where=str(folder / "reports.npz"), remedy="export the collection again")
-        numbers, joined, times, bodies = held["numbers"], held["joined"], held["times"], held["bodies"]
+        last, times = Last(held["numbers"], held["epochs"], held["joined"], held["bodies"]), held["times"]
+    numbers, bodies = last.numbers, last.bodies
     width = -(-task.bits // 8)
     if bodies.ndim != 2 or bodies.shape[1] != width or len(numbers) != len(bodies) or bodies.dtype != np.uint8:
         raise DataError(f"reports are no {width} bytes each", where=str(folder / "reports.npz"))
@@ -136,7 +139,7 @@ def read_export(folder: Path) -> Collected:
     if times.shape != told_now.shape or (times < told_now).any() or (times > len(told["epochs"])).any():
         raise DataError("times are not those of the reports", where=str(folder / "reports.npz"))
     nonces = tuple(bytes.fromhex(one["nonce"]) for one in told["epochs"])
-    return Collected(task, ids, made, nonces, joined, times, told)
+    return Collected(task, ids, last, made, nonces, times, told)
 
 
 def _times(task: Task, numbers: Numbers, bodies: npt.NDArray[np.uint8], earlier: Iterator[tuple[int, bytes]]) -> Times:

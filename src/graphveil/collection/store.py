@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from graphveil.collection.frozen import Last, last_rows, scrubbed
 from graphveil.collection.tables import (
     ENROLMENTS,
     EPOCHS,
@@ -33,7 +31,6 @@ from graphveil.device.task import Task
 from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
 
-Numbers = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 14
 _HOUR = 3600
 _OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
@@ -310,36 +307,14 @@ class Store:
         named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
-    def last_reports(self) -> tuple[Numbers, Numbers, Numbers, npt.NDArray[np.uint8]]:
-        """Return everybody's last report of the closed epochs: numbers, epochs, joined [n], bodies [n, bytes].
+    def last_reports(self) -> Last:
+        """Return everybody's last report of the closed epochs.
 
         Raises:
             InputError: bodies were scrubbed.
         """
-        columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
-        asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
-        ordered = asked.where(REPORTS.c.epoch.in_(_CLOSED)).order_by(REPORTS.c.number, REPORTS.c.epoch)
-        # Of the machine's own numbers: of Python's, a row would take four times as much.
-        told = array("q"), array("q"), array("q")
-        bodies = bytearray()
-        with (
-            self.reader.connect() as connection,
-            connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows,
-        ):
-            for number, epoch, joined, body in rows:
-                if body is None:
-                    raise _scrubbed()
-                if told[0] and told[0][-1] == number:
-                    # An earlier epoch's, which this one stands for.
-                    del bodies[-len(body) :]
-                    for column in told:
-                        column.pop()
-                for column, one in zip(told, (number, epoch, joined), strict=True):
-                    column.append(one)
-                bodies += body
-        numbers, epochs, first = (np.frombuffer(column, np.int64) for column in told)
-        held = np.frombuffer(bodies, np.uint8)
-        return numbers, epochs, first, held.reshape(len(numbers), -1) if len(numbers) else held.reshape(0, 0)
+        with self.reader.connect() as connection:
+            return Last.of(last_rows(connection, connection.execute(_CLOSED).scalars().all()))
 
     def earlier_reports(self) -> Iterator[tuple[int, bytes]]:
         """Yield number and body of every report of a closed epoch for which a later one of the same person stands.
@@ -358,7 +333,7 @@ class Store:
         ):
             for number, body in rows:
                 if body is None:
-                    raise _scrubbed()
+                    raise scrubbed()
                 yield number, bytes(body)
 
     def ids(self) -> Iterator[str]:
@@ -374,13 +349,26 @@ class Store:
             yield from (id for _, id in page)
             last = page[-1].number
 
-    def scrub(self) -> int:
+    def scrub(self, kept: Last) -> int:
         """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
 
         The database's own files hold them no longer: not its pages, not its log. Backups and copies of the disk do.
+
+        Args:
+            kept: everybody's last report, as an export holds them.
+
+        Raises:
+            InputError: the closed epochs hold another one.
         """
-        old = REPORTS.c.epoch.in_(_CLOSED) & REPORTS.c.body.is_not(None)
         with self.engine.begin() as connection:
+            # One by one: an epoch that is closed from now on was compared with nothing.
+            epochs = connection.execute(_CLOSED).scalars().all()
+            if not kept.keeps(last_rows(connection, epochs)):
+                raise InputError(
+                    "the export holds other reports than those to be forgotten",
+                    remedy="export the collection as it stands now, then scrub it",
+                )
+            old = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
             forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
         overwritten(self.engine)
         return forgotten
@@ -446,10 +434,6 @@ def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -
         rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
         connection.execute(insert(PEOPLE), rows)
     TOKENS.create(connection)
-
-
-def _scrubbed() -> InputError:
-    return InputError("bodies were scrubbed", remedy="train on the export that was made before")
 
 
 def hashed(token: bytes) -> bytes:
