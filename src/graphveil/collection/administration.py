@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hmac
 import shlex
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -34,6 +33,7 @@ from graphveil.collection.store import Store, hashed
 from graphveil.collection.tokens import replaced
 from graphveil.device.task import Task
 from graphveil.errors import InputError, MissingExtraError
+from graphveil.writing import partial_folder
 
 #: Of wrong tokens from one address: whoever has mistyped goes on, whoever tries tokens does not.
 WRONG_TOKENS = Rate(0.1, 10.0)
@@ -139,14 +139,13 @@ class Administration:
     def _download(self) -> StreamingResponse:
         self._require_room()
         # Beside the collection's files, whose disk is watched; the system's own may be in memory.
-        made = Path(tempfile.mkdtemp(prefix=".export-", dir=None if self._desk is None else self._desk.folder))
-        try:
+        beside = Path(tempfile.gettempdir()) if self._desk is None else self._desk.folder
+        # The open file alone holds it afterwards: whoever breaks off the download leaves nothing behind. What a process
+        # that is killed leaves, the next export removes, whichever way it is made: its lock is held by nobody.
+        with partial_folder(beside / "export") as made:
             with _now():
                 export(self._store, made / "collected")
             packed = _zipped(made).open("rb")
-        finally:
-            # The open file alone holds it now: whoever breaks off the download leaves nothing behind.
-            shutil.rmtree(made, ignore_errors=True)
         named = {"content-disposition": 'attachment; filename="collected.zip"', "cache-control": "no-store"}
         return StreamingResponse(_parts(packed), media_type="application/zip", headers=named)
 

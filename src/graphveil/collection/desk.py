@@ -21,7 +21,7 @@ from graphveil.collection.organiser import new_key, read_key, signed_opening, si
 from graphveil.collection.tokens import links_at, read_tokens, replaced, write_tokens
 from graphveil.device.task import Opening
 from graphveil.errors import InputError, MissingExtraError
-from graphveil.writing import new_folder, write_bytes
+from graphveil.writing import new_folder, sweep, write_bytes
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
@@ -185,6 +185,8 @@ class Desk:
         from graphveil.collection.moved import bounds, sentence_of
         from graphveil.collection.suspects import inspect
 
+        # Wherever this one goes: what downloads of processes that were killed have left here.
+        sweep(self.folder)
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
         with self.store() as store, new_folder(out) as partial:
             told = export(store, partial, most_links)
