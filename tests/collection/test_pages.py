@@ -58,5 +58,5 @@ def test_no_page_holds_a_script_a_style_or_another_site() -> None:
     for path in map(Path, sorted(FOLDER.glob("*.html"))):
         text = path.read_text()
         assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\ssrc=)|https?://", text), path
-        named = re.findall(r'(?:src|href)="/assets/([^"]+)"', text)
+        named = re.findall(r'(?:src|href)="assets/([^"]+)"', text)
         assert named and set(named) <= set(ASSETS), path

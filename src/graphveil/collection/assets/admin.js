@@ -1,7 +1,8 @@
 /** The collector's administration as the page meets it. The token is in a header, and in this tab's memory. */
 
 const QUIET = { credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer" };
-const KEPT = "graphveil-admin";
+/** One host may serve several collections, each below a path of its own. */
+const KEPT = `graphveil-admin ${location.pathname}`;
 
 /** The administration refused: `code` is the collector's or "offline", `told` the whole answer. */
 export class Refused extends Error {
@@ -22,7 +23,7 @@ async function asked(path, body) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(`/admin/${path}`, { ...QUIET, ...told, headers });
+    answer = await fetch(`admin/${path}`, { ...QUIET, ...told, headers });
   } catch {
     throw new Refused("offline");
   }

@@ -11,6 +11,7 @@ export class Refused extends Error {
   }
 }
 
+/** What a path answers, below the page: the collector need not be at the root of its host. */
 async function asked(path, told = {}) {
   let answer;
   try {
@@ -30,15 +31,15 @@ async function asked(path, told = {}) {
 const json = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 /** The signed task. */
-export const taskBytes = () => asked("/task");
+export const taskBytes = () => asked("task");
 
 /** The signed opening; refused with "no-opening" while enrolment is open. */
-export const openingBytes = () => asked("/opening");
+export const openingBytes = () => asked("opening");
 
 /** Whether reports are taken now: {epoch, open, until}; undefined where the collector does not say. */
 export async function round() {
   try {
-    const told = json(await asked("/epoch"));
+    const told = json(await asked("epoch"));
     return Number.isInteger(told.epoch) && typeof told.open === "boolean" ? told : undefined;
   } catch {
     // What needs an answer asks for one of its own, and tells why there is none.
@@ -50,7 +51,7 @@ export async function round() {
 export async function enrol(token, key) {
   const body = JSON.stringify({ token, key });
   const { number, joined } = json(
-    await asked("/enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }),
+    await asked("enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }),
   );
   if (![number, joined].every((one) => Number.isInteger(one) && one >= 0)) throw new Refused("fault");
   return { number, joined };
@@ -59,7 +60,7 @@ export async function enrol(token, key) {
 /** Send a report; return "accepted", or "again" where the collector had it. */
 export async function send(bytes) {
   const headers = { "Content-Type": "application/octet-stream" };
-  const [code] = json(await asked("/reports", { method: "POST", body: bytes, headers })).answers;
+  const [code] = json(await asked("reports", { method: "POST", body: bytes, headers })).answers;
   if (code !== "accepted" && code !== "again") throw new Refused(String(code));
   return code;
 }
@@ -67,7 +68,7 @@ export async function send(bytes) {
 /** The names of everybody in the order of their numbers, held to the hash that the task names. */
 export async function names(expected) {
   const lines = new TextDecoder()
-    .decode(await asked("/ids"))
+    .decode(await asked("ids"))
     .split("\n")
     .filter(Boolean);
   const found = lines.map((line) => JSON.parse(line));

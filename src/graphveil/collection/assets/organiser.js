@@ -273,7 +273,7 @@ find("lost-form").addEventListener("submit", async (event) => {
 
 /** A token is told once, with the link that opens the person's page with it. */
 function another({ id, token }) {
-  const lines = [["Token", token], ["Or as a link", `${location.origin}/#${token}.${told.task}`]];
+  const lines = [["Token", token], ["Or as a link", `${new URL("./", location.href)}#${token}.${told.task}`]];
   return note("good", `Another token for ${id}`, el("p", {}, "It is shown this once: hand it on now."),
     lines.map(([name, text]) => el("p", {}, `${name}: `, el("code", {}, text))));
 }
