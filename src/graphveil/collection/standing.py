@@ -13,7 +13,7 @@ from sqlalchemy import distinct, func, select
 
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.store import Store
-from graphveil.collection.tables import EPOCHS, REPORTS
+from graphveil.collection.tables import COUNTS, EPOCHS, REPORTS
 from graphveil.device.task import Task
 from graphveil.device.telling import decimal
 
@@ -57,10 +57,11 @@ class Standing:
     def hours(self) -> list[dict[str, int]]:
         """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
         last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
-        asked = select(REPORTS.c.hour, func.count()).where(REPORTS.c.epoch == last)
+        mine = (COUNTS.c.kind == "received") & (COUNTS.c.epoch == last)
+        asked = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(mine)
         with self.store.reader.connect() as connection:
-            rows = connection.execute(asked.group_by(REPORTS.c.hour).order_by(REPORTS.c.hour)).all()
-        return [{"hour": hour * 3600, "reports": count} for hour, count in rows]
+            rows = connection.execute(asked.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
+        return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
 
     def answered(self) -> int:
         """Return of how many people an export would hold a report: of all closed epochs."""

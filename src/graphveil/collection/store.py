@@ -6,6 +6,7 @@ Everything that is written is written in one transaction, and an answer leaves a
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from graphveil.collection.frozen import Last, last_rows, scrubbed
 from graphveil.collection.tables import (
+    COUNTS,
     ENROLMENTS,
     EPOCHS,
     PEOPLE,
@@ -35,7 +37,18 @@ _AT_ONCE = 1 << 14
 _HOUR = 3600
 _OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+_COUNTED = select(func.sum(COUNTS.c.count))
 _INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
+
+
+def _added(dialect: Any) -> Any:
+    made = dialect.insert(COUNTS)
+    return made.on_conflict_do_update(
+        index_elements=list(COUNTS.primary_key), set_={"count": COUNTS.c.count + made.excluded.count}
+    )
+
+
+_COUNT_IN_SQLITE = str(_added(sqlite).compile(dialect=sqlite.dialect()))
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,7 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.reader = engine, engine.execution_options(**READS)
+        self._writer = secrets.randbits(62)
 
     # ---- task and people ----
 
@@ -161,7 +175,9 @@ class Store:
             name = enrolment_id(task.hash, key)
             made = {"number": number, "enrolment": name, "key": key, "joined": joined}
             # By the constraint: of two devices with one token at once, the first is enrolled and the other is not.
-            connection.execute(self._or_nothing(ENROLMENTS), [made])
+            fresh = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
+            if connection.execute(fresh, made).scalar_one_or_none() is not None:
+                self._count(connection, "enrolled", joined, 0, 1)
             # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
@@ -299,11 +315,17 @@ class Store:
         # The hour and no finer: when somebody answered may tell who they are.
         hour = int(time.time()) // _HOUR
         rows = [(one.number, epoch, one.digest, one.body, hour) for one in fresh]
+        written = self._insert(connection, rows)
+        if written and epoch is not None:
+            self._count(connection, "received", epoch, hour, len(written))
+        return written
+
+    def _insert(self, connection: Connection, rows: list[tuple[int, int | None, bytes, bytes, int]]) -> set[int]:
         # The lock of SQLite is held since it was read who has one; were it otherwise, the key would refuse them aloud.
         if self.engine.dialect.name == "sqlite":
             # As the driver takes them: to name and convert each value costs more than to store it.
             connection.exec_driver_sql(_INTO_SQLITE, rows)
-            return {one.number for one in fresh}
+            return {number for number, *_ in rows}
         named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
@@ -393,12 +415,15 @@ class Store:
     def status(self) -> dict[str, Any]:
         """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
         with self.reader.connect() as connection:
-            people, enrolled = (
-                connection.execute(select(func.count()).select_from(each)).scalar_one() for each in (PEOPLE, ENROLMENTS)
-            )
+            last = connection.execute(select(func.max(PEOPLE.c.number))).scalar()
+            # They are numbered from 0 on, all of them.
+            people = 0 if last is None else last + 1
             epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
-            mine = select(func.count()).select_from(REPORTS).where(REPORTS.c.epoch == epoch)
-            received, open = connection.execute(mine).scalar_one(), connection.execute(_OPEN).scalar_one_or_none()
+            of = COUNTS.c.kind
+            enrolled = int(connection.execute(_COUNTED.where(of == "enrolled")).scalar() or 0)
+            mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
+            received = int(connection.execute(mine).scalar() or 0)
+            open = connection.execute(_OPEN).scalar_one_or_none()
         told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
         return {**told, "refused": self.refusals()}
 
@@ -416,6 +441,14 @@ class Store:
         asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
         rows = connection.execute(asked).all()
         return {(row.number, bytes(row.digest)) for row in rows}, {row.number for row in rows if row.epoch == epoch}
+
+    def _count(self, connection: Connection, kind: str, epoch: int, hour: int, more: int) -> None:
+        """Add to what this process has counted, in the transaction of what it counts."""
+        row = (kind, epoch, hour, self._writer, more)
+        if self.engine.dialect.name == "sqlite":
+            connection.exec_driver_sql(_COUNT_IN_SQLITE, row)
+        else:
+            connection.execute(_added(postgresql), dict(zip(COUNTS.columns.keys(), row, strict=True)))
 
     def _or_nothing(self, table: Any) -> Any:
         dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql

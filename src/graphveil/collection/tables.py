@@ -6,6 +6,7 @@ enrolments   number -> name on the wire, key of the tags, first epoch
 reports      (number, epoch) -> digest of all bytes, body; the row stays when the body is scrubbed
 epochs       epoch -> nonce, hash of everything it holds once it is closed
 refusals     code -> how many
+counts       how many enrolled and how many reports came, by epoch and hour: what is asked often is not counted anew
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    func,
+    insert,
+    inspect,
+    literal,
+    select,
 )
 
 from graphveil.errors import InputError
@@ -80,6 +86,17 @@ REFUSALS = Table(
     Column("code", String(40), primary_key=True),
     Column("count", BigInteger, nullable=False),
 )
+#: Each process that writes has rows of its own: with one row for all, each would wait for the commits of the others.
+COUNTS = Table(
+    "counts",
+    METADATA,
+    Column("kind", String(8), primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("hour", Integer, primary_key=True, autoincrement=False),
+    Column("writer", BigInteger, primary_key=True, autoincrement=False),
+    Column("count", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
 
 #: Of SQLite. Reports come in no order, so that each writes a page of its own: of 4 KB, they write four times as much.
 #: The log is copied into the file, and cut, at 64 MB; pages are held up to as many negative KB.
@@ -112,8 +129,23 @@ def opened(url: str) -> Engine:
         event.listen(engine, "begin", _begin)
     else:
         engine = create_engine(url, hide_parameters=True, connect_args=_REACHED)
-    METADATA.create_all(engine)
+    # All or nothing: tables without what they should count would never be right again.
+    with engine.begin() as connection:
+        counted = inspect(connection).has_table(COUNTS.name)
+        METADATA.create_all(connection)
+        if not counted:
+            _count_anew(connection)
     return engine
+
+
+def _count_anew(connection: Connection) -> None:
+    """Count what a database holds that was begun before there were counts."""
+    zero = literal(0)
+    received = select(literal("received"), REPORTS.c.epoch, REPORTS.c.hour, zero, func.count())
+    enrolled = select(literal("enrolled"), ENROLMENTS.c.joined, zero, zero, func.count())
+    columns = COUNTS.columns.keys()
+    for rows in (received.group_by(REPORTS.c.epoch, REPORTS.c.hour), enrolled.group_by(ENROLMENTS.c.joined)):
+        connection.execute(insert(COUNTS).from_select(columns, rows))
 
 
 def overwritten(engine: Engine) -> None:
