@@ -1,7 +1,7 @@
 """What noisy lists say about everyone's class, in a block model that is read off the labels.
 
     prior       Pr[u ~ v | classes a, b] = B_ab t_u t_v h_k         t: degrees, shrunk by their noise; k: likeness
-    B           unbiased pair estimates between people who sent a label, M^T A M over M^T t t^T M without own pairs
+    B           unbiased pair estimates between people who sent a label, `models.block_densities`
     h_k         links found among labelled pairs of likeness k, over those that B and t let expect
     pair        F_ab(e) = 1 - B t t h + B t t h L_e,               R(e) = F(e) / F(0)
     field       phi_v(a) = sum_u log F(0) + sum_{u named with v} log sum_b c_{u \\ v}(b) R_ab(e)
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.late import torch
+from graphveil.models.block_densities import FEWEST, block_densities
 from graphveil.models.block_model import LARGEST_LOG, NamedPairs
 from graphveil.models.list_sums import list_sums, named_by_sums
 from graphveil.models.pair_likeness import Likeness
@@ -34,12 +35,8 @@ if TYPE_CHECKING:
 
 #: Degrees are sorted into this many groups, and kept inside this range of their mean.
 LEVELS, SPAN = 12, (0.15, 8.0)
-#: Densities stay above this share of their mean and below this probability.
-LEAST_DENSE, MOST_DENSE = 0.03, 0.8
 #: A pair is never thought linked for sure, nor h more than this.
 SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
-#: So many links a person are assumed where noise hides even their number.
-FEWEST = 0.1
 
 
 @dataclass(frozen=True)
@@ -63,6 +60,7 @@ def block_fields(
     degrees: bool,
     alike: Likeness | None,
     rounds: int,
+    blocks: str = "full",
     tell: Callable[[], None] = lambda: None,
 ) -> Tensor:
     """Return phi [n, c].
@@ -74,10 +72,11 @@ def block_fields(
         degrees: whether people differ in their number of links.
         alike: how alike pairs are; None: that does not matter.
         rounds: of belief propagation.
+        blocks: how many densities there are, see `models.block_densities`.
         tell: is called after each round.
     """
     out, into = _levels(pairs, degrees=degrees)
-    density = _density(pairs, people.shares, out, into)
+    density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
     factors = density.new_ones(1) if alike is None else _factors(pairs, people.shares, out, into, density, alike)
     model = _model(pairs, out, into, density, factors, None if alike is None else alike.named.to(evidence.device))
     return _rounds(model, evidence, people.known, rounds, tell)
@@ -117,24 +116,6 @@ def _grouped(found: Tensor, noise: float) -> _Levels:
     sizes = torch.bincount(group).to(found)
     level = torch.zeros_like(sizes).index_add(0, group, logs.exp()) / sizes
     return _Levels(group, level / level[group].mean())
-
-
-def _density(pairs: NamedPairs, shares: Tensor, out: _Levels, into: _Levels) -> Tensor:
-    """Return B, shrunk towards one density for all by its noise."""
-    shares = shares.double()
-    found = shares.T @ list_sums(pairs, shares)
-    expected = _class_pairs(shares * out.of_each[:, None], shares * into.of_each[:, None])
-    usual = found.sum().clamp_min(FEWEST * pairs.nodes) / expected.sum().clamp_min(1.0)
-    raw = found / expected.clamp_min(1.0)
-    noise = (_class_pairs(shares, shares).clamp_min(1.0) / pairs.information / expected.clamp_min(1.0).square()).mean()
-    trust = (1 - noise / (raw - usual).square().mean().clamp_min(1e-30)).clamp(0.05, 1.0)
-    density: Tensor = (usual + (raw - usual) * trust).clamp(float(LEAST_DENSE * usual), MOST_DENSE)
-    return density
-
-
-def _class_pairs(first: Tensor, second: Tensor) -> Tensor:
-    """Return the sum over ordered pairs of two people of first_u second_v^T [c, c]."""
-    return first.sum(dim=0)[:, None] * second.sum(dim=0) - first.T @ second
 
 
 def _factors(

@@ -15,7 +15,7 @@ import torch
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, make_graph, social_graph
-from graphveil.methods import LinkBeliefs
+from graphveil.methods import LinkBeliefs, load_method
 from graphveil.methods.base.features import unit_rows
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.network import Labels
@@ -73,6 +73,8 @@ class TestLinkBeliefs(LinkSuite):
         ({"reading": "tea leaves"}, "reading 'tea leaves' is not known; allowed: beliefs, sums, all"),
         ({"rounds": 0}, r"rounds = 0; allowed: a whole number in 1\.\.1000"),
         ({"rounds": True}, "rounds = True"),
+        ({"blocks": "wooden"}, "blocks 'wooden' with reading beliefs; allowed: full, or planted beside beliefs"),
+        ({"blocks": "planted", "reading": "sums"}, "blocks 'planted' with reading sums"),
         ({"mode": "upper"}, "mode 'upper' is not known"),
         ({"device": "abacus"}, "device 'abacus' is not available"),
     ],
@@ -80,6 +82,19 @@ class TestLinkBeliefs(LinkSuite):
 def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LinkBeliefs(**{"epsilon_x": 1.0, "epsilon_a": 4.0, **settings})
+
+
+def test_planted_blocks_are_asked_for_kept_in_a_file_and_cost_nothing(tmp_path: Path) -> None:
+    graph, made_with = communities(), {"epsilon_x": None, "epsilon_a": 4.0, "epsilon_y": 2.0}
+    plain, full, few = (
+        LinkBeliefs(**made_with, **more).fit(graph, split=half(graph), randomness=SeededRandomness(1))
+        for more in ({}, {"blocks": "full"}, {"blocks": "planted"})
+    )
+    assert torch.equal(plain.predict_proba(), full.predict_proba())
+    assert not torch.equal(plain.predict_proba(), few.predict_proba())
+    assert few.guarantee == plain.guarantee
+    few.save(tmp_path / "model")
+    assert load_method(tmp_path / "model").get_params()["blocks"] == "planted"
 
 
 def communities(nodes: int = 600, *, directed: bool = False) -> Any:

@@ -298,7 +298,8 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
-        plain = {"reading": method.reading, "rounds": method.rounds, "seed": method.seed, "device": method.device}
+        names = ("reading", "rounds", "blocks", "seed", "device")
+        plain: dict[str, Any] = {name: getattr(method, name) for name in names}
         copy = LinkBeliefsCore(**people, **shared, **plain)
         return copy.fit_reports(released).probabilities()
     calibration = method.calibration

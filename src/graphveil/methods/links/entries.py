@@ -9,7 +9,7 @@ from graphveil.errors import InputError
 from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
-from graphveil.models.names import BELIEF_ROUNDS
+from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 
 _FAMILY = "graphveil.methods.links.family:LINKS"
 _SOLITUDE = "graphveil.methods.links.solitude:SolitudeCore"
@@ -31,6 +31,14 @@ _LISTS = {
 _BOTH_REPORT = {**_LISTS, "mode": Option("both", str, _LISTS["mode"].help, within=MODES)}
 _READING = {"reading": Option("beliefs", str, "what is made of the lists: " + ", ".join(READINGS), within=READINGS)}
 _ROUNDS = {"rounds": Option(BELIEF_ROUNDS, int, "rounds of belief propagation")}
+_BLOCKS = {
+    "blocks": Option(
+        "full",
+        str,
+        "densities of links: full (of each two classes), planted (within classes and between; holds forged labels off)",
+        within=BLOCKS,
+    )
+}
 _DENOISER = {"denoiser": Option("calibration", str, ", ".join(DENOISERS), within=tuple(DENOISERS))}
 _DEGREE_SHARE = {"degree_share": Option(0.1, float, "part of epsilon_a for a noisy degree (blink, dprr), 0.01 to 0.99")}
 _CALIBRATION = {
@@ -91,7 +99,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "local",
         _BELIEFS,
         _FAMILY,
-        {**_CLEAR, **_LISTS, **_READING, **_ROUNDS},
+        {**_CLEAR, **_LISTS, **_READING, **_ROUNDS, **_BLOCKS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         refuse=refuse_idle,
     ),
@@ -112,7 +120,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "local",
         _BELIEFS,
         _FAMILY,
-        {**_CLEAR, **_LISTS, **_ROUNDS},
+        {**_CLEAR, **_LISTS, **_ROUNDS, **_BLOCKS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"reading": "all"},
         refuse=refuse_idle,

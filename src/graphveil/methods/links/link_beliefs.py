@@ -37,7 +37,7 @@ from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import read_lists
-from graphveil.models.names import BELIEF_ROUNDS
+from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -65,6 +65,8 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         epsilon_a, mode: as `Solitude`; epsilon_a is finite.
         reading: "beliefs", "sums" or "all", see above.
         rounds: of belief propagation.
+        blocks: "full", or "planted": fewer densities of links, which hold forged labels off; of the beliefs alone, see
+            `models.block_densities`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
         device: "cpu" or "cuda".
 
@@ -101,6 +103,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         sampled: int | None = None,
         reading: str = "beliefs",
         rounds: int = BELIEF_ROUNDS,
+        blocks: str = "full",
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -113,8 +116,12 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
             raise InputError(f"reading {reading!r} is not known", allowed=", ".join(READINGS))
         if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 1000:
             raise InputError(f"rounds = {rounds!r}", allowed="a whole number in 1..1000")
+        if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
+            raise InputError(
+                f"blocks {blocks!r} with reading {reading}", allowed="full, or planted with beliefs or all"
+            )
         require_device(device)
-        self.reading, self.rounds, self.seed, self.device = reading, rounds, seed, device
+        self.reading, self.rounds, self.blocks, self.seed, self.device = reading, rounds, blocks, seed, device
         self.account = Account(open_ledger(self.privacy, self.links))
         self.released: LinkReports | None = None
 
@@ -130,8 +137,8 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
             BudgetError: other reports than those that were paid for.
         """
         schema = self.recognised(released)
-        settings: dict[str, Any] = {"rounds": self.rounds, "seed": self.seed, "device": self.device}
-        found = read_lists(released, self.reading, **settings, progress=progress)
+        settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks}
+        found = read_lists(released, self.reading, **settings, seed=self.seed, device=self.device, progress=progress)
         probabilities = torch.softmax(found.scores, dim=1).cpu()
         self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, found.variant)
         self.released = released
@@ -168,6 +175,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
             "sampled": self.privacy.sampled,
             "reading": self.reading,
             "rounds": self.rounds,
+            "blocks": self.blocks,
             "seed": self.seed,
         }
 

@@ -83,6 +83,7 @@ def read_lists(
     *,
     rounds: int,
     seed: int,
+    blocks: str = "full",
     device: str = "cpu",
     progress: ProgressCallback | None = None,
 ) -> Reading:
@@ -95,6 +96,7 @@ def read_lists(
         reading: one of PARTS.
         rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
+        blocks: of the fields, see `models.block_densities`.
         device: "cpu" or "cuda".
         progress: hears of every round and network.
 
@@ -106,7 +108,7 @@ def read_lists(
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
     without, lists = PARTS[reading]
-    server = _Server(released, labels, heard, rounds, seed, device, _Steps(without, lists, rounds, progress))
+    server = _Server(released, labels, heard, rounds, blocks, seed, device, _Steps(without, lists, rounds, progress))
     free = [opinion for part in without for opinion in server.opinions(part)]
     both = free + [opinion for part in lists for opinion in server.opinions(part)]
     server.steps.finish()
@@ -203,6 +205,7 @@ class _Server:
     labels: Labels
     heard: Tensor
     rounds: int
+    blocks: str
     seed: int
     device: str
     steps: _Steps
@@ -262,6 +265,7 @@ class _Server:
                 degrees=degrees,
                 alike=alike if matters else None,
                 rounds=self.rounds,
+                blocks=self.blocks,
                 tell=self.steps.one,
             )
             yield Opinion(found, found, FIRST["fields"])
