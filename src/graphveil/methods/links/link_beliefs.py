@@ -117,9 +117,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 1000:
             raise InputError(f"rounds = {rounds!r}", allowed="a whole number in 1..1000")
         if blocks not in BLOCKS or (blocks != "full" and reading == "sums"):
-            raise InputError(
-                f"blocks {blocks!r} with reading {reading}", allowed="full, or planted with beliefs or all"
-            )
+            raise InputError(f"blocks {blocks!r} with reading {reading}", allowed="full, or planted beside beliefs")
         require_device(device)
         self.reading, self.rounds, self.blocks, self.seed, self.device = reading, rounds, blocks, seed, device
         self.account = Account(open_ledger(self.privacy, self.links))
