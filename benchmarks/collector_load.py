@@ -83,7 +83,7 @@ class Maker:
         body = bytes([0b10100000 | (number & 1) << 6 | (number >> 1 & 3) << 3])
         who, id = enrolment_id(self.task.hash, key(number)), b"report" + number.to_bytes(10, "big")
         told = b"\1" + self.task.hash + id + who + b"\0\0\0\1" + body
-        return told + hmac.digest(key(number), told, "sha256")
+        return told + hmac.digest(key(number), told + b"\0\0\0\1", "sha256")
 
     def plain(self, number: int) -> dict[str, Any]:
         """Return the same for the plain server."""

@@ -77,12 +77,12 @@ const operations = {
     const made = await device.report(bytes(task), whole(epoch), bytes(body), bytes(secret), bytes(key));
     return { data: hex(device.toBytes(made)) };
   },
-  async read({ data, key }) {
-    const [all, own, reports] = [bytes(data), bytes(key), []];
+  async read({ data, key, epoch }) {
+    const [all, own, made, reports] = [bytes(data), bytes(key), whole(epoch), []];
     for (let at = 0, one; at < all.length || !reports.length; ) {
       [one, at] = read(all, at);
       const parts = ["task", "id", "enrolment", "body"].map((name) => [name, hex(one[name])]);
-      reports.push({ ...Object.fromEntries(parts), tag: await isBy(one, own) });
+      reports.push({ ...Object.fromEntries(parts), tag: await isBy(one, own, made) });
     }
     return { reports };
   },

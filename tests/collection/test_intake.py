@@ -16,7 +16,7 @@ from sqlalchemy import select
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.intake import Intake, reports_in
 from graphveil.collection.limits import Buckets
-from graphveil.collection.store import Store
+from graphveil.collection.store import Sent, Store
 from graphveil.collection.tables import ENROLMENTS, PEOPLE, REPORTS, opened
 from graphveil.device import DeviceError, Report, answer, answers, read
 from graphveil.device.wire import report
@@ -105,8 +105,42 @@ def test_nothing_is_taken_before_an_epoch_or_after_it(running: Collection) -> No
     joined = running.store.enrol(running.task, token(11), key(11))
     assert joined is not None and joined.joined == 1
     assert running.store.open_epoch(bytes(16)) == 2
-    assert running.intake.take([late]) == ["accepted"]
-    assert [row[:2] for row in stored(running.store)] == [(0, 1), (1, 2)]
+    assert running.intake.take([late, again]) == ["closed", "again"]
+    assert [row[:2] for row in stored(running.store)] == [(0, 1)]
+
+
+def test_a_report_that_was_held_back_counts_in_no_later_epoch(running: Collection) -> None:
+    """Whoever carries reports hands an old one in later: it is refused, and its sender's own report is taken."""
+    held, sent = running.report(3, {"label": "sad"}), running.report(4, {"label": "sad"})
+    assert running.intake.take([sent]) == ["accepted"]
+    later = running.after(bytes(16))
+    own = later.report(3, {"label": "glad"})
+    assert later.intake.take([held]) == ["closed"]
+    assert later.intake.take([held, own, sent]) == ["closed", "accepted", "again"]
+    assert later.intake.take([held, own]) == ["closed", "again"]
+    third = later.after(bytes([3] * 16))
+    # Known by its bytes in whichever epoch it was sent; other bytes of a closed epoch are too late.
+    assert third.intake.take([sent, held, own, running.report(4, {"label": "glad"})]) == [
+        "again", "closed", "again", "closed",
+    ]  # fmt: skip
+    assert stored(running.store) == [(3, 2, own.body), (4, 1, sent.body)]
+
+
+def test_a_report_of_an_epoch_that_has_not_opened_waits(running: Collection) -> None:
+    """A database from before an epoch opened, or a process that hears of it a moment later."""
+    who, empty = running.devices[3], bytes(-(-running.task.bits // 8))
+    early, never = (report(running.task.hash, epoch, empty, who.secret, who.key) for epoch in (2, 3))
+    assert running.intake.take([early, never]) == ["not-open", "bad-tag"]
+    assert running.after(bytes(16)).intake.take([early, never]) == ["accepted", "not-open"]
+
+
+def test_an_epoch_that_changes_meanwhile_is_seen(running: Collection) -> None:
+    """Checked while one epoch was open, stored when the next one was: it was made for the first."""
+    sent = Sent(3, 1, bytes(16), b"\0")
+    running.store.close_epoch()
+    running.store.open_epoch(bytes(16))
+    assert running.store.add([sent]) == ["closed"]
+    assert running.store.add([replace(sent, epoch=2), sent]) == ["accepted", "closed"]
 
 
 def test_the_window_of_the_task_is_kept_by_the_collectors_clock(running: Collection) -> None:

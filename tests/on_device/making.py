@@ -174,13 +174,15 @@ def report_lines() -> Iterator[Line]:
         yield line
         data = str(Client().answer(line)["data"])
         whole += data
-        yield {"op": "read", "data": data, "key": KEY.hex()}
-    yield {"op": "read", "data": whole, "key": KEY.hex()}
-    yield {"op": "read", "data": data, "key": SECRETS[1].hex()}
+        yield {"op": "read", "data": data, "key": KEY.hex(), "epoch": epoch}
+    # All of them, and each epoch's alone have tags of that epoch: a report that was held back is none of a later one.
+    for one in (1, 2, 3, 2**32 - 1):
+        yield {"op": "read", "data": whole, "key": KEY.hex(), "epoch": one}
+    yield {"op": "read", "data": data, "key": SECRETS[1].hex(), "epoch": epoch}
     for place in (1, 33, 49, 69, len(data) // 2 - 1):
         changed = bytearray(bytes.fromhex(data))
         changed[place] ^= 1
-        yield {"op": "read", "data": changed.hex(), "key": KEY.hex()}
+        yield {"op": "read", "data": changed.hex(), "key": KEY.hex(), "epoch": epoch}
     line, task = asked(label("1"), features("4"), links(12, "1"), degree(12, "1"))
     yield line
     client = Client()
@@ -294,7 +296,7 @@ def refused_bytes() -> Iterator[Line]:
     data = str(client.answer({"op": "report", **told, "secret": SECRETS[1].hex(), "key": KEY.hex()})["data"])
     longer = data[: 2 * 65] + "ffffffff" + data[2 * 69 :]
     for one in ("", data[:-2], data + "00", data + data[:-2], "02" + data[2:], "00" + data[2:], longer, data[: 2 * 69]):
-        yield {"op": "read", "data": one, "key": KEY.hex()}
+        yield {"op": "read", "data": one, "key": KEY.hex(), "epoch": 1}
     line, task = asked(label("1"), links(12, "2"), degree(12, "0.5"))
     yield line
     client.answer(line)

@@ -174,11 +174,11 @@ class Device:
         id = derived(self.secret, b"report", self.hash, epoch)[:16]
         enrolment = hashlib.sha256(PURPOSE + b"enrolment" + self.hash + key).digest()[:16]
         told = b"\x01" + self.hash + id + enrolment + struct.pack(">I", len(body)) + body
-        return told + hmac.digest(key, told, "sha256")
+        return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256")
 
 
-def is_by(report: Mapping[str, Any], key: bytes, data: bytes) -> bool:
-    """Whether a key made the tag of a report that stands somewhere in these bytes."""
+def is_by(report: Mapping[str, Any], key: bytes, epoch: int, data: bytes) -> bool:
+    """Whether a key made the tag of a report of an epoch that stands somewhere in these bytes."""
     parts = [bytes.fromhex(report[name]) for name in ("task", "id", "enrolment", "body")]
     told = b"\x01" + b"".join(parts[:3]) + struct.pack(">I", len(parts[3])) + parts[3]
-    return told + hmac.digest(key, told, "sha256") in data
+    return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256") in data

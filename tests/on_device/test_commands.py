@@ -74,7 +74,7 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert (code, out) == (0, "booked; epsilon 7.5 is spent in all\nsent\n")
     (sent,) = collector.reports
     report, end = read(sent)
-    assert end == len(sent) and report.is_by(bytes.fromhex(collector.enrolled[0]["key"]))
+    assert end == len(sent) and report.is_by(bytes.fromhex(collector.enrolled[0]["key"]), 1)
     assert all(bits is not None for bits in answers(TASK, TASK.person(3, bytes(16)), report.body))
     # Again, with other values: the same bytes, at no price.
     data.write_text('{"label": "glad"}')

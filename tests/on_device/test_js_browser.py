@@ -94,7 +94,7 @@ def test_a_report_outlives_the_page_with_its_secret(browser: Browser) -> None:
     assert again == first
     assert first["hidden"] and len(first["entries"]) == 1 and first["entries"][0]["nano"] == "1000000000"
     report, _ = read(bytes.fromhex(first["sent"]))
-    assert report.is_by(bytes.fromhex(first["key"]))
+    assert report.is_by(bytes.fromhex(first["key"]), 1)
     # A later epoch with the same value: the same secret, so the same answer at no price.
     later = run(browser, BOOK, {**told, **told_of(label(), epochs=2)})
     assert [one["nano"] for one in later["entries"]] == ["1000000000", "0"]

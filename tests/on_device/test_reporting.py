@@ -118,11 +118,12 @@ def test_a_report_has_one_encoding_and_a_tag() -> None:
     sent = report(task.hash, 1, made.body, SECRET, KEY)
     data = sent.to_bytes()
     assert read(data) == (sent, len(data)) and read(b"x" + data + data, 1)[0] == sent
-    assert sent.is_by(KEY) and not sent.is_by(SECRET)
+    assert sent.is_by(KEY, 1) and not sent.is_by(SECRET, 1) and not sent.is_by(KEY, 2)
+    assert (sent.epoch_by(KEY, (3, 2, 1)), sent.epoch_by(KEY, (3, 2)), sent.epoch_by(SECRET, (1,))) == (1, None, None)
     for place in range(len(data)):
         changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         try:
-            assert not read(changed)[0].is_by(KEY), place
+            assert not read(changed)[0].is_by(KEY, 1), place
         except DeviceError as error:
             assert error.code in ("truncated", "bad-version")
     with refused("truncated"):

@@ -61,7 +61,7 @@ def test_a_second_program_says_the_same_bytes(name: str) -> None:
             assert (body.hex(), {str(place): own for place, own in names.items()}) == (out["body"], out["names"])
         if told["op"] == "read":
             data, key = bytes.fromhex(told["data"]), bytes.fromhex(told["key"])
-            assert all(reference.is_by(report, key, data) == report["tag"] for report in out["reports"])
+            assert all(reference.is_by(report, key, told["epoch"], data) == report["tag"] for report in out["reports"])
 
 
 def test_assigned_coordinates_of_a_second_program() -> None:
@@ -88,5 +88,5 @@ def test_every_code_is_in_the_table_and_in_a_vector() -> None:
     explained = set(re.findall(r"^\| `([a-z-]+)` \|", (DOCS / "standard" / "refused.md").read_text(), re.M))
     assert raised | {"bad-line"} == explained
     # Folders and connections are a client's own affair.
-    own = {"ledger", "command", "enrolment", "collector"}
+    own = {"ledger", "command", "enrolment", "collector", "keystore"}
     assert {code for _, code in cases() if code} == explained - own

@@ -18,8 +18,11 @@ export function read(data: Bytes, at = 0): [Report, next: number] {
   return [{ task, id, enrolment, body: part(HEAD, end), tag: part(end, end + TAG) }, at + end + TAG];
 }
 
-/** Return whether the tag was made with an enrolment's key. */
-export async function isBy(report: Report, key: Bytes): Promise<boolean> {
+/** Return whether the tag was made with an enrolment's key, for an epoch. */
+export async function isBy(report: Report, key: Bytes, epoch: number): Promise<boolean> {
   const tags = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
-  return crypto.subtle.verify("HMAC", tags, report.tag, toBytes(report).subarray(0, -TAG));
+  // The four bytes of the epoch in place of the tag, of which the first four are left.
+  const told = toBytes(report).subarray(0, 4 - TAG);
+  new DataView(told.buffer).setUint32(told.length - 4, epoch);
+  return crypto.subtle.verify("HMAC", tags, report.tag, told);
 }

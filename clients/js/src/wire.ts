@@ -3,8 +3,8 @@
  *
  *     version 1 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
  *
- * The tag is HMAC-SHA256 over all before it, with the enrolment's key.  The report id follows from the secret, the task
- * and the epoch, so a report that is made anew is the same report.
+ * The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key.  The report id follows from the
+ * secret, the task and the epoch, so a report that is made anew is the same report.
  */
 
 import { big, type Bytes, imported, joined, sha256, utf8 } from "./bytes.js";
@@ -25,7 +25,7 @@ export async function report(task: Bytes, epoch: number, body: Bytes, secret: Se
   const id = (await derived(secret, "report", task, epoch)).slice(0, 16);
   const made = { task, id, enrolment: await enrolmentId(task, key), body };
   const tags = await imported(key, { name: "HMAC", hash: "SHA-256" }, "sign");
-  const tag = new Uint8Array(await crypto.subtle.sign("HMAC", tags, untagged(made)));
+  const tag = new Uint8Array(await crypto.subtle.sign("HMAC", tags, joined(untagged(made), big(epoch, 4))));
   return { ...made, tag };
 }
 

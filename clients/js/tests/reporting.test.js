@@ -40,8 +40,8 @@ test("a report is booked once and stays the same", async (t) => {
   const [back, next] = read(toBytes(again));
   assert.deepEqual(back, again);
   assert.equal(next, toBytes(again).length);
-  assert(await isBy(back, WHO.key));
-  assert(!(await isBy(back, SECRET)));
+  assert(await isBy(back, WHO.key, later.epoch));
+  assert(!(await isBy(back, WHO.key, opening.epoch)) && !(await isBy(back, SECRET, later.epoch)));
 });
 
 test("other coordinates are never asked of one device", async (t) => {

@@ -4,10 +4,10 @@ bytes -> reports      "truncated", "bad-version": and nothing after it can be re
 task                  "wrong-task"
 length                "wrong-length"
 enrolment             "unknown-enrolment"
-tag                   "bad-tag"
+tag                   "bad-tag", where it is right for no epoch; else it says for which one the report was made
 how often             "too-often", where one person has sent the same report again and again
 bits                  "impossible"
-epoch                 "not-open", where its sender takes part from a later one on
+epoch                 "not-open", where it has not opened, or its sender takes part from a later one on
 time                  "not-open" before the task opens, "closed" after it closes
 storing               "accepted", "again", "conflict", "closed": see `store`
 """
@@ -76,16 +76,18 @@ class Intake:
             reports: of anybody.
         """
         known = self.store.enrolled([one.enrolment for one in reports])
-        answers = [self._refusal(one, known.get(one.enrolment)) for one in reports]
-        right = [place for place, answer in enumerate(answers) if answer is None]
-        who = [known[reports[place].enrolment] for place in right]
+        newest = self.store.opened()
+        judged = [self._judged(one, known.get(one.enrolment), newest) for one in reports]
+        epochs = {place: found for place, found in enumerate(judged) if isinstance(found, int)}
+        answers = [found if isinstance(found, str) else None for found in judged]
+        who = [known[reports[place].enrolment] for place in epochs]
         kept: list[int] = []
-        epochs = self.store.opened()
-        for place, one, possible in zip(right, who, self._possible([reports[p] for p in right], who), strict=True):
-            answers[place] = "impossible" if not possible else "not-open" if one.joined > epochs else None
+        for place, one, possible in zip(epochs, who, self._possible([reports[p] for p in epochs], who), strict=True):
+            early = max(one.joined, epochs[place]) > newest
+            answers[place] = "impossible" if not possible else "not-open" if early else None
             if answers[place] is None:
                 kept.append(place)
-        sent = [_sent(reports[place], known[reports[place].enrolment].number) for place in kept]
+        sent = [_sent(reports[place], known[reports[place].enrolment].number, epochs[place]) for place in kept]
         now = self.clock()
         stored = self.store.add(sent, inside=self.task.opens <= now < self.task.closes) if sent else []
         for place, answer in zip(kept, stored, strict=True):
@@ -94,7 +96,8 @@ class Intake:
         self.store.count(Counter(answer for answer in told if answer not in STORED))
         return told
 
-    def _refusal(self, report: Report, who: Enrolment | None) -> str | None:
+    def _judged(self, report: Report, who: Enrolment | None, newest: int) -> int | str:
+        """The epoch for which a report was made, or why it is refused."""
         if report.task != self.task.hash:
             return "wrong-task"
         if len(report.body) != -(-self.task.bits // 8):
@@ -102,10 +105,14 @@ class Intake:
         # Before the tag, which is checked with their key: what is refused so far tells nothing about anybody.
         if who is None:
             return "unknown-enrolment"
-        if not report.is_by(who.key):
+        # Nearly every report is of the newest epoch. The one after it may have opened this moment, or the database is
+        # from before it did.
+        right = report.is_by(who.key, newest)
+        epoch = newest if right else report.epoch_by(who.key, range(newest + 1, 0, -1))
+        if epoch is None:
             return "bad-tag"
         # After the tag: nobody else can use up what a person may send.
-        return None if self.often.take(report.enrolment) else "too-often"
+        return epoch if self.often.take(report.enrolment) else "too-often"
 
     def _possible(self, reports: Sequence[Report], who: Sequence[Enrolment]) -> list[bool]:
         if not reports:
@@ -115,5 +122,5 @@ class Intake:
         return found
 
 
-def _sent(report: Report, number: int) -> Sent:
-    return Sent(number, hashlib.sha256(report.to_bytes()).digest()[:16], report.body)
+def _sent(report: Report, number: int, epoch: int) -> Sent:
+    return Sent(number, epoch, hashlib.sha256(report.to_bytes()).digest()[:16], report.body)

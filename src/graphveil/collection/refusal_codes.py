@@ -34,7 +34,8 @@ _REPORT: Final = (
         f"{_INTAKE}::test_a_report_is_stored_once",
     ),
     _entry(
-        "closed", "no round is open, or the task has closed", "The report came too late and is not stored.",
+        "closed", "the report's round, or the task, has closed", "The report came too late and is not stored: its "
+        "sender was late, or it was held back on its way.",
         "Open another round if the reports of late people are wanted.",
         f"{_INTAKE}::test_nothing_is_taken_before_an_epoch_or_after_it",
     ),
@@ -66,8 +67,8 @@ _REPORT: Final = (
         f"{_INTAKE}::test_what_is_refused_is_not_stored",
     ),
     _entry(
-        "bad-tag", "the tag is not the key's", "Somebody else speaks in an enrolled person's name, or bytes were "
-        "damaged on the way.",
+        "bad-tag", "the tag is not the key's, or of no round", "Somebody else speaks in an enrolled person's name, or "
+        "bytes were damaged on the way.",
         "It was not stored. The person's own report is not affected.",
         f"{_INTAKE}::test_a_tag_of_another_person_is_refused",
     ),

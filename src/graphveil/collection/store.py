@@ -56,17 +56,19 @@ class Sent:
     """A report that is right, but for what the database knows.
 
     Args:
-        number: who sent it. digest: of all its bytes, id included, 16 bytes. body: of the report.
+        number: who sent it. epoch: for which it was made. digest: of all its bytes, id included, 16 bytes.
+        body: of the report.
     """
 
     number: int
+    epoch: int
     digest: bytes
     body: bytes
 
     @property
-    def name(self) -> tuple[int, bytes]:
+    def name(self) -> tuple[int, int, bytes]:
         """What tells it from all others."""
-        return self.number, self.digest
+        return self.number, self.epoch, self.digest
 
 
 @dataclass(frozen=True)
@@ -288,15 +290,17 @@ class Store:
 
         Returns:
             For each: "accepted", "again" (the same report was stored before), "conflict" (another one of the person
-            was), or "closed" (no epoch is open, or it is not the time).
+            was), or "closed" (its epoch is not open any more, or it is not the time).
         """
         with self.engine.begin() as connection:
             # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
             found_open = connection.execute(_OPEN.with_for_update(read=True)).scalar_one_or_none()
             epoch = found_open if inside else None
             before, taken = self._stored(connection, [one.number for one in sent], epoch)
-            free = [one for one in reversed(sent) if one.number not in taken and one.name not in before]
-            fresh = {one.number: one for one in free} if epoch is not None else {}
+            # Of this epoch alone, and found out here: another process may have closed one and opened the next since
+            # the tag was checked.
+            free = [one for one in reversed(sent) if one.epoch == epoch and one.number not in taken]
+            fresh = {one.number: one for one in free}
             written = self._write(connection, list(fresh.values()), epoch)
             # Another process may have written the same report since: it stands, and this one did not write it.
             others = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
@@ -304,7 +308,7 @@ class Store:
         found = []
         for one in sent:
             accepted = one.number in written and fresh[one.number] is one
-            missed = "closed" if epoch is None else "conflict"
+            missed = "conflict" if one.epoch == epoch else "closed"
             found.append("accepted" if accepted else "again" if one.name in stands else missed)
         return found
 
@@ -434,13 +438,14 @@ class Store:
 
     def _stored(
         self, connection: Connection, numbers: list[int], epoch: int | None
-    ) -> tuple[set[tuple[int, bytes]], set[int]]:
+    ) -> tuple[set[tuple[int, int, bytes]], set[int]]:
         """The names of what some people have sent, in any epoch, and who of them has sent something in one."""
         if not numbers:
             return set(), set()
         asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
         rows = connection.execute(asked).all()
-        return {(row.number, bytes(row.digest)) for row in rows}, {row.number for row in rows if row.epoch == epoch}
+        names = {(row.number, row.epoch, bytes(row.digest)) for row in rows}
+        return names, {row.number for row in rows if row.epoch == epoch}
 
     def _count(self, connection: Connection, kind: str, epoch: int, hour: int, more: int) -> None:
         """Add to what this process has counted, in the transaction of what it counts."""

@@ -119,13 +119,13 @@ def _report(facts: Facts) -> dict[str, object]:
 
 
 def _read(facts: Facts) -> dict[str, object]:
-    data, key, at = _bytes(facts, "data"), _bytes(facts, "key"), 0
+    data, key, epoch, at = _bytes(facts, "data"), _bytes(facts, "key"), _whole(facts, "epoch"), 0
     found: list[dict[str, object]] = []
     # No bytes at all are no report: refused, and not answered by an empty list.
     while at < len(data) or not found:
         one, at = read(data, at)
         parts = {name: getattr(one, name).hex() for name in ("task", "id", "enrolment", "body")}
-        found.append({**parts, "tag": one.is_by(key)})
+        found.append({**parts, "tag": one.is_by(key, epoch)})
     return {"reports": found}
 
 

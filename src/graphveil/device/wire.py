@@ -2,14 +2,16 @@
 
     version 1 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
 
-The tag is HMAC-SHA256 over all before it, with the enrolment's key: made on the device, told to the collector with the
-token.  The report id follows from the secret, the task and the epoch, so a report that is made anew is the same report.
+The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key: made on the device, told to the
+collector with the token.  By it a report that is held back on its way is none of a later epoch.  The report id follows
+from the secret, the task and the epoch, so a report that is made anew is the same report.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
@@ -39,11 +41,22 @@ class Report:
         """Return the one encoding."""
         return _untagged(self.task, self.id, self.enrolment, self.body) + self.tag
 
-    def is_by(self, key: bytes) -> bool:
-        """Return whether the tag was made with an enrolment's key."""
-        told = _untagged(self.task, self.id, self.enrolment, self.body)
+    def is_by(self, key: bytes, epoch: int) -> bool:
+        """Return whether the tag was made with an enrolment's key, for an epoch."""
+        made = _tag(_untagged(self.task, self.id, self.enrolment, self.body), epoch, key)
         # In constant time: an answer that comes sooner for a wrong first byte would let a tag be guessed byte by byte.
-        return hmac.compare_digest(self.tag, hmac.digest(key, told, "sha256"))
+        return hmac.compare_digest(self.tag, made)
+
+    def epoch_by(self, key: bytes, epochs: Iterable[int]) -> int | None:
+        """Return the first of some epochs for which the tag was made with an enrolment's key, None for none of them."""
+        # The body is hashed once: a wrong tag must not cost a body for every epoch that there was.
+        told = hmac.new(key, _untagged(self.task, self.id, self.enrolment, self.body), "sha256")
+        for epoch in epochs:
+            made = told.copy()
+            made.update(_four(epoch))
+            if hmac.compare_digest(self.tag, made.digest()):
+                return epoch
+        return None
 
 
 def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> Report:
@@ -53,8 +66,8 @@ def report(task: bytes, epoch: int, body: bytes, secret: bytes, key: bytes) -> R
         task: its hash. epoch: of the opening. body: the answer. secret: the device's. key: the enrolment's, 32 bytes.
     """
     id, enrolment = derived(secret, REPORT, task, epoch)[:16], enrolment_id(task, key)
-    told = _untagged(task, id, enrolment, body)
-    return Report(task, id, enrolment, body, hmac.digest(key, told, "sha256"))
+    tag = _tag(_untagged(task, id, enrolment, body), epoch, key)
+    return Report(task, id, enrolment, body, tag)
 
 
 def enrolment_id(task: bytes, key: bytes) -> bytes:
@@ -80,4 +93,12 @@ def read(data: bytes, at: int = 0) -> tuple[Report, int]:
 
 
 def _untagged(task: bytes, id: bytes, enrolment: bytes, body: bytes) -> bytes:
-    return bytes([VERSION]) + task + id + enrolment + len(body).to_bytes(4, "big") + body
+    return bytes([VERSION]) + task + id + enrolment + _four(len(body)) + body
+
+
+def _tag(untagged: bytes, epoch: int, key: bytes) -> bytes:
+    return hmac.digest(key, untagged + _four(epoch), "sha256")
+
+
+def _four(number: int) -> bytes:
+    return number.to_bytes(4, "big")
