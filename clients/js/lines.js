@@ -67,6 +67,7 @@ const operations = {
   },
   async answer(line) {
     const task = known(line.task);
+    if (line.now !== undefined) device.requireInside(task, whole(line.now));
     const made = await device.answer(task, person(line), valuesOf(line.values), bytes(line.secret));
     const nano = device.cost(task, made, [line.seen ?? {}]);
     if (line.left !== undefined && nano > whole(line.left)) throw new device.DeviceError("cap");

@@ -86,6 +86,19 @@ def test_two_epochs_on_either_database(desk: Desk, url: str, tmp_path: Path) -> 
     assert [nonce.hex() for nonce in found.nonces] == [first["nonce"], second["nonce"]]
 
 
+def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
+    """Devices would refuse it, or pay for a report that nobody takes."""
+    desk.sign()
+    desk.enrol()
+    enrolled(desk, 0)
+    with desk.store() as store:
+        closes = store.task().closes
+    with pytest.raises(InputError, match=r"the task closed on 2036-01-01 00:00 UTC"):
+        desk.open(clock=lambda: closes)
+    assert desk.status()["epoch"] == 0
+    assert desk.open(clock=lambda: closes - 1)["epoch"] == 1
+
+
 def test_what_may_hold_a_password_is_its_owners_alone(desk: Desk, url: str) -> None:
     desk.sign(database=url)
     kept = desk.folder / "database"

@@ -272,6 +272,8 @@ def refused_values() -> Iterator[Line]:
     yield from (answer(task, {"links": told}, 3) for told in ([3], [12], [-1], [5, 5], [True], [1.5], ["5"], "5", 5))
     yield from (answer(task, told) for told in ({"degree": 3}, {"income": 3}, {"features": [0] * 6, "more": 1}))
     yield from (answer(task, {"label": "sad"}, left=left) for left in (0, 10**9 - 1))
+    # Of a window from 0 to 2,000,000,000: the first second is in it and the last is not.
+    yield from (answer(task, {}, now=now) for now in (-1, 0, 1_999_999_999, 2_000_000_000, 2**53 - 1))
     yield from (answer(task, {}, number) for number in (12, -1))
     yield {**answer(task, {}), "nonce": "00" * 15}
     openings: tuple[tuple[Line, Ed25519PrivateKey], ...] = (

@@ -83,6 +83,27 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert run("spent")[1].endswith("epsilon 7.5 is spent; 12.5 left of 20\n")
 
 
+def test_the_window_is_shown_and_kept(run: Run, data: Path) -> None:
+    past = task_of(label(), opens=0, closes=86_400)
+    with pretended(past) as collector:
+        code, out, _ = run("enrol", collector.url, TOKEN, "--task", past.hash.hex())
+        assert code == 0 and "answers are taken from 1970-01-01 00:00 UTC until 1970-01-02 00:00 UTC\n" in out
+        data.write_text('{"label": "sad"}')
+        refused(run("answer", data), "closed: answers were taken until 1970-01-02 00:00 UTC, and it is 20")
+        assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+def test_no_proxy_is_told_what_goes_to_this_machine(
+    name: str, run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would read the token and the key; the collector itself is asked."""
+    with pretended(TASK) as proxy:
+        monkeypatch.setenv(name, proxy.url)
+        assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())[0] == 0
+    assert len(collector.enrolled) == 1 and not proxy.enrolled
+
+
 def test_what_is_shown_is_what_is_sent(run: Run, enrolled: Pretended, data: Path) -> None:
     shown = run("show", data)[1].splitlines()
     said = next(line for line in shown if line.startswith("- label: says "))

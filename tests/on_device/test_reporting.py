@@ -74,6 +74,18 @@ def test_ones_own_limit_is_kept_over_all_tasks(tmp_path: Path) -> None:
     assert (ledger.spent, len(ledger.booked())) == (1, 1)
 
 
+@pytest.mark.parametrize(("now", "code"), [(-1, "not-open"), (2_000_000_000, "closed"), (float("inf"), "closed")])
+def test_nothing_is_booked_outside_the_window(now: float, code: str, tmp_path: Path) -> None:
+    """No collector takes it; what was booked inside is sent again at any time."""
+    task, ledger = task_of(label()), DeviceLedger(tmp_path / "ledger.jsonl")
+    opening = opening_of(task)
+    with refused(code):
+        book(task, opening, WHO, {"label": "sad"}, ledger, clock=lambda: now)
+    assert ledger.booked() == []
+    first = book(task, opening, WHO, {"label": "sad"}, ledger, clock=lambda: 1_999_999_999)
+    assert book(task, opening, WHO, {"label": "sad"}, ledger, clock=lambda: now) == first
+
+
 def test_what_a_crash_left_of_a_line_was_never_sent(tmp_path: Path) -> None:
     task, path = task_of(label()), tmp_path / "ledger.jsonl"
     opening = opening_of(task)

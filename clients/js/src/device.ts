@@ -11,5 +11,5 @@ export type { Field } from "./field.js";
 export { type Booked, type Ledger, spent } from "./ledger.js";
 export type { Person } from "./person.js";
 export { book, type Enrolled, preview } from "./reporting.js";
-export { nonceOf, type Opening, personOf, readOpening, readTask, type Task } from "./task.js";
+export { nonceOf, type Opening, personOf, readOpening, readTask, requireInside, type Task } from "./task.js";
 export { enrolmentId, type Report, report, toBytes } from "./wire.js";

@@ -2,7 +2,7 @@
  * From a person's values to the report that leaves: booked first, and the same one for ever after.
  *
  *     the epoch is booked        that report again, whatever the values are now
- *     else                       answer, price, the person's own limit, book, report
+ *     else                       the task's window, answer, price, the person's own limit, book, report
  */
 
 import { answer, cost, type Values } from "./answer.js";
@@ -10,7 +10,7 @@ import { type Bytes, hex, unhex } from "./bytes.js";
 import { require } from "./errors.js";
 import { type Booked, type Ledger, spent } from "./ledger.js";
 import type { Secret } from "./noise.js";
-import { nonceOf, type Opening, personOf, type Task } from "./task.js";
+import { nonceOf, type Opening, personOf, requireInside, type Task } from "./task.js";
 import { type Report, report } from "./wire.js";
 
 /** Who a device is to a task: their number, the first epoch they take part in, the secret of all noise, the key of tags. */
@@ -44,9 +44,10 @@ export async function preview(
 
 /**
  * Return the report of an epoch, which is on the ledger's disk by then; `cap` is the person's own limit over all tasks,
- * in billionths of epsilon.
+ * in billionths of epsilon, `now` in seconds since 1970.
  *
- * Refuses as `preview`, or `cap` where the limit does not pay; nothing is booked then.
+ * Refuses as `preview`, `not-open` or `closed` outside the task's window, or `cap` where the limit does not pay; nothing
+ * is booked then.
  */
 export async function book(
   task: Task,
@@ -55,10 +56,12 @@ export async function book(
   values: Values,
   ledger: Ledger,
   cap?: bigint,
+  now = Date.now() / 1e3,
 ): Promise<Report> {
   for (;;) {
     const booked = await ledger.booked();
     const old = booked.find((one) => one.task === hex(task.hash) && one.epoch === opening.epoch);
+    if (!old) requireInside(task, now);
     const one = old ?? (await preview(task, opening, who, values, booked));
     const total = spent([...booked, one]);
     require(old || cap === undefined || total <= cap, "cap", total);

@@ -84,6 +84,12 @@ export async function readOpening(data: Bytes, task: Task): Promise<Opening> {
   return { epoch: nonces.length, nonces: nonces as Bytes[] };
 }
 
+/** Refuse a moment, in seconds since 1970, outside a task's window: `not-open` or `closed`. */
+export function requireInside({ facts: { opens, closes } }: Task, now: number): void {
+  require(now >= Number(opens), "not-open", opens);
+  require(now < Number(closes), "closed", closes);
+}
+
 /** Return the nonce of the people who joined at an epoch. */
 export function nonceOf(opening: Opening, joined: number): Bytes {
   return opening.nonces[joined - 1] ?? refuse("bad-opening", joined);

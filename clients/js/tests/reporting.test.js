@@ -44,6 +44,16 @@ test("a report is booked once and stays the same", async (t) => {
   assert(!(await isBy(back, WHO.key, opening.epoch)) && !(await isBy(back, SECRET, later.epoch)));
 });
 
+test("nothing is booked outside the window, and what was booked is sent at any time", async (t) => {
+  const [task, ledger] = [await taskOf([label()]), new FolderLedger(folder(t))];
+  const opening = await openingOf(task);
+  const at = (now) => book(task, opening, WHO, { label: "sad" }, ledger, undefined, now);
+  await assert.rejects(at(-1), refused("not-open"));
+  await assert.rejects(at(2e9), refused("closed"));
+  assert.equal((await ledger.booked()).length, 0);
+  assert.deepEqual(await at(2e9 - 1), await at(2e9));
+});
+
 test("other coordinates are never asked of one device", async (t) => {
   const [task, ledger] = [await taskOf([features()]), new FolderLedger(folder(t))];
   const values = { features: Array(6).fill(0.5) };

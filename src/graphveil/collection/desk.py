@@ -9,7 +9,8 @@ tokens.csv      what enrols people, once each             admin-token what admit
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from graphveil.collection.drafts import read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
 from graphveil.collection.tokens import links_at, read_tokens, replaced, write_tokens
-from graphveil.device.task import Opening
+from graphveil.device.task import Opening, moment
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.writing import new_folder, sweep, write_bytes
 
@@ -129,20 +130,27 @@ class Desk:
             told = replaced(store, id)
         return told if link is None else {**told, "link": link(bytes.fromhex(told["token"]))}
 
-    def open(self, key: Path | None = None) -> dict[str, Any]:
+    def open(self, key: Path | None = None, clock: Callable[[], float] = time.time) -> dict[str, Any]:
         """Close enrolment for an epoch, draw its nonce and let devices know.
 
         Args:
-            key: the organiser's, where it is kept outside the folder.
+            key: the organiser's, where it is kept outside the folder. clock: seconds since 1970.
 
         Raises:
-            InputError: nobody has enrolled, or the epoch before is open, or the key is another one.
+            InputError: nobody has enrolled, or the epoch before is open, or the key is another one, or the task has
+            closed.
         """
         with self.store() as store:
             task, signer = store.task(), read_key(key or self.folder / KEY)
             # Refused by every device, and the nonce would be spent.
             if signer.public_key().public_bytes_raw() != task.key:
                 raise InputError("the key is not the one that signed the task", where=str(key or self.folder / KEY))
+            # No device books an answer for it, and no collector takes one.
+            if clock() >= task.closes:
+                raise InputError(
+                    f"the task closed on {moment(task.closes)}",
+                    remedy="what was received can be exported; sign another",
+                )
             status = store.status()
             # An epoch without anybody would end without a report: whoever enrols later joins the next one.
             if not status["enrolled"]:

@@ -83,6 +83,8 @@ class Client:
 
     def _answer(self, facts: Facts) -> dict[str, object]:
         task = self._known(facts)
+        if "now" in facts:
+            task.require_inside(_whole(facts, "now"))
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
         made = answer(task, person, _values(facts["values"]), _bytes(facts, "secret"))
         nano = cost(task, made, _seen(facts))

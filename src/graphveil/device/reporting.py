@@ -1,12 +1,13 @@
 """From a person's values to the report that leaves: booked first, and the same one for ever after.
 
 the epoch is booked        that report again, whatever the values are now
-else                       answer, price, the person's own limit, book, report
+else                       the task's window, answer, price, the person's own limit, book, report
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from graphveil.device.answer import Answer, answer, cost
@@ -50,20 +51,30 @@ def preview(
     return made, cost(task, made, ledger.seen(task.hash))
 
 
-def book(task: Task, opening: Opening, who: Enrolled, values: Mapping[str, object], ledger: DeviceLedger) -> Report:
+def book(
+    task: Task,
+    opening: Opening,
+    who: Enrolled,
+    values: Mapping[str, object],
+    ledger: DeviceLedger,
+    clock: Callable[[], float] = time.time,
+) -> Report:
     """Return the report of an epoch, which is on the ledger's disk by then.
 
     Args:
         task: what is asked. opening: of the epoch. who: answers. values: as `answer` takes them. ledger: what was
-        paid.
+        paid. clock: seconds since 1970.
 
     Raises:
-        DeviceError: as `preview`, or `cap` where the person's own limit does not pay; nothing is booked then.
+        DeviceError: as `preview`; `not-open` or `closed` outside the task's window; `cap` where the person's own limit
+        does not pay. Nothing is booked then.
     """
     with ledger.alone():
         old = [one for one in ledger.booked(task.hash) if one.epoch == opening.epoch]
         if old:
             return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), who.secret, who.key)
+        # Before anything is paid: no collector takes it.
+        task.require_inside(clock())
         made, nano = preview(task, opening, who, values, ledger)
         ledger.book(task.hash, opening.epoch, opening.nonce(who.joined), made, nano)
         return report(task.hash, opening.epoch, made.body, who.secret, who.key)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
@@ -110,6 +111,20 @@ class Task:
         """What one report of everything loses."""
         return sum((one.epsilon for one in self.fields), Fraction(0))
 
+    def require_inside(self, now: float) -> None:
+        """Refuse a moment outside the window, which people agreed to with the rest of the task.
+
+        Args:
+            now: seconds since 1970.
+
+        Raises:
+            DeviceError: `not-open` or `closed`.
+        """
+        if now < self.opens:
+            raise DeviceError("not-open", f"answers are taken from {moment(self.opens)} on, and it is {moment(now)}")
+        if now >= self.closes:
+            raise DeviceError("closed", f"answers were taken until {moment(self.closes)}, and it is {moment(now)}")
+
     def person(self, number: int, nonce: bytes) -> Person:
         """Return where a person stands.
 
@@ -119,6 +134,14 @@ class Task:
         if not 0 <= number < self.people or len(nonce) != 16:
             raise DeviceError("bad-task", f"no person from 0 to {self.people - 1}, or no nonce of 16 bytes")
         return Person(self.hash, self.people, number, nonce)
+
+
+def moment(seconds: float) -> str:
+    """Return seconds since 1970 as a day and a time, to the minute; a year that no calendar has as the seconds."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} seconds after 1970"
 
 
 @dataclass(frozen=True)

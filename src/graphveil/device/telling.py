@@ -14,7 +14,7 @@ from graphveil.device.features import Features
 from graphveil.device.label import Label
 from graphveil.device.links import Links, answers_for
 from graphveil.device.person import Person
-from graphveil.device.task import Field, Task
+from graphveil.device.task import Field, Task, moment
 
 #: For whom a list answers.
 _MODES = {
@@ -33,6 +33,7 @@ def asked(task: Task) -> Iterator[str]:
     yield plain(f"{task.name}, by {task.organiser} ({task.contact})")
     yield plain(f"purpose: {task.purpose}")
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
+    yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"
     for one in task.fields:
         yield f"- {_question(one)}"
     yield from (plain(f"promised: {line}") for line in task.guarantee)
