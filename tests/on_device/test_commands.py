@@ -124,7 +124,7 @@ def test_only_the_owner_may_read(enrolled: Pretended, run: Run, data: Path, home
     refused(run("spent"), "enrolment")
 
 
-@pytest.mark.parametrize("gone", ["secret", "ledger.jsonl"])
+@pytest.mark.parametrize("gone", ["secret", "ledger.jsonl", "ledger.seal"])
 def test_a_device_that_lost_a_part_of_itself_says_nothing_more(
     gone: str, enrolled: Pretended, run: Run, data: Path, home: Path
 ) -> None:

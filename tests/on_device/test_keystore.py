@@ -16,6 +16,7 @@ from keyring.backends import null
 
 from graphveil.device.__main__ import main
 from graphveil.device.home import Home
+from graphveil.device.ledger import DeviceLedger
 from tests.on_device.keystores import Clear, Forgetful, Memory
 from tests.on_device.pretended import Pretended, pretended
 from tests.on_device.signing import label, task_of
@@ -214,6 +215,6 @@ def test_keyring_is_loaded_where_it_is_needed_and_not_before(home: Path, tmp_pat
     assert done.stdout == "[]\n"
     # A secret in a file asks no key store for it, now or ever.
     home.mkdir(mode=0o700)
+    DeviceLedger(home / "ledger.jsonl").begin()
     (home / "secret").write_bytes(bytes(32))
-    (home / "ledger.jsonl").touch()
     assert a_program(home, tmp_path, "NoSuchStore").communicate()[0] == "00" * 32 + "\n"

@@ -92,13 +92,50 @@ def test_what_a_crash_left_of_a_line_was_never_sent(tmp_path: Path) -> None:
     first = book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path))
     whole = path.read_bytes()
     for cut in (1, len(whole) // 2, len(whole) - 1):
+        # As it was before the line was done: nothing is sealed.
+        path.with_suffix(".seal").unlink()
         path.write_bytes(whole[:cut])
         assert DeviceLedger(path).spent == 0
         assert book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path)) == first
         assert path.read_bytes() == whole
+    path.with_suffix(".seal").unlink()
     path.write_bytes(b"{\n" + whole)
     with refused("ledger"):
         book(task, opening, WHO, {"label": "sad"}, DeviceLedger(path))
+
+
+def test_a_ledger_that_forgot_is_refused(tmp_path: Path) -> None:
+    """Emptied, cut or written over: what it has forgotten would be told again, and nobody would count it."""
+    task, path = task_of(label()), tmp_path / "ledger.jsonl"
+    openings = [opening_of(task, *NONCES[:epoch]) for epoch in (1, 2)]
+    for opening, value in zip(openings, ("sad", "glad"), strict=True):
+        book(task, opening, WHO, {"label": value}, DeviceLedger(path))
+    whole = path.read_bytes()
+    first = whole[: whole.index(b"\n") + 1]
+    for other in (b"", whole[:1], first, whole[:-1], whole.replace(b"1000000000", b"-900000000", 1)):
+        path.write_bytes(other)
+        for asked in (lambda: DeviceLedger(path).spent, lambda: book(task, openings[0], WHO, {}, DeviceLedger(path))):
+            with refused("ledger"):
+                asked()
+    path.write_bytes(whole)
+    assert DeviceLedger(path).spent == 2
+    (seal := path.with_suffix(".seal")).write_bytes(b"{}")
+    with refused("ledger"):
+        book(task, openings[0], WHO, {}, DeviceLedger(path))
+    seal.unlink()
+    assert DeviceLedger(path).spent == 2
+
+
+def test_a_crash_before_the_seal_loses_nothing(tmp_path: Path) -> None:
+    """The line is on disk and the seal is of those before it: the report is sent, and the next one is booked."""
+    task, path = task_of(label()), tmp_path / "ledger.jsonl"
+    book(task, opening_of(task, NONCES[0]), WHO, {"label": "sad"}, DeviceLedger(path))
+    seal = path.with_suffix(".seal").read_bytes()
+    second = book(task, opening_of(task, *NONCES), WHO, {"label": "glad"}, DeviceLedger(path))
+    path.with_suffix(".seal").write_bytes(seal)
+    assert book(task, opening_of(task, *NONCES), WHO, {}, DeviceLedger(path)) == second
+    book(task, opening_of(task, *NONCES, bytes([7] * 16)), WHO, {"label": "calm"}, DeviceLedger(path))
+    assert (DeviceLedger(path).spent, len(DeviceLedger(path).booked())) == (3, 3)
 
 
 def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
     secret          32 bytes, or where they are in the platform's key store (see `keystore`)
                                                 made once; whoever reads it can undo the noise of every report
-    ledger.jsonl    see `ledger`
+    ledger.jsonl, ledger.seal                   see `ledger`
     limit           epsilon over all tasks, a decimal
     HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
 
@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from graphveil.device import keystore
+from graphveil.device.durable import sync_folder, write
 from graphveil.device.errors import DeviceError
 from graphveil.device.ledger import DeviceLedger
 from graphveil.device.noise import SECRET_BYTES
@@ -81,15 +82,15 @@ class Home:
         with ledger.alone():
             # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
             lost_secret = not path.exists() and ledger.booked()
-            lost_ledger = path.exists() and not self._ledger.exists()
+            lost_ledger = path.exists() and not ledger.is_whole
             if lost_secret or lost_ledger:
                 raise DeviceError("ledger", f"{self._folder} lost its secret or its ledger; enrol as a new person")
             if not path.exists():
-                self._ledger.touch(mode=0o600)
+                ledger.begin()
                 secret = os.urandom(SECRET_BYTES)
                 # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
                 kept = keystore.keep(secret)
-                _write(path, secret if kept is None else kept.to_bytes())
+                write(path, secret if kept is None else kept.to_bytes())
         data = path.read_bytes()
         return data if len(data) == SECRET_BYTES else keystore.Kept.of(data)
 
@@ -105,7 +106,7 @@ class Home:
                 number({"limit": decimal}, "limit")
             except DeviceError as error:
                 raise DeviceError("command", error.said) from error
-            _write(path, decimal.encode())
+            write(path, decimal.encode())
         return Fraction(path.read_text()) if path.exists() else None
 
     def ledger(self) -> DeviceLedger:
@@ -128,9 +129,11 @@ class Home:
         """
         folder = self._folder / task.hash.hex()
         folder.mkdir(mode=0o700, exist_ok=True)
+        # Before the token is spent for the key in it: without its folder's name the file would be gone after a crash.
+        sync_folder(self._folder)
         # The signed bytes and not their facts: they are checked anew each time, so a file that was changed is refused.
-        _write(folder / "task.json", task.data)
-        _write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
+        write(folder / "task.json", task.data)
+        write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
 
     def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
         """Return a task, where its collector is, and who the person is to it.
@@ -149,14 +152,3 @@ class Home:
             raise DeviceError("enrolment", "the collector has not confirmed it: enrol again with the same token")
         task = Task.of((self._folder / name / "task.json").read_bytes(), bytes.fromhex(name))
         return task, one, Enrolled(one.number, one.joined, self.secret(), bytes.fromhex(one.key))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, for its owner alone."""
-    new = path.with_suffix(".new")
-    new.touch(mode=0o600)
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

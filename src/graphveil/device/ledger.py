@@ -3,12 +3,18 @@
     {"task", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
 
 A line that was cut by a crash was never sent, and is left out.  One process writes at a time.
+
+Beside it lies a seal, how many bytes were booked and their SHA-256: a ledger that is shorter than that, or another one,
+is refused, since whatever it has forgotten would be told and not be counted.  The seal is written second: after a crash
+between the two the ledger is a line ahead, which is right.  Copies of both that are put back together cannot be told
+from the present ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -17,6 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from graphveil.device.answer import NANO, Answer
+from graphveil.device.durable import sync_folder, write
 from graphveil.device.errors import DeviceError
 
 
@@ -62,9 +69,10 @@ class DeviceLedger:
         """Return what was booked, in its order, of one task or of all.
 
         Raises:
-            DeviceError: `ledger`, where a line that is not the last cannot be read.
+            DeviceError: `ledger`, where a line that is not the last cannot be read, or lines that were booked are gone
+            or changed.
         """
-        lines = self._path.read_bytes().split(b"\n") if self._path.exists() else [b""]
+        lines = self._sealed().split(b"\n")
         # The last part is empty, or what a crash left of a line: it was not sent, because the line was not done.
         try:
             every = [Booked(**json.loads(line)) for line in lines[:-1]]
@@ -102,20 +110,48 @@ class DeviceLedger:
         names = {str(field): own for field, own in answered.names.items()}
         line = json.dumps(asdict(Booked(task.hex(), epoch, nonce.hex(), answered.body.hex(), names, nano)))
         self._path.touch(mode=0o600)
+        # What a crash left of a line goes before the next one is written.
+        kept = self._sealed()
+        whole = kept[: kept.rfind(b"\n") + 1]
         with self._path.open("r+b") as file:
-            # What a crash left of a line goes before the next one is written.
-            file.truncate(file.read().rfind(b"\n") + 1)
+            file.truncate(len(whole))
             file.seek(0, os.SEEK_END)
             file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
+        self._seal(whole + line.encode() + b"\n")
 
+    def begin(self) -> None:
+        """Make the two files, where nothing was ever booked."""
+        self._path.touch(mode=0o600)
+        self._seal(b"")
 
-def _sync_folder(folder: Path) -> None:
-    # A new file is one for good when its folder is on disk too.
-    place = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(place)
-    finally:
-        os.close(place)
+    @property
+    def is_whole(self) -> bool:
+        """Whether both files are there."""
+        return self._path.exists() and self._seal_path.exists()
+
+    @property
+    def _seal_path(self) -> Path:
+        return self._path.with_suffix(".seal")
+
+    def _seal(self, booked: bytes) -> None:
+        sealed = {"bytes": len(booked), "sha256": hashlib.sha256(booked).hexdigest()}
+        write(self._seal_path, json.dumps(sealed).encode())
+
+    def _sealed(self) -> bytes:
+        """The ledger's bytes, which begin with those that the seal is of."""
+        # The seal first: a line that is booked between the two reads makes the ledger longer, and never shorter.
+        told = self._seal_path.read_bytes() if self._seal_path.exists() else None
+        data = self._path.read_bytes() if self._path.exists() else b""
+        if told is None:
+            return data
+        try:
+            seal = json.loads(told)
+            right = hashlib.sha256(data[: seal["bytes"]]).hexdigest() == seal["sha256"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DeviceError("ledger", f"{self._seal_path} cannot be read") from error
+        if not right:
+            raise DeviceError("ledger", f"{self._path} is not what was booked: lines are gone or changed; restore it")
+        return data
