@@ -174,6 +174,23 @@ def test_a_token_enrols_one_device(running: Collection) -> None:
         assert len(connection.execute(select(ENROLMENTS)).all()) == MANY
 
 
+def test_a_database_from_before_an_enrolment_takes_the_same_device_again(tmp_path: Path) -> None:
+    """A backup of before: the same token and key are the same person again, and their report is taken."""
+    running = begun(url_of(tmp_path), enrolled=3)
+    one = running.report(2, {"label": "sad"})
+    assert running.intake.take([one]) == ["accepted"]
+    running.store.engine.dispose()
+    (earlier := tmp_path / "earlier").mkdir()
+    store = Store(opened(url_of(earlier)))
+    store.begin(running.task, ((f"person {number}", token(number)) for number in range(running.task.people)))
+    assert Intake(store, running.task).take([one]) == ["unknown-enrolment"]
+    who = store.enrol(running.task, token(2), key(2))
+    assert who is not None and (who.number, who.joined) == (2, 1)
+    store.open_epoch(running.opening.nonces[0])
+    assert Intake(store, running.task).take([one]) == ["accepted"]
+    store.engine.dispose()
+
+
 def test_a_collection_begins_once(running: Collection) -> None:
     with pytest.raises(InputError, match="holds a collection already"):
         running.store.begin(running.task, [])

@@ -166,7 +166,27 @@ def test_an_enrolment_whose_answer_was_lost_asks_again_with_the_same_key(run: Ru
     collector.says["/enrolments"] = right
     assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())[0] == 0
     assert len({json.dumps(one) for one in collector.enrolled}) == 1
-    refused(run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex()), "enrolment")
+
+
+def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pretended, data: Path) -> None:
+    """A collector that was put back from a backup has forgotten the enrolment: it is told the same key again."""
+    again = ("enrol", enrolled.url, TOKEN, "--task", TASK.hash.hex())
+    assert run(*again)[0] == 0
+    # Nothing is booked: another first epoch is as good as the one before.
+    enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":2}')
+    assert run(*again)[0] == 0
+    enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":1}')
+    assert run(*again)[0] == 0 and run("answer", data)[0] == 0
+    for other, said in (
+        (b'{"number":4,"joined":1}', "enrolment: this device is person 3, and the token is person 4's"),
+        (b'{"number":3,"joined":2}', "enrolment: the collector counts you from epoch 2 on"),
+    ):
+        enrolled.says["/enrolments"] = (200, other)
+        refused(run(*again), said)
+    enrolled.says["/enrolments"] = (403, b'{"code":"bad-token"}')
+    refused(run(*again), "collector: ")
+    assert run("answer", data)[0] == 0 and len(set(enrolled.reports)) == 1
+    assert len({json.dumps(one) for one in enrolled.enrolled}) == 1
 
 
 def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended, data: Path) -> None:

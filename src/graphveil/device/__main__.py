@@ -85,8 +85,6 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     home, remote = Home(told.folder), Remote(told.url)
     task = Task.of(remote.task(), expected)
     begun = home.tasks().get(task.hash.hex())
-    if begun is not None and begun.number is not None:
-        raise DeviceError("enrolment", f"this device is person {begun.number} of the task already")
     home.limit(told.limit)
     # Before the token is spent: who has no secret, or not any more, cannot take part.
     home.secret()
@@ -95,10 +93,21 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     home.keep(task, one)
     number, joined = remote.enrol(told.token, one.key)
     task.person(number, bytes(16))
+    _require_same(one, number, joined, bool(home.ledger().booked(task.hash)))
     home.keep(task, Enrolment(told.url, one.key, number, joined))
     yield from telling.asked(task)
     yield f"your secret is kept in {home.place}"
     yield f"you are person {number}, from epoch {joined} on; nothing of yours was sent"
+
+
+def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
+    """Refuse to become somebody else: a collector that lost the enrolment, put back from a backup, is told it again."""
+    if before.number not in (None, number):
+        raise DeviceError("enrolment", f"this device is person {before.number}, and the token is person {number}'s")
+    # By another nonce the device would be asked for other coordinates than it has answered.
+    if is_booked and before.joined != joined:
+        said = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
+        raise DeviceError("enrolment", f"{said}; nothing was changed: tell the organiser")
 
 
 def _show(told: argparse.Namespace) -> Iterator[str]:
