@@ -209,3 +209,43 @@ def test_equal_answers_do_not_show_that_one_price_was_paid(tmp_path: Path) -> No
     field = task.fields[0]
     assert isinstance(field, Features)
     assert max(loss for said, loss in losses(bit_law(field)) if said[0] == said[1]) > 1.999 * 2.0
+
+
+def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
+    """Where nobody is asked most often for everything: the worst person of all, by enumeration, meets the price."""
+    first = begun(url_of(tmp_path), features("2"), label("3"), people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS))
+    answer(first, range(PEOPLE), ("features", "label"))
+    second = first.after(b"second epoch 16b")
+    answer(second, range(10), ("features",), changed=True)
+    answer(second, range(10, 30), ("label",), changed=True)
+    second.store.close_epoch()
+    export(second.store, tmp_path / "out")
+    second.store.engine.dispose()
+    received = Received(read_export(tmp_path / "out"))
+    asked, said = received.collected.task.fields
+    assert isinstance(asked, Features) and isinstance(said, Label)
+    # By field, then by how often somebody answered it: what that can lose at most.
+    worst = [
+        (0.0, max(log(one[out] / two[out]) for one, two in product(law, law) for out in range(len(one))), twice)
+        for law in (bit_law(asked), label_law(said))
+        for twice in [max(loss for _, loss in losses(law))]
+    ]
+    each = {tuple(row) for row in received.collected.times.tolist()}
+    assert each == {(1, 1), (2, 1), (1, 2)}
+    most, printed = max(sum(worst[place][often] for place, often in enumerate(row)) for row in each), 8
+    assert received.most_of_one() == printed and 0.999 * printed < most <= printed
+    result = learned("lpgnn", tmp_path / "out", epochs=1)
+    assert result.privacy.guarantee.epsilon == 10.0
+    assert "epsilon 10: no single person has paid more than 8" in result.notes[2]
+
+
+def test_a_price_of_one_person_is_told_where_it_is_below_the_sum(tmp_path: Path) -> None:
+    _, two = two_epochs(tmp_path, features("4"), label("3"))
+    # The same people answered everything twice: there is no one who paid less for one field.
+    assert Received(read_export(two)).most_of_one() == 14
+    assert "no single person" not in learned("lpgnn", two, epochs=1).notes[2]
+
+
+def test_relationships_have_no_price_of_one_person(tmp_path: Path) -> None:
+    _, two = two_epochs(tmp_path, label("3"), links(PEOPLE, "4"))
+    assert Received(read_export(two)).most_of_one() is None

@@ -12,16 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphveil.collection.reports import Received
+from graphveil.collection.reports import UNITS, Received
 from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
 from graphveil.device.links import Links
+from graphveil.device.telling import decimal
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
@@ -225,8 +227,19 @@ def again(received: Received) -> tuple[str, ...]:
     each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times.items() if counts)
     return (
         f"people answered in several epochs ({each}). Every answer is priced as a changed value, because a server "
-        "cannot tell; a person whose value stayed the same has paid once",
+        f"cannot tell; a person whose value stayed the same has paid once{_of_one(received)}",
     )
+
+
+def _of_one(received: Received) -> str:
+    """Say what one person can have paid at most, where a sum over fields of the most asked people is more than that."""
+    most, paid = received.most_of_one(), received.paid().times
+    fields = received.collected.task.fields
+    apart = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
+    if most is None or most >= apart:
+        return ""
+    said = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(apart))}"
+    return f"; {said}: no single person has paid more than {decimal(most)}"
 
 
 def _often(counts: Mapping[int, int]) -> str:

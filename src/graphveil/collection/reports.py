@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from graphveil.collection.declare import below
 from graphveil.collection.export import Collected
+from graphveil.device.answer import NANO
 from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
@@ -39,7 +41,7 @@ from graphveil.methods.links.silent_lists import of_heard
 from graphveil.privacy import SeededRandomness
 
 #: From which budget of a method each kind of field is paid.
-_UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
+UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
 BoolArray = npt.NDArray[np.bool_]
 Kind = TypeVar("Kind", Features, Label, Links, Degree)
 
@@ -139,9 +141,24 @@ class Received:
         task, times = self.collected.task, self.collected.times
         units: dict[str, int] = {}
         for place, field in enumerate(task.fields):
-            unit = _UNITS[field.kind]
-            units[unit] = max(units.get(unit, 1), _draws(field, times[:, place]))
+            unit = UNITS[field.kind]
+            units[unit] = max(units.get(unit, 1), int(_draws(field, times[:, place]).max(initial=1)))
         return Paid(task.hash.hex(), units)
+
+    def most_of_one(self) -> Fraction | None:
+        """Return the epsilon that no single person has paid more than, of all fields and epochs.
+
+        At most what `paid` comes to, where the person who was asked most often for one field need not be the one for
+        another. None where relationships are asked: these belong to two people.
+        """
+        task, times = self.collected.task, self.collected.times
+        if any(isinstance(field, Links | Degree) for field in task.fields):
+            return None
+        # In billionths, as a device books it: whole numbers add up exactly.
+        nano = np.zeros(len(times), np.int64)
+        for place, field in enumerate(task.fields):
+            nano += _draws(field, times[:, place]).astype(np.int64) * int(field.epsilon * NANO)
+        return Fraction(int(nano.max(initial=0)), NANO)
 
     def again(self) -> Mapping[str, Mapping[int, int]]:
         """Return for each kind of field how many people answered it how often, of those who did."""
@@ -258,10 +275,12 @@ def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPriv
     return LinkPrivacy(total, mode, mechanism, share)
 
 
-def _draws(field: Field, times: npt.NDArray[np.int32]) -> int:
-    """Return how many draws of a field the most asked person may have made, 1 at least."""
-    sent = int(times.max(initial=1))
-    if isinstance(field, Label):
-        return min(sent, len(field.classes))
+def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return how many draws of a field each person may have made [n].
+
+    Args:
+        times: int32 [n], in how many epochs they answered it.
+    """
     # Each value of a bit has one answer for good, however often it comes back.
-    return sent if field.most is None else min(sent, field.most)
+    most = len(field.classes) if isinstance(field, Label) else field.most
+    return times if most is None else np.minimum(times, most)
