@@ -149,6 +149,25 @@ def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
     assert taken == [1, 9]
 
 
+def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
+    stored = threading.Event()
+
+    def take(reports: Any) -> list[str]:
+        stored.wait()
+        return ["accepted"] * len(reports)
+
+    async def asks() -> None:
+        group = Group(take)
+        sent = [asyncio.ensure_future(group.submit([n] * 2)) for n in range(3)]  # type: ignore[list-item]
+        done, _ = await asyncio.wait(sent, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+        stored.set()
+        assert await asyncio.gather(*sent) == [["accepted"] * 2] * 3
+        await asyncio.to_thread(group.close)
+        assert not done, "answered while nothing was stored"
+
+    asyncio.run(asks())
+
+
 def test_a_fault_is_told_to_everybody_of_its_group() -> None:
     def take(reports: Any) -> list[str]:
         raise ZeroDivisionError

@@ -33,6 +33,7 @@ PARTS: Final = (
     "docs",
     "vectors",
     "benchmarks",
+    "clients",
     "README.md",
     "pyproject.toml",
     "constraints.txt",
@@ -183,7 +184,7 @@ def outcome(done: Ended, cases: list[ElementTree.Element]) -> Outcome:
 
 def copy_tree(source: Path, target: Path) -> None:
     """Copy what tests need; bytecode only from a clean copy, where it was compiled from that copy's source."""
-    ignored = shutil.ignore_patterns(*(("__pycache__", ".*") if source == ROOT else COMPILED))
+    ignored = shutil.ignore_patterns("node_modules", *(("__pycache__", ".*") if source == ROOT else COMPILED))
     target.mkdir(parents=True)
     for part in PARTS:
         if (source / part).is_dir():

@@ -290,6 +290,10 @@ def refused_values() -> Iterator[Line]:
     data = signed("opening", OPENING, {"task": task, "nonces": ["00" * 16]}).decode()
     yield from ({"op": "opening", "task": task, "data": data, "joined": joined} for joined in (0, 2))
     yield {"op": "opening", "task": task, "data": data + " ", "joined": 1}
+    # The organiser's key and signature beside another nonce; their signature of the same words for another purpose.
+    yield {"op": "opening", "task": task, "data": data.replace("00" * 16, "01" * 16), "joined": 1}
+    data = signed("opening", TASK, {"task": task, "nonces": ["00" * 16]}).decode()
+    yield {"op": "opening", "task": task, "data": data, "joined": 1}
 
 
 def refused_bytes() -> Iterator[Line]:

@@ -263,6 +263,10 @@ def test_a_task_is_what_was_signed() -> None:
             signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}, Ed25519PrivateKey.generate()),
             task,
         )
+    opening = signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]})
+    assert Opening.of(opening, task).nonces == (bytes(16),)
+    with refused("bad-signature"):  # the organiser's key beside a nonce that they did not sign
+        Opening.of(opening.replace(b"00" * 16, b"01" * 16), task)
     with refused("wrong-hash"):
         Opening.of(signed("opening", OPENING, {"task": "00" * 32, "nonces": ["00" * 16]}), task)
 

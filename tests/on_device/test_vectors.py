@@ -87,6 +87,6 @@ def test_every_code_is_in_the_table_and_in_a_vector() -> None:
     raised = {code for file in sources for code in re.findall(r'DeviceError\(\s*"([a-z-]+)"', file.read_text())}
     explained = set(re.findall(r"^\| `([a-z-]+)` \|", (DOCS / "standard" / "refused.md").read_text(), re.M))
     assert raised | {"bad-line"} == explained
-    # Folders and connections are a client's own affair.
+    # Folders, key stores and connections are a client's own affair.
     own = {"ledger", "command", "enrolment", "collector", "keystore"}
     assert {code for _, code in cases() if code} == explained - own
