@@ -44,15 +44,17 @@ def running(url: str) -> Iterator[Collection]:
 
 
 def talk(url: str, data: bytes, *more: bytes) -> bytes:
-    """What a server says to raw bytes before it ends the connection, or for a second."""
+    """What a server says to raw bytes before it ends the connection, or is silent."""
     with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5, (ADDRESS, 0)) as one:
         for part in (data, *more):
             one.sendall(part)
-        one.settimeout(1.0)
+        # It may be slow to begin, on a machine that is busy.
+        one.settimeout(5.0)
         told = b""
         try:
             while part := one.recv(1 << 16):
                 told += part
+                one.settimeout(1.0)
         except (TimeoutError, ConnectionError):
             pass
         return told
