@@ -25,6 +25,7 @@ from graphveil.collection.bodies import Bodies
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.frozen import Last
 from graphveil.collection.store import Store
+from graphveil.device.bits import sized
 from graphveil.device.features import Features
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
@@ -129,7 +130,7 @@ def read_export(folder: Path) -> Collected:
     numbers, bodies = last.numbers, last.bodies
     width = -(-task.bits // 8)
     if bodies.ndim != 2 or bodies.shape[1] != width or len(numbers) != len(bodies) or bodies.dtype != np.uint8:
-        raise DataError(f"reports are no {width} bytes each", where=str(folder / "reports.npz"))
+        raise DataError(f"reports are not of {sized(width)} each", where=str(folder / "reports.npz"))
     # Checked again: the folder has been on other disks since.
     made = Bodies(task, np.unpackbits(bodies, axis=1), numbers)
     if not made.possible().all():

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from graphveil.device import telling
 from graphveil.device.answer import NANO, answers
+from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
 from graphveil.device.home import Enrolment, Home
 from graphveil.device.lines import answered
@@ -118,7 +119,8 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
         opening, values = _opened(where, task), _values(told.data)
         made, nano = preview(task, opening, who, values, home.ledger())
         person = task.person(who.number, opening.nonce(who.joined))
-        yield f"a report of {len(made.body)} bytes would cost epsilon {nano / NANO:g} and say, now and ever after:"
+        size = sized(len(made.body))
+        yield f"a report of {size} would cost epsilon {nano / NANO:g} and say, now and ever after:"
         yield from telling.report(task, person, answers(task, person, made.body))
 
 
@@ -149,7 +151,8 @@ def _spent(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
     ledger, limit = home.ledger(), home.limit()
     for one in ledger.booked():
-        yield f"task {one.task[:16]} epoch {one.epoch}: epsilon {one.nano / NANO:g}, {len(one.body) // 2} bytes"
+        size = sized(len(one.body) // 2)
+        yield f"task {one.task[:16]} epoch {one.epoch}: epsilon {one.nano / NANO:g}, {size}"
     left = (
         "no limit" if limit is None else f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
     )

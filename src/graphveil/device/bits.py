@@ -34,7 +34,7 @@ def unpacked(body: bytes, count: int) -> Bits:
         DeviceError: `wrong-length`, or `filling` where what fills the last byte is not zero.
     """
     if len(body) != -(-count // 8):
-        raise DeviceError("wrong-length", f"{len(body)} bytes, of {-(-count // 8)}")
+        raise DeviceError("wrong-length", f"{sized(len(body))}, of {-(-count // 8)}")
     bits = np.unpackbits(np.frombuffer(body, np.uint8))
     if bits[count:].any():
         raise DeviceError("filling", "bits after the last field")
@@ -44,3 +44,8 @@ def unpacked(body: bytes, count: int) -> Bits:
 def number_of(bits: Bits) -> int:
     """Return the number whose bits these are, the highest first."""
     return int("".join(map(str, bits.tolist())) or "0", 2)
+
+
+def sized(count: int) -> str:
+    """Return so many bytes in words."""
+    return "1 byte" if count == 1 else f"{count:,} bytes"

@@ -14,6 +14,7 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
 from graphveil.device.noise import REPORT, derived
 
@@ -82,12 +83,12 @@ def read(data: bytes, at: int = 0) -> tuple[Report, int]:
         DeviceError: `truncated` or `bad-version`.
     """
     if len(data) < at + HEAD + TAG:
-        raise DeviceError("truncated", f"{len(data) - at} bytes")
+        raise DeviceError("truncated", sized(len(data) - at))
     if data[at] != VERSION:
         raise DeviceError("bad-version", f"version {data[at]}, of {VERSION}")
     end = at + HEAD + int.from_bytes(data[at + HEAD - 4 : at + HEAD], "big")
     if len(data) < end + TAG:
-        raise DeviceError("truncated", f"{len(data) - at} bytes")
+        raise DeviceError("truncated", sized(len(data) - at))
     head = data[at + 1 : at + 33], data[at + 33 : at + 49], data[at + 49 : at + 65]
     return Report(*head, data[at + HEAD : end], data[end : end + TAG]), end + TAG
 
