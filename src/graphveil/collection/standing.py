@@ -14,8 +14,8 @@ from sqlalchemy import distinct, func, select
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.store import Store
 from graphveil.collection.tables import COUNTS, EPOCHS, REPORTS
+from graphveil.device.learned import decimal
 from graphveil.device.task import Task
-from graphveil.device.telling import decimal
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
-from graphveil.device.answer import NANO
+import numpy as np
+
 from graphveil.device.bits import Bits, number_of
 from graphveil.device.degree import Degree
 from graphveil.device.exact import DIGIT, WORD
 from graphveil.device.features import Features
 from graphveil.device.label import Label
+from graphveil.device.learned import decimal, learned, odds
 from graphveil.device.links import Links, answers_for
 from graphveil.device.person import Person
 from graphveil.device.task import Field, Task, moment
@@ -32,12 +32,16 @@ def asked(task: Task) -> Iterator[str]:
     """
     yield plain(f"{task.name}, by {task.organiser} ({task.contact})")
     yield plain(f"purpose: {task.purpose}")
+    yield f"answers are taken from {_moment(task.opens)} to {_moment(task.closes)} (UTC)"
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
     yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"
     for one in task.fields:
         yield f"- {_question(one)}"
-    yield from (plain(f"promised: {line}") for line in task.guarantee)
-    yield from (plain(f"public: {line}") for line in task.public)
+    yield "what anybody can learn, whatever else they know; computed here from the noise of the task:"
+    yield from (f"- {line}" for line in learned(task))
+    # Free text: whoever signs a task may promise in it what its numbers do not keep.
+    yield from (plain(f"the organiser's words: {line}") for line in task.guarantee)
+    yield from (plain(f"the organiser's words on what is public: {line}") for line in task.public)
     yield f"task {task.hash.hex()}"
 
 
@@ -58,12 +62,6 @@ def report(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterat
 def plain(text: str) -> str:
     """Return a text of others without what could move the cursor of a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-def decimal(epsilon: Fraction) -> str:
-    """Return an epsilon of a task, which is a decimal of nine digits at most, as it is."""
-    whole, billionths = divmod(int(epsilon * NANO), NANO)
-    return f"{whole}.{billionths:09}".rstrip("0").rstrip(".")
 
 
 def _question(one: Field) -> str:
@@ -116,11 +114,12 @@ def _read(one: Field) -> str:
 
 
 def _surer(one: Field) -> str:
-    # As the check of thresholds does: more than 44 counts as 44.
-    factor = math.exp(float(min(one.epsilon, Fraction(44))))
-    # Up to the next number of four digits: "at most" must hold.
-    unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
-    return f"; whoever reads it has odds at most {math.ceil(factor / unit) * unit:,.4g} times those before"
+    return f"; whoever reads it has odds at most {odds(one.epsilon)} times those before"
+
+
+def _moment(seconds: int) -> str:
+    # By the calendar's own rule, which has no last year: a task may close after the year 9999.
+    return str(np.datetime64(seconds, "s")).replace("T", " ")[:-3]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -1,0 +1,79 @@
+"""What anybody can learn from reports, by the numbers of a task alone: its words are whatever its organiser wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from graphveil.device.answer import NANO
+from graphveil.device.degree import Degree
+from graphveil.device.exact import LARGEST
+from graphveil.device.features import Features
+from graphveil.device.label import Label
+from graphveil.device.links import Links
+from graphveil.device.task import Field, Task
+
+
+def learned(task: Task) -> Iterator[str]:
+    """Tell how sure anybody can become about what a task asks, a line each.
+
+    Args:
+        task: that was checked, so that its thresholds keep its epsilons.
+    """
+    for one in task.fields:
+        if isinstance(one, Features | Label):
+            yield f"{'your numbers' if isinstance(one, Features) else 'which one you are'}: {_sure(one.epsilon)}"
+    if _about_links(task.fields):
+        yield f"{_relationship(task.fields)}: {_sure(about_one_link(task.fields))}"
+        yield "all your links together can tell more about you than any one of them"
+    yield f"a report that answers everything costs you epsilon {decimal(task.epsilon)}"
+
+
+def about_one_link(fields: Sequence[Field]) -> Fraction:
+    """Return what all reports together lose about one link: list and number leave in one report and add up.
+
+    Args:
+        fields: of a task.
+    """
+    asked = _about_links(fields)
+    # Where one answer tells of links by where they begin and another one of either end, two reports tell of a link.
+    mixed = len({one.mode for one in asked}) > 1
+    twice = {"both", "directed"} if mixed else {"both"}
+    return sum((one.epsilon * (2 if one.mode in twice else 1) for one in asked), Fraction(0))
+
+
+def odds(epsilon: Fraction) -> str:
+    """Return e^epsilon in four digits, rounded up: "at most" must hold.
+
+    Args:
+        epsilon: above 44 it counts as 44, as the check of thresholds does.
+    """
+    factor = math.exp(float(min(epsilon, Fraction(LARGEST))))
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
+    return f"{math.ceil(factor / unit) * unit:,.4g}"
+
+
+def decimal(epsilon: Fraction) -> str:
+    """Return an epsilon of a task, which is a decimal of nine digits at most, as it is."""
+    whole, billionths = divmod(int(epsilon * NANO), NANO)
+    return f"{whole}.{billionths:09}".rstrip("0").rstrip(".")
+
+
+def _sure(epsilon: Fraction) -> str:
+    return f"odds at most {odds(epsilon)} times those before (epsilon {decimal(epsilon)})"
+
+
+def _about_links(fields: Sequence[Field]) -> list[Links | Degree]:
+    return [one for one in fields if isinstance(one, Links | Degree)]
+
+
+def _relationship(fields: Sequence[Field]) -> str:
+    asked = _about_links(fields)
+    modes = {one.mode for one in asked}
+    what = "whether you are linked to" if modes == {"directed"} else "whether you are linked with"
+    by = " and number" if len(asked) > 1 else ""
+    theirs = ", yours and theirs" if "both" in modes else ""
+    return (
+        f"{what} one certain person, by {'number' if isinstance(asked[0], Degree) and not by else 'list'}{by}{theirs}"
+    )

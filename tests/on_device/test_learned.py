@@ -1,0 +1,66 @@
+"""What a device says that anybody can learn follows from the noise of the task, whatever its organiser wrote."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from graphveil.device import telling
+from graphveil.device.bits import sized
+from graphveil.device.learned import about_one_link
+from tests.collection.test_promised import ASKED, joint
+from tests.on_device.signing import degree, features, label, links, task_of
+
+PEOPLE = 12
+LINKS = ("links", "degree")
+
+
+def field(kind: str, mode: str) -> dict[str, Any]:
+    if kind in LINKS:
+        return links(PEOPLE, "0.7", mode) if kind == "links" else degree(PEOPLE, "0.3", mode)
+    return features("1.5") if kind == "features" else label("2")
+
+
+@pytest.mark.parametrize("kinds", ASKED, ids="+".join)
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) -> None:
+    task = task_of(*(field(kind, mode) for kind in kinds), people=PEOPLE)
+    told = list(telling.asked(task))
+    for about, begin in (
+        (("features",), "- your numbers"),
+        (("label",), "- which one you are"),
+        (LINKS, "- whether you"),
+    ):
+        found = [line for line in told if line.startswith(begin)]
+        assert len(found) == bool(set(about) & set(kinds))
+        for line in found:
+            epsilon, times = re.search(r"\(epsilon (.*)\)", line), re.search(r"at most ([\d.,]+) times", line)
+            assert epsilon is not None and times is not None
+            assert Decimal(epsilon[1]) >= joint(task, about)
+            assert Decimal(times[1].replace(",", "")) >= joint(task, about).exp()
+    assert f"- a report that answers everything costs you epsilon {float(task.epsilon):g}" in told
+
+
+def test_answers_of_two_modes_count_a_link_from_both_ends() -> None:
+    task = task_of(links(PEOPLE, "1", "directed"), degree(PEOPLE, "0.5", "lower"), people=PEOPLE)
+    assert float(about_one_link(task.fields)) == 2.5
+
+
+def test_an_organisers_promise_is_told_as_the_organisers() -> None:
+    """Nobody checks what it says: the device's own figures stand before it."""
+    words = "Each report hides everything about you (epsilon = 0.01)."
+    told = list(telling.asked(task_of(label("30"), guarantee=[words], public=[words])))
+    assert [line for line in told if words in line] == [
+        f"the organiser's words: {words}",
+        f"the organiser's words on what is public: {words}",
+    ]
+    own = next(line for line in told if line.startswith("- which one you are: "))
+    assert own.endswith("(epsilon 30)") and told.index(own) < told.index(f"the organiser's words: {words}")
+    assert "answers are taken from 1970-01-01 00:00 to 2033-05-18 03:33 (UTC)" in told
+
+
+def test_a_byte_is_one() -> None:
+    assert [sized(count) for count in (0, 1, 2, 1_000)] == ["0 bytes", "1 byte", "2 bytes", "1,000 bytes"]
