@@ -19,7 +19,7 @@ from tests.on_device.pretended import Pretended, pretended
 from tests.on_device.signing import degree, features, label, links, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J")
-TOKEN = "ab" * 16
+TOKEN = "ab" * 16 + "0000000003"
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -178,7 +178,10 @@ def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pre
     enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":1}')
     assert run(*again)[0] == 0 and run("answer", data)[0] == 0
     for other, said in (
-        (b'{"number":4,"joined":1}', "enrolment: this device is person 3, and the token is person 4's"),
+        (
+            b'{"number":4,"joined":1}',
+            "enrolment: your token is person 3's, and the collector says that you are person 4",
+        ),
         (b'{"number":3,"joined":2}', "enrolment: the collector counts you from epoch 2 on"),
     ):
         enrolled.says["/enrolments"] = (200, other)

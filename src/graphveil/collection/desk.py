@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.collection.drafts import read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
-from graphveil.collection.tokens import links_at, read_tokens, replaced, write_tokens
+from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
 from graphveil.device.task import Opening, moment
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.writing import new_folder, sweep, write_bytes
@@ -96,7 +96,7 @@ class Desk:
         ids = read_ids(self.folder)
         with self.store() as store:
             if tokens is not None:
-                store.invite(_in_order(tokens, ids))
+                store.invite(in_order(tokens, ids))
                 return {"people": len(ids), "tokens": str(tokens)}
             path = out or self.folder / TOKENS
             made = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
@@ -290,15 +290,3 @@ def require_extra() -> None:
             raise MissingExtraError(
                 f"the package {name} is not installed", where="collect", remedy="run: pip install 'graphveil[collect]'"
             )
-
-
-def _in_order(tokens: Path, ids: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """The tokens of a file in the order of the task, in which people are numbered."""
-    try:
-        found = dict(read_tokens(tokens))
-    except OSError as error:
-        raise InputError(f"{tokens} cannot be read ({error.strerror})") from error
-    # One id too few would leave a person without a number; one too many would be nobody's.
-    if set(found) != set(ids):
-        raise InputError("other ids than those of the task", where=str(tokens), allowed=f"all {len(ids):,} of ids.txt")
-    return ((one, found[one]) for one in ids)

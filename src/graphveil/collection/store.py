@@ -30,6 +30,7 @@ from graphveil.collection.tables import (
     overwritten,
 )
 from graphveil.device.task import Task
+from graphveil.device.token import numbered
 from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
 
@@ -184,11 +185,11 @@ class Store:
             row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
         return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
 
-    def replace_token(self, id: str, token: bytes) -> None:
-        """Give somebody another token; the one before enrols nobody any more.
+    def replace_token(self, id: str, random: bytes) -> bytes:
+        """Give somebody another token, and return it; the one before enrols nobody any more.
 
         Args:
-            id: of a person who has not enrolled. token: the new one.
+            id: of a person who has not enrolled. random: of the new one.
 
         Raises:
             InputError: nobody has this id, or they have enrolled.
@@ -205,8 +206,10 @@ class Store:
                     f"{id!r} has enrolled a device already",
                     remedy="that device answers; a second one would be a second answer, at a price nobody agreed to",
                 )
+            token = numbered(random, number)
             changed = update(PEOPLE).where(PEOPLE.c.number == number).values(token=hashed(token))
             connection.execute(changed)
+        return token
 
     def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
         """Return who stands behind names on the wire; those that nobody has are left out.

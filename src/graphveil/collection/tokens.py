@@ -8,18 +8,19 @@ from __future__ import annotations
 import csv
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
+from graphveil.device.token import NUMBER_BYTES, RANDOM_BYTES, number_of, numbered
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
 
-#: Bytes of a token.
+#: Random bytes of a token.
 BYTES = 20
 
 
@@ -43,8 +44,8 @@ def write_tokens(
         rows = csv.writer(file)
         rows.writerow(["id", "token", *([] if link is None else ["link"])])
         # One by one, so that a table of any length is in memory nowhere.
-        for one in ids:
-            token = secrets.token_bytes(BYTES)
+        for number, one in enumerate(ids):
+            token = numbered(secrets.token_bytes(BYTES), number)
             rows.writerow([one, token.hex(), *([] if link is None else [link(token)])])
             yield one, token
 
@@ -77,9 +78,7 @@ def replaced(store: Store, id: str) -> dict[str, str]:
     Raises:
         InputError: as `Store.replace_token`.
     """
-    token = secrets.token_bytes(BYTES)
-    store.replace_token(id, token)
-    return {"id": id, "token": token.hex()}
+    return {"id": id, "token": store.replace_token(id, secrets.token_bytes(BYTES)).hex()}
 
 
 def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -99,7 +98,7 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
                 raise InputError(
                     "no id with a token of its own",
                     where=f"{path}, line {line}",
-                    allowed="columns id and token: 32 hexadecimal digits or more, each different",
+                    allowed="columns id and token: 42 hexadecimal digits or more, each different",
                 )
             seen.add(token)
             yield row["id"], token
@@ -110,4 +109,30 @@ def _token(told: str | None) -> bytes | None:
         token = bytes.fromhex(told or "")
     except ValueError:
         return None
-    return token if len(token) >= 16 else None
+    return token if len(token) >= RANDOM_BYTES + NUMBER_BYTES else None
+
+
+def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Return ids and tokens of a table that somebody else made, in the order in which people are numbered.
+
+    Args:
+        path: see `read_tokens`. ids: of the task.
+
+    Raises:
+        InputError: the file cannot be read, has other ids, or a token does not end with the person's number.
+    """
+    try:
+        found = dict(read_tokens(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from error
+    # One id too few would leave a person without a number; one too many would be nobody's.
+    if set(found) != set(ids):
+        raise InputError("other ids than those of the task", where=str(path), allowed=f"all {len(ids):,} of ids.txt")
+    wrong = next((number for number, one in enumerate(ids) if number_of(found[one]) != number), None)
+    if wrong is not None:
+        raise InputError(
+            f"the token of {ids[wrong]!r} does not end with their number",
+            where=str(path),
+            allowed=f"random digits, then {numbered(b'', wrong).hex()}: line {wrong + 1} of ids.txt is number {wrong}",
+        )
+    return ((one, found[one]) for one in ids)

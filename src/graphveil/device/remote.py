@@ -11,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
+from graphveil.device.token import number_of
 from graphveil.device.wire import Report
 
 _SECONDS = 30.0
@@ -87,15 +88,23 @@ class Remote:
 
         Args:
             token: that they were given. key: of the tags, hexadecimal.
+
+        Raises:
+            DeviceError: `command`, a token that is none; `collector`, where it refuses; `enrolment`, where it says
+            another number than the token's.
         """
+        expected = number_of(_bytes(token))
         told = self._asked("/enrolments", json.dumps({"token": token, "key": key}).encode())
         try:
             facts = json.loads(told)
             number, joined = facts["number"], facts["joined"]
         except (ValueError, KeyError, TypeError) as error:
             raise DeviceError("collector", "no answer of the standard") from error
-        if not all(isinstance(one, int) and one >= 0 for one in (number, joined)):
+        if not all(type(one) is int and one >= 0 for one in (number, joined)):
             raise DeviceError("collector", "no answer of the standard")
+        if number != expected:
+            said = f"your token is person {expected}'s, and the collector says that you are person {number}"
+            raise DeviceError("enrolment", f"{said}; nothing of yours was sent, tell the organiser")
         return number, joined
 
     def send(self, report: Report) -> str:
@@ -140,3 +149,10 @@ def _code(told: bytes) -> str:
     """The code of a refusal; nothing else of what a stranger sends is shown."""
     found = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', told)
     return found[1].decode() if found else "without a code"
+
+
+def _bytes(token: str) -> bytes:
+    try:
+        return bytes.fromhex(token)
+    except ValueError as error:
+        raise DeviceError("command", "a token is hexadecimal: 0 to 9 and a to f") from error

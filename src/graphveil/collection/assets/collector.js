@@ -54,6 +54,8 @@ export async function enrol(token, key) {
     await asked("enrolments", { method: "POST", body, headers: { "Content-Type": "application/json" } }),
   );
   if (![number, joined].every((one) => Number.isInteger(one) && one >= 0)) throw new Refused("fault");
+  // A token ends with its person's number: else the collector could choose who reports a link, or have both ends do so.
+  if (number !== parseInt(token.slice(-10), 16)) throw new Refused("other-person");
   return { number, joined };
 }
 

@@ -50,8 +50,8 @@ function begin(data) {
   const hash = typed("hash", /^[\da-f]{64}$/, "This is no hash: it has 64 characters.");
   const token = typed(
     "token",
-    /^([\da-f]{2}){16,}$/,
-    "This is no token: it has 32 characters or more, 0 to 9 and a to f.",
+    /^([\da-f]{2}){21,}$/,
+    "This is no token: it has 42 characters or more, 0 to 9 and a to f.",
   );
   const wrong = document.querySelector("#begin [aria-invalid]");
   if (wrong) wrong.focus();

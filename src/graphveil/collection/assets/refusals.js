@@ -45,6 +45,10 @@ export const WORDS = {
     "The list of people is not that of the questions",
     "The question about connections cannot be answered. Tell the organiser.",
   ],
+  "other-person": [
+    "The collector takes you for somebody else",
+    "Your token is another person's by what the collector says. Nothing of yours was sent. Tell the organiser.",
+  ],
   "bad-link": [
     "This is no token or no hash",
     "Copy the whole link, or both parts of it: they are made of 0 to 9 and a to f.",

@@ -1,0 +1,43 @@
+"""Tokens say who is who: a collector that deals numbers out by itself is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphveil.device import DeviceError
+from graphveil.device.remote import Remote
+from graphveil.device.token import number_of, numbered
+from tests.on_device.pretended import pretended
+from tests.on_device.signing import links, task_of
+
+SECRET = bytes(range(16))
+
+
+@pytest.mark.parametrize("number", [0, 1, 255, 256, 2**40 - 1])
+def test_a_token_ends_with_its_persons_number(number: int) -> None:
+    assert number_of(numbered(SECRET, number)) == number
+    assert numbered(SECRET, number)[:16] == SECRET
+
+
+@pytest.mark.parametrize("token", ["", "ab" * 20, "zz" * 21, "abc"])
+def test_what_is_no_token_is_refused_before_it_is_sent(token: str) -> None:
+    with pytest.raises(DeviceError, match="command: a token"):
+        Remote("http://localhost:1").enrol(token, "00" * 32)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (b'{"number":0,"joined":1}', "that you are person 0"),
+        (b'{"number":true,"joined":1}', "no answer of the standard"),
+    ],
+)
+def test_a_collector_that_deals_numbers_out_is_refused(told: bytes, said: str) -> None:
+    """Of two people the one with the lower number reports their link: with 0 for everybody, both would."""
+    token = numbered(SECRET, 1).hex()
+    with pretended(task_of(links(10))) as collector:
+        collector.says["/enrolments"] = 200, told
+        with pytest.raises(DeviceError, match=said):
+            Remote(collector.url).enrol(token, "00" * 32)
+        collector.says["/enrolments"] = 200, b'{"number":1,"joined":1}'
+        assert Remote(collector.url).enrol(token, "00" * 32) == (1, 1)
