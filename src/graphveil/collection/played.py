@@ -141,8 +141,8 @@ class Apart:
         """Answer one request."""
         # All of them are this machine here, and what one address may ask for is limited.
         if scope["type"] == "http" and scope.get("client"):
-            host, port = scope["client"]
-            scope = {**scope, "client": (f"{host}:{port}", port)}
+            port = int(scope["client"][1])
+            scope = {**scope, "client": (f"10.0.{port >> 8}.{port & 255}", port)}
         await self._inner(scope, receive, send)
 
 
