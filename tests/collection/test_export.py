@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from graphveil.collection.export import FILES, export, read_export
 from graphveil.collection.tokens import links_at, read_tokens, write_tokens
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import PEOPLE, Collection, begun, url_of
-from tests.on_device.signing import features, label, links
+from tests.on_device.signing import features, label, links, opening_of
 
 IDS = [f"person {number}" for number in range(PEOPLE)]
 
@@ -63,6 +64,7 @@ def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collec
     answered(running, 1, 2, 3)
     first = running.store.close_epoch()
     running.store.open_epoch(b"b" * 16)
+    running = replace(running, opening=opening_of(running.task, bytes(range(16)), b"b" * 16))
     answered(running, 2, 4, mood="glad")
     told = export(running.store, tmp_path / "one")
     assert (told["answered"], told["answers_a_person"]) == (3, {"label": 1, "links": 0})
@@ -128,7 +130,7 @@ def test_an_export_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="another task"):
         read_export(folder)
     for bodies, said in (
-        (np.zeros((1, 5), np.uint8), "bytes each"),
+        (np.zeros((1, 5), np.uint8), "bytes? each"),
         (np.full((1, 1), 255, np.uint8), "no device sends"),
     ):
         folder = tmp_path / said.replace(" ", "")
@@ -143,7 +145,7 @@ def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     made = list(write_tokens(path, ["a", 'b,"c"', "d"]))
     assert list(read_tokens(path)) == made and len({token for _, token in made}) == 3
-    assert all(len(token) == 20 for _, token in made) and path.stat().st_mode & 0o077 == 0
+    assert all(len(token) == 25 for _, token in made) and path.stat().st_mode & 0o077 == 0
     with pytest.raises(InputError, match="is there already"):
         list(write_tokens(path, ["a"]))
 
