@@ -11,6 +11,7 @@ import numpy as np
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.export import Collected
 from graphveil.collection.frozen import Last
+from graphveil.collection.seals import SHORT
 from graphveil.device import Task, answer
 from tests.on_device.signing import task_of
 
@@ -38,7 +39,7 @@ def received(task: Task, bodies: list[bytes]) -> Collected:
     times = np.ones((len(bodies), len(task.fields)), np.int32)
     ids = tuple(f"person {number}" for number in range(task.people))
     made, once = Bodies.of(task, bodies, numbers), np.ones(len(bodies), np.int64)
-    last = Last(numbers, once, once, np.packbits(made.bits, axis=1))
+    last = Last(numbers, once, once, np.zeros((len(bodies), SHORT), np.uint8), np.packbits(made.bits, axis=1))
     return Collected(task, ids, last, made, (NONCE,), times, {})
 
 

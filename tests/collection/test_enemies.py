@@ -238,7 +238,7 @@ def test_what_was_scrubbed_is_acknowledged_by_every_process(running: Collection,
     # The epoch is open: by its id and by its person the first stands.
     assert set(running.intake.take(other)) == {"conflict"}
     _, digest = running.store.close_epoch()
-    assert running.store.scrub(running.store.last_reports()) == len(first)
+    assert running.store.scrub(running.store.frozen()[0]) == len(first)
     context = multiprocessing.get_context("spawn")
     data, wrong = (b"".join(one.to_bytes() for one in them) for them in (first, other))
     workers = [context.Process(target=_sends_again, args=(url, data, wrong, str(tmp_path / name))) for name in "ab"]

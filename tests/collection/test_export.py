@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import random
+import re
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import FILES, export, read_export
+from graphveil.collection.seals import salt_of, seal_of
 from graphveil.collection.tokens import links_at, read_tokens, write_tokens
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import PEOPLE, Collection, begun, url_of
@@ -83,7 +88,7 @@ def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collec
 def test_scrubbed_bodies_are_gone_and_still_known(running: Collection, tmp_path: Path) -> None:
     answered(running, 1, 2, 3)
     running.store.close_epoch()
-    kept = running.store.last_reports()
+    kept = running.store.frozen()[0]
     assert running.store.scrub(kept) == 3 and running.store.scrub(kept) == 0
     with pytest.raises(InputError, match="scrubbed"):
         export(running.store, tmp_path / "out")
@@ -109,7 +114,7 @@ def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
 
     assert held_yet() == len(parts) > 100
     running.store.close_epoch()
-    assert running.store.scrub(running.store.last_reports()) == PEOPLE and held_yet() == 0
+    assert running.store.scrub(running.store.frozen()[0]) == PEOPLE and held_yet() == 0
     held.close()
     running.store.engine.dispose()
 
@@ -129,16 +134,143 @@ def test_an_export_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     (folder / "ids.txt").write_text(json.dumps("somebody") + "\n")
     with pytest.raises(DataError, match="another task"):
         read_export(folder)
-    for bodies, said in (
-        (np.zeros((1, 5), np.uint8), "bytes? each"),
-        (np.full((1, 1), 255, np.uint8), "no device sends"),
-    ):
-        folder = tmp_path / said.replace(" ", "")
-        export(running.store, folder)
-        one = np.ones(1, np.int64)
-        np.savez(folder / "reports.npz", numbers=one, epochs=one, joined=one, times=one[:, None], bodies=bodies)
-        with pytest.raises(DataError, match=said):
-            read_export(folder)
+
+
+def parts_of(folder: Path) -> dict[str, np.ndarray]:
+    with np.load(folder / "reports.npz") as held:
+        return dict(held)
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> Path:
+    """The export of two epochs: 1, 4 and 7 answered, then 4 again and 9."""
+    running = begun(url_of(tmp_path), label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+    answered(running, 1, 4, 7)
+    later = running.after(b"another nonce 16")
+    answered(later, 4, 9, mood="glad")
+    later.store.close_epoch()
+    export(later.store, tmp_path / "whole", 3)
+    later.store.engine.dispose()
+    assert read_export(tmp_path / "whole").times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
+    return tmp_path / "whole"
+
+
+def _each(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+    return lambda parts: {name: change(rows) for name, rows in parts.items()}
+
+
+#: What a reader must refuse, whatever it is called: of the arrays of an export.
+SPOILED: dict[str, Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]] = {
+    "bodies": lambda parts: {**parts, "bodies": np.roll(parts["bodies"], 1, axis=0)},
+    "another answer": lambda parts: {**parts, "bodies": parts["bodies"][[0, 0, 0, 0]]},
+    "a body that no device sends": lambda parts: {**parts, "bodies": parts["bodies"] | 255},
+    "salts": lambda parts: {**parts, "salts": parts["salts"] ^ 1},
+    "rows twice": _each(lambda rows: np.concatenate([rows, rows[:2]])),
+    "rows reversed": _each(lambda rows: rows[::-1].copy()),
+    "rows cut": _each(lambda rows: rows[:3]),
+    "one person less": lambda parts: {
+        name: rows if "lea" in name else rows[:3] for name, rows in parts.items()
+    },
+    "nobody": _each(lambda rows: rows[:0]),
+    "numbers lowered": lambda parts: {**parts, "numbers": parts["numbers"] - 2},
+    "numbers one lower": lambda parts: {**parts, "numbers": parts["numbers"] - 1},
+    "numbers beyond": lambda parts: {**parts, "numbers": parts["numbers"] + 1000},
+    "numbers of another kind": lambda parts: {**parts, "numbers": parts["numbers"].astype(float)},
+    "joined before the first": lambda parts: {**parts, "joined": parts["joined"] * 0 - 5},
+    "joined beyond the last": lambda parts: {**parts, "joined": parts["joined"] + 5},
+    "joined later": lambda parts: {**parts, "joined": parts["joined"] + np.array([0, 1, 0, 1])},
+    "joined too short": lambda parts: {**parts, "joined": parts["joined"][:2]},
+    "epochs": lambda parts: {**parts, "epochs": parts["epochs"] * 0 + 1},
+    "leaves of another epoch": lambda parts: {**parts, "leaf_epochs": parts["leaf_epochs"][::-1].copy()},
+    "leaves of no epoch": lambda parts: {**parts, "leaf_epochs": parts["leaf_epochs"] + 1},
+    "leaves": lambda parts: {**parts, "leaves": parts["leaves"] ^ np.uint8(2)},
+    "a price left out": lambda parts: {**parts, "leaves": parts["leaves"] & ~np.eye(5, 26, 8, dtype=np.uint8)},
+    "an array left out": lambda parts: {name: rows for name, rows in parts.items() if name != "leaves"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_reports_are_those_that_were_frozen(what: str, sent: Path) -> None:
+    np.savez(sent / "reports.npz", **SPOILED[what](parts_of(sent)))
+    with pytest.raises(DataError, match=r"reports\.npz: .*export the collection again"):
+        read_export(sent)
+
+
+#: The same of what `collection.json` says.
+TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "hash": lambda told: told["epochs"][0].update(hash="00" * 32),
+    "short hash": lambda told: told["epochs"][0].update(hash="00"),
+    "nonce": lambda told: told["epochs"][1].update(nonce="00" * 16),
+    "an epoch less": lambda told: told["epochs"].pop(),
+    "an epoch more": lambda told: told["epochs"].append(told["epochs"][0]),
+    "no epochs": lambda told: told.pop("epochs"),
+    "people": lambda told: told.update(people=3),
+    "answered": lambda told: told.update(answered=5),
+    "enrolled": lambda told: told.update(enrolled=3),
+    "enrolled in words": lambda told: told.update(enrolled="all"),
+    "price": lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
+    "links": lambda told: told.update(most_links="3"),
+    "task": lambda told: told.update(task="00" * 32),
+}
+
+
+@pytest.mark.parametrize("what", TOLD)
+def test_what_is_told_fits_the_reports(what: str, sent: Path) -> None:
+    told = json.loads((sent / "collection.json").read_text())
+    TOLD[what](told)
+    (sent / "collection.json").write_text(json.dumps(told))
+    with pytest.raises(DataError, match=str(sent)):
+        read_export(sent)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"", b"junk", b"{}", b"[]", b"null", b"\xff\xfe", b"PK\x03\x04"])
+def test_a_file_of_something_else_is_one_error(name: str, content: bytes, sent: Path) -> None:
+    (sent / name).write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(name)):
+        read_export(sent)
+
+
+def test_whatever_bit_flips_no_other_report_is_read(sent: Path) -> None:
+    """Refused, or of no consequence: an archive has dates, and how many enrolled is the organiser's word."""
+    whole, dice, refused = read_export(sent), random.Random(0), 0
+    for _ in range(400):
+        path = sent / dice.choice(FILES)
+        before = path.read_bytes()
+        flipped = bytearray(before)
+        flipped[dice.randrange(len(flipped))] ^= 1 << dice.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            found = read_export(sent)
+        except DataError as error:
+            refused += str(sent) in str(error)
+        else:
+            assert found.ids == whole.ids and found.nonces == whole.nonces and found.task.hash == whole.task.hash
+            assert np.array_equal(found.bodies.bits, whole.bodies.bits) and np.array_equal(found.times, whole.times)
+            assert np.array_equal(found.last.numbers, whole.last.numbers)
+            assert np.array_equal(found.last.joined, whole.last.joined)
+        path.write_bytes(before)
+    assert refused > 200
+
+
+def test_a_scrubbed_body_cannot_be_guessed_from_what_is_left(tmp_path: Path) -> None:
+    """A label is one byte: its seal is in the export, and what salted it is nowhere after the bodies are gone."""
+    running = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1)
+    answered(running, 4)
+    running.store.close_epoch()
+    with sqlite3.connect(tmp_path / "collection.db") as held:
+        secret = held.execute("SELECT secret FROM epochs").fetchone()[0]
+    (leaf,) = running.store.frozen()[1].seals
+    bodies = [bytes([one]) for one in range(256)]
+
+    def guessed() -> list[bytes]:
+        return [one for one in bodies if seal_of(salt_of(secret, 4), 1, one) == leaf.tobytes()]
+
+    assert guessed() == [running.report(4, {"label": "sad"}).body]
+    running.store.scrub(running.store.frozen()[0])
+    files = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert secret not in files and salt_of(secret, 4) not in files
+    running.store.engine.dispose()
 
 
 def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:

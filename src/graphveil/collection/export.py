@@ -3,18 +3,18 @@
     task.json          as it was signed
     collection.json    epochs with their hashes, how many were enrolled and answered
     ids.txt            the id of each number, a line each, in JSON
-    reports.npz        numbers, epochs, joined [n], bodies [n, bytes]: everybody's last report, by number;
-                       times [n, fields]: in how many epochs each of them answered each field
+    reports.npz        numbers, epochs, joined [n], salts [n, 16], bodies [n, bytes]: everybody's last report;
+                       leaf_epochs [r], leaves [r, bytes]: of every report what the hash of its epoch is made of
 
-Nothing in it says when somebody answered, or from where.
+Nothing in it says at which hour somebody answered, or from where. `read` is how it is read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.declare import ids_hash
-from graphveil.collection.frozen import Last
+from graphveil.collection.frozen import Last, Leaves
+from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
 from graphveil.collection.store import Store
 from graphveil.device.bits import sized
 from graphveil.device.features import Features
@@ -32,7 +33,8 @@ from graphveil.errors import DataError, InputError
 
 Numbers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.int32]
-_AT_ONCE = 1 << 14
+#: Nonce and hash of each, in order.
+Epochs = tuple[tuple[bytes, bytes], ...]
 FILES = ("task.json", "collection.json", "ids.txt", "reports.npz")
 
 
@@ -82,12 +84,12 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     task, closed = store.task(), store.closed()
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
-    last = store.last_reports()
-    numbers, bodies = last.numbers, last.bodies
+    last, leaves = store.frozen()
+    numbers = last.numbers
     # The least number stands in what everybody has agreed to: below it a single person stands out too much.
     if len(numbers) < task.least:
         raise InputError(f"{len(numbers)} people have answered", allowed=f"{task.least} or more, as the task says")
-    times = _times(task, numbers, bodies, store.earlier_reports())
+    times = times_of(numbers, leaves)
     told = {
         "standard": 1,
         "task": task.hash.hex(),
@@ -97,69 +99,154 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
         "answered": len(numbers),
         "most_links": most_links,
         # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
-        "answers_a_person": {field.kind: int(most) for field, most in zip(task.fields, times.max(axis=0), strict=True)},
+        "answers_a_person": answers_a_person(task, times),
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_bytes(task.data)
     with (folder / "ids.txt").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids())
-    np.savez(folder / "reports.npz", **vars(last), times=times)
+    np.savez(folder / "reports.npz", **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
     # Last: a folder without it is one that a crash left, and is not read.
     (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")
     return told
 
 
-def read_export(folder: Path) -> Collected:
-    """Return an exported collection.
-
-    Raises:
-        DataError: a file is missing, or does not fit the task.
-    """
-    missing = [name for name in FILES if not (folder / name).is_file()]
-    if missing:
-        raise DataError(f"{', '.join(missing)} is missing", where=str(folder), remedy="export the collection again")
-    task = Task.of((folder / "task.json").read_bytes())
-    told = json.loads((folder / "collection.json").read_text())
-    ids = tuple(json.loads(line) for line in (folder / "ids.txt").read_text().split("\n") if line)
-    if told.get("task") != task.hash.hex() or ids_hash(ids) != task.ids:
-        raise DataError("the files belong to another task", where=str(folder), remedy="export the collection again")
-    with np.load(folder / "reports.npz", allow_pickle=False) as held:
-        if "times" not in held:
-            raise DataError("times is missing", where=str(folder / "reports.npz"), remedy="export the collection again")
-        last, times = Last(held["numbers"], held["epochs"], held["joined"], held["bodies"]), held["times"]
-    numbers, bodies = last.numbers, last.bodies
-    width = -(-task.bits // 8)
-    if bodies.ndim != 2 or bodies.shape[1] != width or len(numbers) != len(bodies) or bodies.dtype != np.uint8:
-        raise DataError(f"reports are not of {sized(width)} each", where=str(folder / "reports.npz"))
-    # Checked again: the folder has been on other disks since.
-    made = Bodies(task, np.unpackbits(bodies, axis=1), numbers)
-    if not made.possible().all():
-        raise DataError("a report that no device sends", where=str(folder / "reports.npz"))
-    told_now = np.stack([made.answered(place) for place in range(len(task.fields))], axis=1)
-    # Fewer than the report at hand shows would state too small a price.
-    if times.shape != told_now.shape or (times < told_now).any() or (times > len(told["epochs"])).any():
-        raise DataError("times are not those of the reports", where=str(folder / "reports.npz"))
-    nonces = tuple(bytes.fromhex(one["nonce"]) for one in told["epochs"])
-    return Collected(task, ids, last, made, nonces, times, told)
-
-
-def _times(task: Task, numbers: Numbers, bodies: npt.NDArray[np.uint8], earlier: Iterator[tuple[int, bytes]]) -> Times:
+def times_of(numbers: Numbers, leaves: Leaves) -> Times:
     """Return in how many epochs everybody answered each field, int32 [n, fields].
 
     Args:
-        task: what was asked. numbers, bodies: everybody's last report, by number.
-        earlier: number and body of every other one.
+        numbers: of everybody who did, ascending. leaves: of every report.
     """
-    times = _flags(task, bodies)
-    # In blocks: after many epochs the earlier reports are many times the last ones.
-    while block := list(islice(earlier, _AT_ONCE)):
-        rows = np.frombuffer(b"".join(body for _, body in block), np.uint8).reshape(len(block), -1)
-        np.add.at(times, np.searchsorted(numbers, [number for number, _ in block]), _flags(task, rows))
+    times = np.zeros((len(numbers), leaves.flags.shape[1]), np.int32)
+    np.add.at(times, np.searchsorted(numbers, leaves.numbers), leaves.flags)
     return times
 
 
-def _flags(task: Task, bodies: npt.NDArray[np.uint8]) -> Times:
-    """Return which fields bodies [n, bytes] answer, 0 or 1, int32 [n, fields]."""
-    starts = list(accumulate((1 + field.width for field in task.fields[:-1]), initial=0))
-    # Of their own bytes alone: taken apart into bits, a body is eight times as long.
-    return np.stack([bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in starts], axis=1).astype(np.int32)
+def answers_a_person(task: Task, times: Times) -> dict[str, int]:
+    """Return in how many epochs the most asked person answered each kind of field.
+
+    Args:
+        task: what was asked. times: see `times_of`.
+    """
+    most = times.max(axis=0, initial=0)
+    return {field.kind: int(often) for field, often in zip(task.fields, most, strict=True)}
+
+
+def read_export(folder: Path) -> Collected:
+    """Return an exported collection, each report of it checked against the hash of its epoch.
+
+    Args:
+        folder: see above. `collection.json` is the organiser's word: whoever knows the hashes compares them, see
+            `graphveil collect status`.
+
+    Raises:
+        DataError: a file is missing or broken, or does not fit the task or a hash.
+    """
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise _unusable(folder, f"{', '.join(missing)} is missing")
+    with _reading(folder / "task.json") as path:
+        task = Task.of(path.read_bytes())
+    with _reading(folder / "ids.txt") as path:
+        ids = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line)
+        _require(all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids, "belongs to another task")
+    with _reading(folder / "collection.json") as path:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        epochs = _epochs(told, task)
+    with _reading(folder / "reports.npz") as path:
+        last, leaves = _arrays(path, task)
+        made = Bodies(task, np.unpackbits(last.bodies, axis=1), last.numbers)
+        # Before the hashes, which cost most.
+        _require(bool(made.possible().all()), "holds a report that no device sends")
+        _require_frozen(task, epochs, last, leaves)
+        times = times_of(last.numbers, leaves)
+    with _reading(folder / "collection.json"):
+        _require_facts(told, task, last, times)
+    return Collected(task, ids, last, made, tuple(nonce for nonce, _ in epochs), times, told)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Path]:
+    """Turn whatever goes wrong with a file that was on other disks into one error that names it."""
+    try:
+        yield path
+    except DataError as error:
+        raise _unusable(path, error.what) from error
+    # Of any kind: bytes that are no archive, no JSON or no array fail in ways that libraries do not list.
+    except Exception as error:
+        raise _unusable(path, f"cannot be read ({str(error) or type(error).__name__})") from error
+
+
+def _unusable(path: Path, what: str) -> DataError:
+    return DataError(what, where=str(path), remedy="export the collection again, or take another copy")
+
+
+def _require(kept: bool, what: str) -> None:
+    if not kept:
+        raise DataError(what)
+
+
+def _epochs(told: Any, task: Task) -> Epochs:
+    """Return nonce and hash of every epoch."""
+    _require(isinstance(told, dict) and told.get("standard") == 1, "is no description of a collection")
+    _require(told.get("task") == task.hash.hex(), "belongs to another task")
+    epochs = tuple((bytes.fromhex(one["nonce"]), bytes.fromhex(one["hash"])) for one in told["epochs"])
+    _require(bool(epochs), "holds no epoch")
+    return epochs
+
+
+def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
+    # Opened here: of what is no archive the library would leave the file open.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+        last = Last(*(held[name] for name in ("numbers", "epochs", "joined", "salts", "bodies")))
+        leaves = Leaves(held["leaf_epochs"], held["leaves"])
+    people, width = len(last.numbers), -(-task.bits // 8)
+    shapes: list[tuple[npt.NDArray[Any], type, tuple[int, ...]]] = [
+        *((column, np.int64, (people,)) for column in (last.numbers, last.epochs, last.joined)),
+        (last.salts, np.uint8, (people, SHORT)),
+        (last.bodies, np.uint8, (people, width)),
+        (leaves.epochs, np.int64, (len(leaves.leaves),)),
+        (leaves.leaves, np.uint8, (len(leaves.leaves), leaf_size(task))),
+    ]
+    for array, kind, shape in shapes:
+        _require(array.dtype == kind and array.shape == shape, "holds an array of another shape or type")
+    numbers = last.numbers
+    _require(bool((numbers[:1] >= 0).all() and (numbers[-1:] < task.people).all()), "holds numbers of nobody")
+    _require(bool((np.diff(numbers) > 0).all()), "does not hold everybody once, in order")
+    return last, leaves
+
+
+def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> None:
+    """Refuse reports that are not those of which the hashes of their epochs are made."""
+    _require(bool((leaves.flags <= 1).all() and (leaves.numbers >= 0).all()), "holds leaves that no collector makes")
+    _require(bool(np.isin(leaves.epochs, np.arange(1, len(epochs) + 1)).all()), "holds reports of no closed epoch")
+    for epoch, (nonce, digest) in enumerate(epochs, start=1):
+        mine = leaves.leaves[leaves.epochs == epoch].tobytes()
+        _require(
+            epoch_hash(task, epoch, nonce, [mine]) == digest, f"holds others than the frozen reports of epoch {epoch}"
+        )
+    # By number and epoch, so that the last of each person is what stands before another's.
+    order = np.lexsort((leaves.epochs, leaves.numbers))
+    numbers = leaves.numbers[order]
+    ends = order[np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]]
+    same = np.array_equal(last.numbers, leaves.numbers[ends]) and np.array_equal(last.epochs, leaves.epochs[ends])
+    _require(same, "does not hold everybody's last report")
+    _require(bool((last.joined >= 1).all() and (last.joined <= last.epochs).all()), "holds reports of later people")
+    places, rows = (
+        flag_places(task),
+        zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True),
+    )
+    for number, joined, salt, row, leaf in rows:
+        body = row.tobytes()
+        mine = leaf_of(int(number), flags_of(body, places), seal_of(salt.tobytes(), int(joined), body))
+        _require(mine == leaf.tobytes(), "holds a report that was not sent so")
+
+
+def _require_facts(told: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
+    """Refuse a description that does not fit the reports."""
+    answered, enrolled, most = len(last.numbers), told["enrolled"], told["most_links"]
+    _require(answered >= task.least, f"holds {answered} people; the task says {task.least} or more")
+    counted = (task.people, answered, answers_a_person(task, times))
+    _require((told["people"], told["answered"], told["answers_a_person"]) == counted, "counts other reports")
+    _require(type(enrolled) is int and answered <= enrolled <= task.people, "counts other people as enrolled")
+    _require(most is None or (type(most) is int and most >= 1), "names no number of links")

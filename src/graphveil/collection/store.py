@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from graphveil.collection.frozen import Last, last_rows, scrubbed
+from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of
+from graphveil.collection.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
 from graphveil.collection.tables import (
     COUNTS,
     ENROLMENTS,
@@ -262,20 +263,21 @@ class Store:
         Raises:
             InputError: none is open.
         """
+        task, secret = self.task(), secrets.token_bytes(32)
         with self.engine.begin() as connection:
-            epoch = connection.execute(_OPEN.with_for_update()).scalar_one_or_none()
-            if epoch is None:
+            found = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
+            if found is None:
                 raise InputError("no epoch is open")
-            digest = hashlib.sha256()
+            places = flag_places(task)
             # In the order of people and not of arrival: the hash tells what was received, and not when.
-            mine = select(REPORTS.c.number, REPORTS.c.digest).where(REPORTS.c.epoch == epoch)
-            asked = mine.order_by(REPORTS.c.number)
-            # For this statement alone: on the connection it would make a cursor of every later one.
-            for number, one in connection.execute(asked, execution_options={"yield_per": _AT_ONCE}):
-                digest.update(number.to_bytes(8, "big") + one)
-            done = update(EPOCHS).where(EPOCHS.c.epoch == epoch).values(hash=digest.digest())
+            leaves = (
+                leaf_of(number, flags_of(body or b"", places), seal_of(salt_of(secret, number), joined, body or b""))
+                for number, _, joined, body in rows_of(connection, [found.epoch])
+            )
+            digest = epoch_hash(task, found.epoch, bytes(found.nonce), leaves)
+            done = update(EPOCHS).where(EPOCHS.c.epoch == found.epoch).values(hash=digest, secret=secret)
             connection.execute(done)
-        return int(epoch), digest.digest()
+        return int(found.epoch), digest
 
     def closed(self) -> list[tuple[bytes, bytes]]:
         """Return nonce and hash of every closed epoch, in order."""
@@ -336,34 +338,20 @@ class Store:
         named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
         return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
 
-    def last_reports(self) -> Last:
-        """Return everybody's last report of the closed epochs.
+    def frozen(self) -> tuple[Last, Leaves]:
+        """Return everybody's last report of the closed epochs, and what the hashes of these are made of.
 
         Raises:
             InputError: bodies were scrubbed.
         """
+        task = self.task()
         with self.reader.connect() as connection:
-            return Last.of(last_rows(connection, connection.execute(_CLOSED).scalars().all()))
-
-    def earlier_reports(self) -> Iterator[tuple[int, bytes]]:
-        """Yield number and body of every report of a closed epoch for which a later one of the same person stands.
-
-        Raises:
-            InputError: bodies were scrubbed.
-        """
-        later = REPORTS.alias()
-        stands = select(later.c.number).where(
-            later.c.number == REPORTS.c.number, later.c.epoch > REPORTS.c.epoch, later.c.epoch.in_(_CLOSED)
-        )
-        asked = select(REPORTS.c.number, REPORTS.c.body).where(REPORTS.c.epoch.in_(_CLOSED), stands.exists())
-        with (
-            self.reader.connect() as connection,
-            connection.execute(asked, execution_options={"yield_per": _AT_ONCE}) as rows,
-        ):
-            for number, body in rows:
-                if body is None:
-                    raise scrubbed()
-                yield number, bytes(body)
+            asked = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))
+            held = {row.epoch: row.secret and bytes(row.secret) for row in connection.execute(asked)}
+            gathered = Gathered(task, held)
+            for row in rows_of(connection, list(held)):
+                gathered.add(*row)
+        return gathered.made()
 
     def ids(self) -> Iterator[str]:
         """Yield the id of everybody who may take part, by number."""
@@ -392,13 +380,15 @@ class Store:
         with self.engine.begin() as connection:
             # One by one: an epoch that is closed from now on was compared with nothing.
             epochs = connection.execute(_CLOSED).scalars().all()
-            if not kept.keeps(last_rows(connection, epochs)):
+            if not kept.keeps(last_of(rows_of(connection, epochs))):
                 raise InputError(
                     "the export holds other reports than those to be forgotten",
                     remedy="export the collection as it stands now, then scrub it",
                 )
             old = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
             forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+            # Short bodies could be guessed again: their seals are in the export, and the secret salts them.
+            connection.execute(update(EPOCHS).where(EPOCHS.c.epoch.in_(epochs)).values(secret=None))
         overwritten(self.engine)
         return forgotten
 

@@ -4,7 +4,7 @@ settings     the signed task, the organiser's opening, what admits to administra
 people       number -> id, hash of the token that enrols them
 enrolments   number -> name on the wire, key of the tags, first epoch
 reports      (number, epoch) -> digest of all bytes, body; the row stays when the body is scrubbed
-epochs       epoch -> nonce, hash of everything it holds once it is closed
+epochs       epoch -> nonce; once it is closed: hash of everything it holds, and until it is scrubbed what salts that
 refusals     code -> how many
 counts       how many enrolled and how many reports came, by epoch and hour: what is asked often is not counted anew
 """
@@ -79,6 +79,7 @@ EPOCHS = Table(
     Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("nonce", LargeBinary(16), nullable=False, unique=True),
     Column("hash", LargeBinary(32)),
+    Column("secret", LargeBinary(32)),
 )
 REFUSALS = Table(
     "refusals",
@@ -161,7 +162,8 @@ def overwritten(engine: Engine) -> None:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("VACUUM FULL reports")
+        for table in ("reports", "epochs"):
+            connection.exec_driver_sql(f"VACUUM FULL {table}")
 
 
 def _durable(connection: Any, _: Any) -> None:
