@@ -265,7 +265,7 @@ def test_a_step_too_early_or_wrong_is_refused_in_a_line(
 
 
 def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
-    Path("others.csv").write_text(f"id,token\n0,{'ab' * 21}\n")
+    Path("others.csv").write_text(f"id,token\n0,{bytes(range(21)).hex()}\n")
     Path("there.csv").write_text("kept")
     for words, said in (
         ("sign clubs", "holds a signed task"),
@@ -286,11 +286,12 @@ def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
 
 
 def test_tokens_of_the_organisations_own_enrol(signed: Path, type_in: Terminal) -> None:
-    rows = [f"{number},{number:042x}" for number in reversed(range(100))]
+    tokens = [bytes(range(number, number + 16)) + number.to_bytes(5, "big") for number in range(100)]
+    rows = [f"{number},{tokens[number].hex()}" for number in reversed(range(100))]
     Path("own.csv").write_text("\n".join(["id,token", *rows]) + "\n")
     assert type_in("collect", "enrol", "clubs", "--tokens", "own.csv").code == 0
     with Desk(signed).store() as store:
-        who = store.enrol(store.task(), (3).to_bytes(21, "big"), bytes(32))
+        who = store.enrol(store.task(), tokens[3], bytes(32))
     assert who is not None and who.number == 3
 
 

@@ -106,15 +106,27 @@ def test_lists_need_no_edges(type_in: Terminal, tmp_path: Path) -> None:
     assert "people sent lists" in type_in(*words, "--edges", edges).err
 
 
+def everybody(number: int, body: bytes) -> bytes:
+    """A report that names all others: a flag and two bits of the label, the flag of the list, and the list."""
+    bits = np.unpackbits(np.frombuffer(body, np.uint8))
+    bits[4 : 4 + PEOPLE] = 1
+    bits[4 + number] = 0
+    return np.packbits(bits).tobytes()
+
+
+def test_a_collection_of_suspects_alone_is_refused_in_words(type_in: Terminal, tmp_path: Path) -> None:
+    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "2", "both"), forged=everybody)
+    words = ("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
+    refused = type_in(*words)
+    assert refused.code == 2 and "120 of 120 reports were left out as suspects" in refused.err
+    assert "--keep-suspects trains on all" in refused.err
+    # As the other commands have it.
+    assert type_in(*words, "--keep-suspects", "-o", "run").code == 0 and Path("run/config.toml").is_file()
+
+
 def test_a_list_of_everybody_is_left_out_unless_it_is_kept(type_in: Terminal, tmp_path: Path) -> None:
-    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "2", "both"))
-    with np.load(out / "reports.npz") as held:
-        arrays = dict(held)
-    bits = np.unpackbits(arrays["bodies"], axis=1)
-    # A flag and two bits of the label, the flag of the list, and everybody but the forger.
-    bits[5, 4 : 4 + PEOPLE] = 1
-    bits[5, 4 + int(arrays["numbers"][5])] = 0
-    np.savez(out / "reports.npz", **{**arrays, "bodies": np.packbits(bits, axis=1)})
+    fields = label("3"), links(PEOPLE, "2", "both")
+    out, _ = exported(tmp_path, *fields, forged=lambda number, body: everybody(5, body) if number == 5 else body)
     words = ("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
     found = type_in(*words).json
     assert found["options"]["suspects"] == 1 and found["options"]["answered_links"] == PEOPLE - 1

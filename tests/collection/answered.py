@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import polars
 
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import export
+from graphveil.device.wire import report
 from graphveil.graphs import Graph, social_graph
-from tests.collection.collections import begun, url_of
+from tests.collection.collections import begun, key, secret, url_of
 from tests.on_device.signing import MOODS, features, label
 
 PEOPLE = 120
@@ -22,8 +23,17 @@ def graph() -> Graph:
     return social_graph(PEOPLE, average_degree=8, dimension=6, classes=3, apps=2, seed=1)
 
 
-def exported(folder: Path, *fields: dict[str, Any], silent: Mapping[str, int] | None = None) -> tuple[Path, Path]:
-    """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent."""
+def exported(
+    folder: Path,
+    *fields: dict[str, Any],
+    silent: Mapping[str, int] | None = None,
+    forged: Callable[[int, bytes], bytes] | None = None,
+) -> tuple[Path, Path]:
+    """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent.
+
+    Args:
+        folder: where they lie. fields: of the task. silent: k, by kind. forged: what is sent in place of a body.
+    """
     made, left_out = graph(), silent or {}
     told = fields or (features("4"), label("3"))
     running = begun(url_of(folder), *told, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
@@ -35,7 +45,10 @@ def exported(folder: Path, *fields: dict[str, Any], silent: Mapping[str, int] | 
     for number in range(PEOPLE):
         spoken = [kind for kind in asked if kind not in left_out or number % left_out[kind]]
         if spoken:
-            reports.append(running.report(number, {kind: truth[kind][number] for kind in spoken}))
+            one = running.report(number, {kind: truth[kind][number] for kind in spoken})
+            if forged is not None:
+                one = report(one.task, 1, forged(number, one.body), secret(number), key(number))
+            reports.append(one)
     assert set(running.intake.take(reports)) == {"accepted"}
     running.store.close_epoch()
     export(running.store, folder / "out")

@@ -110,6 +110,7 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
         ("open", {}, "nobody has enrolled"),
         ("close", {}, "no epoch is open"),
         ("export", {"folder": "out"}, "no epoch is closed"),
+        ("export", {"folder": "database"}, "a name that the collection's folder uses itself"),
     ]
     for path, told, said_why in refused:
         status, answer = office.ask(path, told)

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from graphveil.collection.declare import Prices
-from graphveil.collection.desk import Desk
+from graphveil.collection.desk import OWN, Desk
 from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.intake import Intake
@@ -29,7 +29,7 @@ from graphveil.collection.serving import Place, address, listening, server_of
 from graphveil.collection.store import hashed
 from graphveil.device import Opening, answer
 from graphveil.device.wire import report
-from graphveil.errors import InputError
+from graphveil.errors import DataError, InputError
 from tests.collection.collections import key, secret
 from tests.collection.test_drafts import SUBJECT
 
@@ -171,6 +171,29 @@ def test_nothing_is_scrubbed_that_an_export_does_not_keep(desk: Desk, url: str, 
     assert read_export(tmp_path / "two").bodies.numbers.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("name", [*sorted(OWN), "Database", "task.json.unfinished"])
+def test_no_export_takes_a_name_of_the_folder(name: str, desk: Desk, tmp_path: Path) -> None:
+    desk.sign()
+    desk.enrol(tmp_path / "tokens.csv")
+    (tmp_path / "link").symlink_to(desk.folder)
+    for out in (desk.folder / name, tmp_path / "link" / name):
+        with pytest.raises(InputError, match=f"{name} is a name that"):
+            desk.export(out)
+    # Made by an earlier version, or by hand: not the address of a database.
+    (desk.folder / "database").mkdir(exist_ok=True)
+    assert desk.status()["people"] == 3
+
+
+def test_the_hashes_of_closed_epochs_are_told(desk: Desk) -> None:
+    desk.sign()
+    desk.enrol()
+    enrolled(desk, 0)
+    desk.open()
+    assert desk.status()["hashes"] == {}
+    closed = desk.close()
+    assert desk.status()["hashes"] == {"1": closed["hash"]}
+
+
 #: What an export may have lost or changed, of each of its arrays.
 SPOILED = {
     "rows": lambda held: {name: rows[:1] for name, rows in held.items()},
@@ -182,7 +205,9 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("what", SPOILED)
-def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(what: str, desk: Desk, url: str) -> None:
+def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(
+    what: str, desk: Desk, url: str, tmp_path: Path
+) -> None:
     desk.sign(database=url)
     desk.enrol()
     joined = [enrolled(desk, number) for number in range(2)]
@@ -197,7 +222,13 @@ def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(what: st
         spoiled = replace(whole, **SPOILED[what](vars(whole)))
         with pytest.raises(InputError, match="other reports than those"):
             store.scrub(spoiled)
-        assert len(store.frozen()[0].bodies) == 2 and store.scrub(whole) == 2
+        assert len(store.frozen()[0].bodies) == 2
+        if what == "rows":
+            desk.export(tmp_path / "out")
+            np.savez(tmp_path / "out" / "reports.npz", **vars(spoiled))
+            with pytest.raises(DataError, match="export the collection again"):
+                desk.scrub(tmp_path / "out")
+        assert store.scrub(whole) == 2
 
 
 def certified(folder: Path) -> Place:

@@ -273,7 +273,10 @@ def test_planted_values_are_in_no_log_error_metric_or_export(
         tries += [b"POST \0 " + token(3).hex().encode() + b"\r\n\r\n", post(f"/{token(3).hex()}", b"")]
         said_to += [talk(url, one + b"\r\n\r\n") for one in tries]
         said_to += [asked(f"{url}/metrics")[1]]
-        assert running.intake.take([running.report(number, {}) for number in range(8)]).count("accepted") == 7
+        assert (
+            running.intake.take([running.report(number, {"label": "glad"}) for number in range(8)]).count("accepted")
+            == 7
+        )
         running.store.close_epoch()
         export(running.store, tmp_path / "out")
         said_to += [path.read_bytes() for path in (tmp_path / "out").iterdir()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import random
 import re
 import sqlite3
@@ -17,6 +18,8 @@ import pytest
 
 from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import FILES, export, read_export
+from graphveil.collection.learning import left_out
+from graphveil.collection.reports import Received
 from graphveil.collection.seals import salt_of, seal_of
 from graphveil.collection.tokens import links_at, read_tokens, write_tokens
 from graphveil.errors import DataError, InputError
@@ -206,6 +209,7 @@ TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
     "no epochs": lambda told: told.pop("epochs"),
     "people": lambda told: told.update(people=3),
     "answered": lambda told: told.update(answered=5),
+    "answered each": lambda told: told.update(answered_each={"label": 4, "links": 1}),
     "enrolled": lambda told: told.update(enrolled=3),
     "enrolled in words": lambda told: told.update(enrolled="all"),
     "price": lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
@@ -293,9 +297,74 @@ def test_a_link_opens_the_page_of_its_token(tmp_path: Path) -> None:
         links_at("http://c.example", task)
 
 
-@pytest.mark.parametrize("rows", ["a,00", "a,zz", f"a,{'00' * 16}\nb,{'00' * 16}", "a"])
+#: 16 bytes that could have been drawn.
+TOKEN = bytes(range(16)).hex()
+#: What is wrong with a table, and what is said of it.
+TABLES = {
+    "a,00": "line 2: no id with a token of its own",
+    "a,zz": "line 2: no id with a token of its own",
+    f"a,{TOKEN}\nb,{TOKEN}": "line 3: no id with a token of its own",
+    "a": "line 2: no id with a token of its own",
+    f"a,{TOKEN}\nb,{TOKEN}00\na,{TOKEN}01": "line 4: a second token for 'a'",
+    f"a,{'00' * 16}": "line 2: a token that anybody may guess",
+    f"a,{'0123' * 10}": "line 2: a token that anybody may guess",
+}
+
+
+@pytest.mark.parametrize("rows", TABLES)
 def test_tokens_of_others_are_checked(rows: str, tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     path.write_text(f"id,token\n{rows}\n")
-    with pytest.raises(InputError, match=r"line [23]"):
+    with pytest.raises(InputError, match=TABLES[rows]):
         list(read_tokens(path))
+
+
+def test_a_table_of_a_spreadsheet_is_read_or_refused_in_words(tmp_path: Path) -> None:
+    path, table = tmp_path / "tokens.csv", f"id,token\nJos\u00e9,{TOKEN}\n"
+    path.write_text(table, encoding="utf-8-sig")
+    assert list(read_tokens(path)) == [("Jos\u00e9", bytes(range(16)))]
+    path.write_text(table, encoding="latin-1")
+    with pytest.raises(InputError, match="is no table in UTF-8; save it as CSV UTF-8"):
+        list(read_tokens(path))
+
+
+def test_an_export_is_its_owners_alone(running: Collection, tmp_path: Path) -> None:
+    """Whatever the process's mask is: it holds ids, and what each of them said."""
+    answered(running, 1, 2, 3)
+    running.store.close_epoch()
+    before = os.umask(0)
+    try:
+        export(running.store, tmp_path / "out")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
+    running.store.engine.dispose()
+
+
+def test_who_says_nothing_is_not_counted(running: Collection, tmp_path: Path) -> None:
+    reports = [running.report(number, {"label": "sad"} if number < 2 else {}) for number in range(4)]
+    assert running.intake.take(reports) == ["accepted"] * 4
+    running.store.close_epoch()
+    with pytest.raises(InputError, match="2 people have answered; allowed: 3 or more"):
+        export(running.store, tmp_path / "out")
+    running.store.engine.dispose()
+
+
+def test_a_field_that_too_few_answer_is_left_out(running: Collection, tmp_path: Path) -> None:
+    """Three said what they are, and two of them whom they know: nobody reads these two lists."""
+    said = [{"label": "sad", "links": [7]}, {"label": "sad"}, {"label": "glad", "links": []}, {}]
+    assert running.intake.take([running.report(*one) for one in enumerate(said)]) == ["accepted"] * 4
+    running.store.close_epoch()
+    told = export(running.store, tmp_path / "out")
+    assert told["answered"] == 3 and told["answered_each"] == {"label": 3, "links": 2}
+    found = read_export(tmp_path / "out")
+    assert found.too_few == {"links": 2}
+    assert found.bodies.answered(0).sum() == 3 and not found.bodies.answered(1).any()
+    assert not found.bodies.answers(1).any()
+    # They have paid for it all the same, and the export keeps what the collector forgets.
+    assert found.times[:, 1].tolist() == [1, 0, 1, 0] and running.store.scrub(found.last) == 4
+    assert left_out(Received(found)) == (
+        "left out, as fewer people answered than the task's least number, 3 (links: 2)",
+    )
+    running.store.engine.dispose()

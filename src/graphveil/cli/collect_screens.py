@@ -86,6 +86,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
         ("Epoch", epoch),
         ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
     ]
+    facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
     if not answer["refused"]:
         return pairs([*facts, ("Refused", "none")])
     table = rows(("refused as", "reports"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphveil.cli import choices, groups
 from graphveil.errors import InputError
@@ -62,6 +62,19 @@ def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
     return sentence_of(found)
 
 
+def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
+    """Say why no label is left to train on."""
+    sent = len(collected.bodies.bits)
+    if len(left_out):
+        raise InputError(
+            f"{len(left_out):,} of {sent:,} reports were left out as suspects, and no label is left to train on",
+            where=collected.task.name,
+            remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
+        )
+    told = f"{collected.too_few.get('label', 0):,} people sent a label"
+    raise InputError(told, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
+
+
 def train_collected(
     method: str,
     data: str,
@@ -96,6 +109,8 @@ def train_collected(
     received = Received(collected if export.keep_suspects else without(collected, findings.suspects))
     note = f"{findings.sentence}; suspects are {'kept' if export.keep_suspects else 'left out'}"
     learning.require_able(method, received)
+    if not (received.labels() >= 0).any():
+        _refuse_unlabelled(collected, findings.suspects if not export.keep_suspects else ())
     edges = export.edges
     if (edges is None) != learning.reads_lists(method):
         remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"

@@ -18,7 +18,7 @@ from graphveil.cli.unnamed import refuse_unnamed
 from graphveil.errors import InputError
 
 _FOLDER = "Run folder to create. Default: one in runs/, named after data, method and time."
-Out = Annotated[Path | None, typer.Option("--out", help=_FOLDER)]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help=_FOLDER)]
 
 Track = Annotated[
     str | None,

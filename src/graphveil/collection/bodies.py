@@ -6,7 +6,8 @@ beyond the last, a link that its sender does not answer for, bits after the last
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,19 @@ class Bodies:
         bits = self.answers(place)
         worth: Numbers = bits @ (1 << np.arange(bits.shape[1] - 1, -1, -1, dtype=np.int64))
         return worth
+
+    def without(self, places: Sequence[int]) -> Bodies:
+        """Return them as if nobody had answered some fields.
+
+        Args:
+            places: of the fields in the task.
+        """
+        if not places:
+            return self
+        bits = self.bits.copy()
+        for place in places:
+            bits[:, self._start(place) : self._start(place + 1)] = 0
+        return replace(self, bits=bits)
 
     def possible(self) -> BoolArray:
         """Return which of them a device can have sent, [n]."""

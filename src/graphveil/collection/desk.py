@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.collection.drafts import read_draft, read_ids, refusals
+from graphveil.collection.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
 from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
 from graphveil.device.task import Opening, moment
@@ -31,6 +31,11 @@ KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
     "organiser.key", "task.json", "collection.db", "database", "tokens.csv", "admin-token",
 )  # fmt: skip
 _PRIVATE = 0o600
+#: What the folder's own steps read and write, the draft and SQLite's log among it: nothing else may take its place.
+OWN = {
+    KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN, TASK, SCHEMA, IDS,
+    *(f"{DATABASE}-{part}" for part in ("wal", "shm", "journal")),
+}  # fmt: skip
 #: The task while it is being signed.
 _UNFINISHED = "task.json.unfinished"
 
@@ -99,6 +104,8 @@ class Desk:
                 store.invite(in_order(tokens, ids))
                 return {"people": len(ids), "tokens": str(tokens)}
             path = out or self.folder / TOKENS
+            if out is not None and out.name != TOKENS:
+                self._require_free(out)
             made = write_tokens(path, ids, None if url is None else links_at(url, store.task().hash))
             # Drawn here, so that a file of somebody else's is refused before what follows could remove it.
             first = [next(made)]
@@ -178,7 +185,8 @@ class Desk:
         with self.store() as store:
             task = store.task()
             told = {"name": task.name, "task": task.hash.hex(), "opens": task.opens, "closes": task.closes}
-            return {**told, "least": task.least, **store.status()}
+            frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
+            return {**told, "least": task.least, **store.status(), "hashes": frozen}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
         """Write what was collected into a new folder, whole or not at all.
@@ -187,12 +195,13 @@ class Desk:
             out: the folder. most_links: of one person, see `suspects.inspect`.
 
         Raises:
-            InputError: as `export.export` and `suspects.inspect`.
+            InputError: a name that this folder uses itself; and as `export.export` and `suspects.inspect`.
         """
         from graphveil.collection.export import export, read_export
         from graphveil.collection.moved import bounds, sentence_of
         from graphveil.collection.suspects import inspect
 
+        self._require_free(out)
         # Wherever this one goes: what downloads of processes that were killed have left here.
         sweep(self.folder)
         # Under a hidden name until it is whole: an export that is cut off must not pass for a smaller collection.
@@ -228,7 +237,7 @@ class Desk:
         if not (self.folder / SIGNED).is_file():
             raise InputError(f"{self.folder} holds no signed task", remedy="sign it: `graphveil collect sign FOLDER`")
         other = self.folder / ADDRESS
-        with self._opened(other.read_text() if other.exists() else self._embedded()) as store:
+        with self._opened(other.read_text() if other.is_file() else self._embedded()) as store:
             yield store
 
     def admin_token(self, store: Store) -> str | None:
@@ -246,6 +255,11 @@ class Desk:
         write_bytes(self.folder / ADMIN, f"{token}\n".encode(), mode=_PRIVATE)
         store.keep("admin", hashed(token.encode()))
         return token
+
+    def _require_free(self, out: Path) -> None:
+        # Whatever its case: some disks know one name for both.
+        if out.name.casefold() in {*OWN, _UNFINISHED} and out.parent.resolve() == self.folder.resolve():
+            raise InputError(f"{out.name} is a name that the collection's folder uses itself", remedy="take another")
 
     def _keep_address(self, database: str | None) -> None:
         kept = self.folder / ADDRESS

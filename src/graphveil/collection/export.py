@@ -12,21 +12,21 @@ Nothing in it says at which hour somebody answered, or from where. `read` is how
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.declare import ids_hash
-from graphveil.collection.frozen import Last, Leaves
+from graphveil.collection.frozen import Bytes, Last, Leaves
 from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
 from graphveil.collection.store import Store
-from graphveil.device.bits import sized
 from graphveil.device.features import Features
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
@@ -43,7 +43,8 @@ class Collected:
     """An exported collection.
 
     Args:
-        task: what was asked. ids: of everybody. last: everybody's last report. bodies: the same, as bits.
+        task: what was asked. ids: of everybody. last: everybody's last report.
+        bodies: the same, as bits; a field that fewer answered than the task's least number is answered by nobody.
         nonces: by which coordinates were assigned, of each epoch.
         times: int32 [n, fields], in how many epochs they answered each field. facts: what `collection.json` says.
     """
@@ -55,6 +56,12 @@ class Collected:
     nonces: tuple[bytes, ...]
     times: Times
     facts: Mapping[str, Any]
+
+    @property
+    def too_few(self) -> dict[str, int]:
+        """How many answered each kind of field that is left out, because they are fewer than the task's least."""
+        told: Mapping[str, int] = self.facts.get("answered_each", {})
+        return {kind: count for kind, count in told.items() if 0 < count < self.task.least}
 
     def columns(self, field: Features, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Return the coordinates that the senders of some bodies were asked for, [rows, m].
@@ -85,29 +92,36 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     if not closed:
         raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
     last, leaves = store.frozen()
-    numbers = last.numbers
-    # The least number stands in what everybody has agreed to: below it a single person stands out too much.
-    if len(numbers) < task.least:
-        raise InputError(f"{len(numbers)} people have answered", allowed=f"{task.least} or more, as the task says")
-    times = times_of(numbers, leaves)
+    said, times = said_by(task, last), times_of(last.numbers, leaves)
+    answered = int(said.any(axis=1).sum())
+    # The least number stands in what everybody has agreed to: below it a single person stands out too much. Who sent a
+    # report of nothing hides nobody.
+    if answered < task.least:
+        raise InputError(f"{answered} people have answered", allowed=f"{task.least} or more, as the task says")
     told = {
         "standard": 1,
         "task": task.hash.hex(),
         "epochs": [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in closed],
         "people": task.people,
         "enrolled": store.status()["enrolled"],
-        "answered": len(numbers),
+        "answered": answered,
+        "answered_each": _by_kind(task, said.sum(axis=0)),
         "most_links": most_links,
         # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
-        "answers_a_person": answers_a_person(task, times),
+        "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
     }
+    # Ids, and what each of them said: of the owner alone, from the first byte on.
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "task.json").write_bytes(task.data)
-    with (folder / "ids.txt").open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in store.ids())
-    np.savez(folder / "reports.npz", **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
+    folder.chmod(0o700)
+    with _private(folder / "task.json") as file:
+        file.write(task.data)
+    with _private(folder / "ids.txt") as file:
+        file.writelines(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in store.ids())
+    with _private(folder / "reports.npz") as file:
+        np.savez(file, **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
     # Last: a folder without it is one that a crash left, and is not read.
-    (folder / "collection.json").write_text(json.dumps(told, indent=2) + "\n")
+    with _private(folder / "collection.json") as file:
+        file.write(json.dumps(told, indent=2).encode() + b"\n")
     return told
 
 
@@ -122,14 +136,22 @@ def times_of(numbers: Numbers, leaves: Leaves) -> Times:
     return times
 
 
-def answers_a_person(task: Task, times: Times) -> dict[str, int]:
-    """Return in how many epochs the most asked person answered each kind of field.
+def said_by(task: Task, last: Last) -> Bytes:
+    """Return who answers each field in their last report, 0 or 1 [n, fields].
 
     Args:
-        task: what was asked. times: see `times_of`.
+        task: what was asked. last: the reports.
     """
-    most = times.max(axis=0, initial=0)
-    return {field.kind: int(often) for field, often in zip(task.fields, most, strict=True)}
+    # Of their own bytes alone: taken apart into bits, a body is eight times as long.
+    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
+
+
+def _by_kind(task: Task, counts: npt.NDArray[Any]) -> dict[str, int]:
+    return {field.kind: int(count) for field, count in zip(task.fields, counts, strict=True)}
+
+
+def _private(path: Path) -> BinaryIO:
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def read_export(folder: Path) -> Collected:
@@ -162,6 +184,9 @@ def read_export(folder: Path) -> Collected:
         times = times_of(last.numbers, leaves)
     with _reading(folder / "collection.json"):
         _require_facts(told, task, last, times)
+    made = made.without(
+        [place for place, field in enumerate(task.fields) if 0 < told["answered_each"][field.kind] < task.least]
+    )
     return Collected(task, ids, last, made, tuple(nonce for nonce, _ in epochs), times, told)
 
 
@@ -244,9 +269,15 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
 
 def _require_facts(told: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
     """Refuse a description that does not fit the reports."""
-    answered, enrolled, most = len(last.numbers), told["enrolled"], told["most_links"]
-    _require(answered >= task.least, f"holds {answered} people; the task says {task.least} or more")
-    counted = (task.people, answered, answers_a_person(task, times))
-    _require((told["people"], told["answered"], told["answers_a_person"]) == counted, "counts other reports")
-    _require(type(enrolled) is int and answered <= enrolled <= task.people, "counts other people as enrolled")
+    said, enrolled, most = said_by(task, last), told["enrolled"], told["most_links"]
+    answered = int(said.any(axis=1).sum())
+    _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")
+    counted = {
+        "people": task.people,
+        "answered": answered,
+        "answered_each": _by_kind(task, said.sum(axis=0)),
+        "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
+    }
+    _require({name: told[name] for name in counted} == counted, "counts other reports")
+    _require(type(enrolled) is int and len(said) <= enrolled <= task.people, "counts other people as enrolled")
     _require(most is None or (type(most) is int and most >= 1), "names no number of links")

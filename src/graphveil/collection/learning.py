@@ -160,7 +160,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
         model=first,
-        notes=(ESTIMATED, participation(received), *again(received), *notes),
+        notes=(ESTIMATED, participation(received), *again(received), *left_out(received), *notes),
     )
 
 
@@ -217,6 +217,15 @@ def participation(received: Received) -> str:
     shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
     each = ", ".join(f"{one} ({share})" for one, share in zip(told, shares, strict=True))
     return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
+
+
+def left_out(received: Received) -> tuple[str, ...]:
+    """Return in a sentence which fields are left out because too few answered them; nothing where none is."""
+    collected = received.collected
+    each = ", ".join(f"{kind}: {count:,}" for kind, count in collected.too_few.items())
+    if not each:
+        return ()
+    return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
 
 
 def again(received: Received) -> tuple[str, ...]:

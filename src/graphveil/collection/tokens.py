@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 #: Random bytes of a token.
 BYTES = 20
+_ALLOWED = "columns id and token: 42 hexadecimal digits or more, each different"
+#: Different bytes that a token drawn at random has.
+_DIFFERENT = 6
 
 
 def write_tokens(
@@ -88,20 +91,28 @@ def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
         path: of a csv file with columns id and token.
 
     Raises:
-        InputError: a column is missing, or a token is short, no hexadecimal number or there twice.
+        InputError: it is no UTF-8 text, a column is missing, an id or a token is there twice, or a token is short, no
+            hexadecimal number, or not drawn at random.
     """
-    seen: set[bytes] = set()
-    with path.open(newline="", encoding="utf-8") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            token = _token(row.get("token"))
-            if row.get("id") is None or token is None or token in seen:
-                raise InputError(
-                    "no id with a token of its own",
-                    where=f"{path}, line {line}",
-                    allowed="columns id and token: 42 hexadecimal digits or more, each different",
-                )
-            seen.add(token)
-            yield row["id"], token
+    ids: set[str] = set()
+    tokens: set[bytes] = set()
+    try:
+        # Spreadsheets write a mark before the first column, which would be part of its name.
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for line, row in enumerate(csv.DictReader(file), start=2):
+                one, token, where = row.get("id"), _token(row.get("token")), f"{path}, line {line}"
+                if one is None or token is None or token in tokens:
+                    raise InputError("no id with a token of its own", where=where, allowed=_ALLOWED)
+                if one in ids:
+                    raise InputError(f"a second token for {one!r}", where=where, allowed="one line for each id")
+                # Of 16 random bytes, fewer are different once in 10^17 tokens.
+                if len(set(token)) < _DIFFERENT:
+                    raise InputError("a token that anybody may guess", where=where, remedy="draw each at random")
+                ids.add(one)
+                tokens.add(token)
+                yield one, token
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError("is no table in UTF-8", where=str(path), remedy="save it as CSV UTF-8") from error
 
 
 def _token(told: str | None) -> bytes | None:
