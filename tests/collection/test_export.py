@@ -297,8 +297,8 @@ def test_a_link_opens_the_page_of_its_token(tmp_path: Path) -> None:
         links_at("http://c.example", task)
 
 
-#: 16 bytes that could have been drawn.
-TOKEN = bytes(range(16)).hex()
+#: 21 bytes that could have been drawn.
+TOKEN = bytes(range(21)).hex()
 #: What is wrong with a table, and what is said of it.
 TABLES = {
     "a,00": "line 2: no id with a token of its own",
@@ -306,8 +306,8 @@ TABLES = {
     f"a,{TOKEN}\nb,{TOKEN}": "line 3: no id with a token of its own",
     "a": "line 2: no id with a token of its own",
     f"a,{TOKEN}\nb,{TOKEN}00\na,{TOKEN}01": "line 4: a second token for 'a'",
-    f"a,{'00' * 16}": "line 2: a token that anybody may guess",
-    f"a,{'0123' * 10}": "line 2: a token that anybody may guess",
+    f"a,{'00' * 21}": "line 2: a token that anybody may guess",
+    f"a,{'0123' * 11}": "line 2: a token that anybody may guess",
 }
 
 
@@ -322,7 +322,7 @@ def test_tokens_of_others_are_checked(rows: str, tmp_path: Path) -> None:
 def test_a_table_of_a_spreadsheet_is_read_or_refused_in_words(tmp_path: Path) -> None:
     path, table = tmp_path / "tokens.csv", f"id,token\nJos\u00e9,{TOKEN}\n"
     path.write_text(table, encoding="utf-8-sig")
-    assert list(read_tokens(path)) == [("Jos\u00e9", bytes(range(16)))]
+    assert list(read_tokens(path)) == [("Jos\u00e9", bytes(range(21)))]
     path.write_text(table, encoding="latin-1")
     with pytest.raises(InputError, match="is no table in UTF-8; save it as CSV UTF-8"):
         list(read_tokens(path))

@@ -22,7 +22,7 @@ def table(path: Path, tokens: dict[str, bytes]) -> Path:
 
 
 def test_tokens_of_ones_own_end_with_numbers(tmp_path: Path) -> None:
-    right = {one: numbered(bytes([number + 1]) * 16, number) for number, one in enumerate(IDS)}
+    right = {one: numbered(bytes(range(number, number + 16)), number) for number, one in enumerate(IDS)}
     assert dict(in_order(table(tmp_path / "right.csv", dict(reversed(right.items()))), IDS)) == right
     wrong = right | {"bob": right["bob"][:-1] + b"\x02"}
     with pytest.raises(InputError, match=r"the token of 'bob' does not end with their number.*0000000001"):
