@@ -22,8 +22,8 @@ from graphveil.collection.reports import UNITS, Received
 from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
+from graphveil.device.learned import decimal
 from graphveil.device.links import Links
-from graphveil.device.telling import decimal
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
