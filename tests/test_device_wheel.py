@@ -56,6 +56,7 @@ def test_it_holds_the_device_and_nothing_else(wheel: Path) -> None:
     assert {line for line in about.splitlines() if line.startswith("Requires-Dist")} == {
         "Requires-Dist: numpy>=2.0",
         "Requires-Dist: cryptography>=44",
+        "Requires-Dist: keyring>=25.6; extra == 'keyring'",
     }
     assert wheel.stat().st_size < 60_000
 

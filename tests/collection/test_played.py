@@ -95,7 +95,7 @@ def test_people_join_later_and_change(tmp_path: Path) -> None:
     cast = Cast(40, PYTHON, dropouts=0, retries=0, seed=3, epochs=2, changed=0.5, late=0.25)
     told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
     found = read_export(tmp_path / "out")
-    later = found.joined == 2
+    later = found.last.joined == 2
     assert 0 < later.sum() < 20 and told["enrolled"] == 40 == len(found.bodies.numbers)
     assert found.times.tolist() == [[1, 1] if late else [2, 2] for late in later]
     assert told["answered"] == 80 - later.sum() and told["epochs"] == 2

@@ -35,7 +35,9 @@ def test_from_a_token_to_a_report_that_counts_once(tmp_path: Path, capsys: pytes
     with served(Collector(store)) as url:
         enrol = ("enrol", url, token(3).hex(), "--task", task.hash.hex())
         assert run("device", *enrol)[0] == 0
-        assert run("device", "answer", data) == (2, "collector: refused with 404 no-opening\n")
+        assert run("device", "answer", data) == (
+            2, "collector: no round has opened yet; nothing was booked or sent, come back later\n"
+        )  # fmt: skip
         nonce = bytes(range(16))
         store.open_epoch(nonce)
         store.keep("opening", signed("opening", OPENING, {"task": task.hash.hex(), "nonces": [nonce.hex()]}))

@@ -12,6 +12,9 @@ from graphveil.device import Task
 from graphveil.device.task import OPENING
 from tests.on_device.signing import signed
 
+#: Of person 3, whom a pretended collector enrols.
+TOKEN = "ab" * 16 + "0000000003"
+
 
 class Pretended:
     """What it says, which a test may change, and what it was told."""

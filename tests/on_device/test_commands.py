@@ -15,11 +15,10 @@ import pytest
 
 from graphveil.device import answers, read
 from graphveil.device.__main__ import main
-from tests.on_device.pretended import Pretended, pretended
+from tests.on_device.pretended import TOKEN, Pretended, pretended
 from tests.on_device.signing import degree, features, label, links, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J")
-TOKEN = "ab" * 16 + "0000000003"
 Run = Callable[..., tuple[int, str, str]]
 
 

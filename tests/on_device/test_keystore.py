@@ -18,7 +18,7 @@ from graphveil.device.__main__ import main
 from graphveil.device.home import Home
 from graphveil.device.ledger import DeviceLedger
 from tests.on_device.keystores import Clear, Forgetful, Memory
-from tests.on_device.pretended import Pretended, pretended
+from tests.on_device.pretended import TOKEN, Pretended, pretended
 from tests.on_device.signing import label, task_of
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def everything(folder: Path) -> bytes:
 def test_the_secret_is_in_the_store_and_the_folder_holds_a_mark(
     store: Memory, run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:
-    code, out, _ = run("enrol", collector.url, "ab" * 16, *ENROL)
+    code, out, _ = run("enrol", collector.url, TOKEN, *ENROL)
     assert code == 0 and "your secret is kept in the key store keystores Memory\n" in out
     (secret,) = secrets(store)
     assert len(bytes.fromhex(secret)) == 32 and Home(home).secret().hex() == secret
@@ -98,7 +98,7 @@ def test_without_a_store_it_is_in_a_file_as_before(
     if other is not None:
         use(other)
     without = "import sys; sys.modules['keyring'] = None\n" if other is None else ""
-    words = ["--folder", str(home), "enrol", collector.url, "ab" * 16, *ENROL]
+    words = ["--folder", str(home), "enrol", collector.url, TOKEN, *ENROL]
     code = f"{without}from graphveil.device.__main__ import main; main({words!r})"
     if other is None:
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
@@ -112,7 +112,7 @@ def test_a_secret_in_a_file_stays_where_it_is(
     use: Callable[[KeyringBackend], None], run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:
     """A store that appears later makes no second secret, and moves none: a copy is one more place to read it in."""
-    out = run("enrol", collector.url, "ab" * 16, *ENROL)[1]
+    out = run("enrol", collector.url, TOKEN, *ENROL)[1]
     assert f"your secret is kept in the file {home / 'secret'}\n" in out
     secret, later = (home / "secret").read_bytes(), Memory()
     use(later)
@@ -123,7 +123,7 @@ def test_a_secret_in_a_file_stays_where_it_is(
 def test_a_store_that_is_gone_or_locked_is_never_replaced(
     store: Memory, use: Callable[[KeyringBackend], None], run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:
-    assert run("enrol", collector.url, "ab" * 16, *ENROL)[0] == 0
+    assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
     mark, kept = (home / "secret").read_bytes(), dict(store.entries)
     ((name, secret),) = kept.items()
 
@@ -156,19 +156,19 @@ def test_a_store_that_is_locked_or_forgets_enrols_nobody(
     store.locked = True
     for one in (store, Forgetful()):
         use(one)
-        code, out, err = run("enrol", collector.url, "ab" * 16, *ENROL)
+        code, out, err = run("enrol", collector.url, TOKEN, *ENROL)
         assert (code, out) == (2, "") and err.startswith("keystore: ")
         assert not collector.enrolled and not (home / "secret").exists()
     use(store)
     store.locked = False
-    assert run("enrol", collector.url, "ab" * 16, *ENROL)[0] == 0
+    assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"[]", b"{}", b"x" * 31, b"x" * 33])
 def test_a_mark_that_cannot_be_read_is_no_secret(
     spoilt: bytes, store: Memory, run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:
-    assert run("enrol", collector.url, "ab" * 16, *ENROL)[0] == 0
+    assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
     (home / "secret").write_bytes(spoilt)
     code, out, err = run("answer", data)
     assert (code, out) == (2, "") and err.startswith("ledger: ") and len(store.entries) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.device.__main__ import main
-from tests.on_device.pretended import Pretended, pretended
+from tests.on_device.pretended import TOKEN, Pretended, pretended
 from tests.on_device.signing import label, task_of
 
 TASK = task_of(label())
@@ -22,7 +22,7 @@ def answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 
 def enrolled(collector: Pretended, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("enrol", collector.url, "ab" * 16, "--task", TASK.hash.hex())
+    words = ("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())
     assert main(["--folder", str(folder / "device"), *words]) == 0
     capsys.readouterr()
 
