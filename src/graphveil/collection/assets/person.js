@@ -13,7 +13,7 @@ import { answering, lookAgain } from "./round.js";
 import { terms } from "./terms.js";
 import { doing, now, refuse, showAccounts, step, takeLimit } from "./visit.js";
 
-/** The two parts of the link, which stand nowhere afterwards. */
+/** The two parts of the link, which leave the address bar. A browser's own history may keep them. */
 function link() {
   const told = location.hash;
   if (!told.includes(".")) return undefined;
@@ -24,10 +24,11 @@ function link() {
 }
 
 async function start() {
+  // First of all: whatever is missing here, the token does not stay in the address bar.
+  const invited = link();
   if (!globalThis.isSecureContext || !crypto.subtle) throw { code: "no-crypto" };
   now.home = await Home.open();
   await showAccounts();
-  const invited = link();
   const data = await collector.taskBytes();
   if (invited) return ask(data, invited);
   const task = await device.readTask(data);
