@@ -257,10 +257,8 @@ def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> N
     same = np.array_equal(last.numbers, leaves.numbers[ends]) and np.array_equal(last.epochs, leaves.epochs[ends])
     _require(same, "does not hold everybody's last report")
     _require(bool((last.joined >= 1).all() and (last.joined <= last.epochs).all()), "holds reports of later people")
-    places, rows = (
-        flag_places(task),
-        zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True),
-    )
+    places = flag_places(task)
+    rows = zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True)
     for number, joined, salt, row, leaf in rows:
         body = row.tobytes()
         mine = leaf_of(int(number), flags_of(body, places), seal_of(salt.tobytes(), int(joined), body))

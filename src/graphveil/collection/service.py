@@ -129,7 +129,7 @@ class Collector:
         # crowd behind the same address.
         if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
             return None
-        return None if self._visits.take((scope.get("client") or ("", 0))[0]) else "too-often"
+        return None if self._visits.take(scope["client"][0]) else "too-often"
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
