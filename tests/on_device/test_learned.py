@@ -59,7 +59,7 @@ def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     ]
     own = next(line for line in told if line.startswith("- which one you are: "))
     assert own.endswith("(epsilon 30)") and told.index(own) < told.index(f"the organiser's words: {words}")
-    assert "answers are taken from 1970-01-01 00:00 to 2033-05-18 03:33 (UTC)" in told
+    assert "answers are taken from 1970-01-01 00:00 UTC until 2033-05-18 03:33 UTC" in told
 
 
 def test_a_byte_is_one() -> None:

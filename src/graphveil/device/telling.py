@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from graphveil.device.bits import Bits, number_of
 from graphveil.device.degree import Degree
 from graphveil.device.exact import DIGIT, WORD
@@ -32,7 +30,6 @@ def asked(task: Task) -> Iterator[str]:
     """
     yield plain(f"{task.name}, by {task.organiser} ({task.contact})")
     yield plain(f"purpose: {task.purpose}")
-    yield f"answers are taken from {_moment(task.opens)} to {_moment(task.closes)} (UTC)"
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
     yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"
     for one in task.fields:
@@ -115,11 +112,6 @@ def _read(one: Field) -> str:
 
 def _surer(one: Field) -> str:
     return f"; whoever reads it has odds at most {odds(one.epsilon)} times those before"
-
-
-def _moment(seconds: int) -> str:
-    # By the calendar's own rule, which has no last year: a task may close after the year 9999.
-    return str(np.datetime64(seconds, "s")).replace("T", " ")[:-3]
 
 
 def _some(names: Sequence[str]) -> str:
