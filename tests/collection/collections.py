@@ -11,6 +11,7 @@ from graphveil.collection.intake import Intake
 from graphveil.collection.store import Store
 from graphveil.collection.tables import opened
 from graphveil.device import Opening, Report, Task, answer
+from graphveil.device.people import ids_hash
 from graphveil.device.reporting import Enrolled
 from graphveil.device.wire import report
 from tests.on_device.signing import label, links, opening_of, task_of
@@ -64,8 +65,10 @@ def url_of(folder: Path) -> str:
 def begun(url: str, *fields: dict[str, Any], enrolled: int = PEOPLE, **changes: Any) -> Collection:
     """A collection whose first epoch is open, with as many people enrolled."""
     told = fields or (label(), links(PEOPLE))
-    task, store = task_of(*told, **{"people": PEOPLE, **changes}), Store(opened(url))
-    store.begin(task, ((f"person {number}", token(number)) for number in range(task.people)))
+    people = changes.get("people", PEOPLE)
+    ids = [f"person {number}" for number in range(people)]
+    task, store = task_of(*told, **{"people": people, "ids": ids_hash(ids), **changes}), Store(opened(url))
+    store.begin(task, ((one, token(number)) for number, one in enumerate(ids)))
     devices = []
     for number in range(enrolled):
         who = store.enrol(task, token(number), key(number))

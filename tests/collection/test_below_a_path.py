@@ -72,7 +72,7 @@ def test_a_device_at_a_terminal_takes_part(
 ) -> None:
     collection, proxy = behind
     words = ["--folder", str(tmp_path / "device")]
-    enrol = ["enrol", f"{proxy.url}/", token(0).hex(), "--task", collection.task.hash.hex()]
+    enrol = ["enrol", f"{proxy.url}/", token(0).hex(), "--task", collection.task.hash.hex(), "--as", IDS[0]]
     assert main([*words, *enrol]) == 0
     collection.open()
     (mine := tmp_path / "mine.json").write_text(json.dumps({"label": "sad"}))

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import export, read_export
 from graphveil.collection.learning import Repetition, collected_graph, learn
 from graphveil.collection.reports import Received
 from graphveil.device.exact import WORD
 from graphveil.device.features import STEPS, Features
 from graphveil.device.label import Label
+from graphveil.device.people import ids_hash
 from graphveil.errors import BudgetError
 from graphveil.graphs import Split
 from graphveil.methods.base.epochs import Paid

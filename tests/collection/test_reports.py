@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.declare import ids_hash
 from graphveil.collection.export import export, read_export
 from graphveil.collection.reports import Received
 from graphveil.device.features import Features
+from graphveil.device.people import ids_hash
 from graphveil.device.reporting import Enrolled
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import Split

@@ -195,7 +195,7 @@ def test_who_lost_their_secret_is_not_enrolled_anew(
     running: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder and a key store that were wiped: the token has been spent for the key that went with them."""
-    words = (token(PEOPLE - 1).hex(), "--task", running.task.hash.hex())
+    words = (token(PEOPLE - 1).hex(), "--task", running.task.hash.hex(), "--as", f"person {PEOPLE - 1}")
     with served(Collector(running.store)) as url:
         assert main(["--folder", str(tmp_path / "first"), "enrol", url, *words]) == 0
         assert main(["--folder", str(tmp_path / "wiped"), "enrol", url, *words]) == 2

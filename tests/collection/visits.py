@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.collection.answers import problem
-from graphveil.collection.declare import ids_hash
 from graphveil.collection.door import Message, Receive, Scope, Send
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Store
 from graphveil.collection.tables import opened
 from graphveil.device import Task
+from graphveil.device.people import ids_hash
 from graphveil.device.task import OPENING
 from tests.collection.collections import PEOPLE, token, url_of
 from tests.collection.listening import served
@@ -121,7 +121,7 @@ class Running:
 @contextmanager
 def running(folder: Path, *fields: dict[str, Any], **changes: Any) -> Iterator[Running]:
     """Serve a collection that nobody has enrolled in."""
-    task = task_of(*fields, people=PEOPLE, ids=ids_hash(IDS), **changes)
+    task = task_of(*fields, **{"people": PEOPLE, "ids": ids_hash(IDS), **changes})
     store = Store(opened(url_of(folder)))
     store.begin(task, ((one, token(number)) for number, one in enumerate(IDS)))
     recorder = Recorder(Collector(store))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -12,6 +12,8 @@ from graphveil.device import Task
 from graphveil.device.task import OPENING
 from tests.on_device.signing import signed
 
+#: Of everybody; the last one would move the cursor of a terminal.
+IDS = (*(f"Ann {number}" for number in range(11)), "bob\x1b[2J")
 #: Of person 3, whom a pretended collector enrols.
 TOKEN = "ab" * 16 + "0000000003"
 
@@ -20,10 +22,11 @@ class Pretended:
     """What it says, which a test may change, and what it was told."""
 
     def __init__(self, task: Task) -> None:
-        self.url = ""
+        self.url, self.task = "", task
         opening = {"task": task.hash.hex(), "nonces": ["00" * 16]}
         self.says: dict[str, tuple[int, bytes]] = {
             "/task": (200, task.data),
+            "/ids": (200, spelled(IDS)),
             "/opening": (200, signed("opening", OPENING, opening)),
             "/enrolments": (200, b'{"number":3,"joined":1}'),
         }
@@ -38,6 +41,11 @@ class Pretended:
         known = body in self.reports
         self.reports.append(body)
         return (200, b'{"answers":["again"]}') if known else (201, b'{"answers":["accepted"]}')
+
+
+def spelled(ids: Sequence[str]) -> bytes:
+    """A list of ids on the wire."""
+    return "".join(json.dumps(one) + "\n" for one in ids).encode()
 
 
 @contextmanager

@@ -15,10 +15,13 @@ import pytest
 
 from graphveil.device import answers, read
 from graphveil.device.__main__ import main
-from tests.on_device.pretended import TOKEN, Pretended, pretended
+from graphveil.device.people import ids_hash
+from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
 from tests.on_device.signing import degree, features, label, links, task_of
 
-TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J")
+TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
+ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
+AS = 'you answer as "Ann 3", person 3\n'
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -52,25 +55,25 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def enrolled(run: Run, collector: Pretended) -> Pretended:
-    assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())[0] == 0
+    assert run("enrol", collector.url, *ENROL)[0] == 0
     return collector
 
 
 def refused(found: tuple[int, str, str], code: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr that begins with the code (and what may be said after it)."""
-    assert (found[0], found[1]) == (2, "")
+    """Exit code 2, nothing done, one line on stderr that begins with the code (and what may be said after it)."""
+    assert found[0] == 2 and found[1] in ("", AS)
     assert found[2].startswith(code) and found[2].count("\n") == 1
 
 
 def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, home: Path) -> None:
-    code, out, _ = run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex(), "--limit", "20")
-    assert code == 0 and "you are person 3, from epoch 1 on" in out
+    code, out, _ = run("enrol", collector.url, *ENROL, "--limit", "20")
+    assert code == 0 and 'you are "Ann 3", person 3, from epoch 1 on' in out
     assert collector.enrolled[0]["token"] == TOKEN and len(collector.enrolled[0]["key"]) == 64
     code, out, _ = run("show", data)
     assert code == 0 and "would cost epsilon 7.5 " in out and "the truth is said with 57.6%" in out
     assert run("spent")[1] == "epsilon 0 is spent; 20 left of 20\n" and not collector.reports
     code, out, _ = run("answer", data)
-    assert (code, out) == (0, "booked; epsilon 7.5 is spent in all\nsent\n")
+    assert (code, out) == (0, AS + "booked; epsilon 7.5 is spent in all\nsent\n")
     (sent,) = collector.reports
     report, end = read(sent)
     assert end == len(sent) and report.is_by(bytes.fromhex(collector.enrolled[0]["key"]), 1)
@@ -99,7 +102,7 @@ def test_no_proxy_is_told_what_goes_to_this_machine(
     """It would read the token and the key; the collector itself is asked."""
     with pretended(TASK) as proxy:
         monkeypatch.setenv(name, proxy.url)
-        assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())[0] == 0
+        assert run("enrol", collector.url, *ENROL)[0] == 0
     assert len(collector.enrolled) == 1 and not proxy.enrolled
 
 
@@ -160,16 +163,16 @@ def test_an_enrolment_whose_answer_was_lost_asks_again_with_the_same_key(run: Ru
     right = collector.says["/enrolments"]
     for wrong in ((500, b""), (200, b"{"), (200, b'{"number":3}'), (200, b'{"number":"3","joined":1}'), (403, b"{}")):
         collector.says["/enrolments"] = wrong
-        refused(run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex()), "collector")
+        refused(run("enrol", collector.url, *ENROL), "collector")
         refused(run("show"), "enrolment")
     collector.says["/enrolments"] = right
-    assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex())[0] == 0
+    assert run("enrol", collector.url, *ENROL)[0] == 0
     assert len({json.dumps(one) for one in collector.enrolled}) == 1
 
 
 def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pretended, data: Path) -> None:
     """A collector that was put back from a backup has forgotten the enrolment: it is told the same key again."""
-    again = ("enrol", enrolled.url, TOKEN, "--task", TASK.hash.hex())
+    again = ("enrol", enrolled.url, *ENROL)
     assert run(*again)[0] == 0
     # Nothing is booked: another first epoch is as good as the one before.
     enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":2}')
@@ -200,19 +203,19 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
     ):
         enrolled.says["/reports"] = wrong
         code, out, err = run("answer", data)
-        assert code == 2 and out.startswith("booked; epsilon 7.5") and err.startswith("collector: ")
+        assert code == 2 and out.startswith(AS + "booked; epsilon 7.5") and err.startswith("collector: ")
     assert run("answer", data)[2] == "collector: refused with 302 without a code\n"
     del enrolled.says["/reports"]
-    assert run("answer", data)[1] == "booked; epsilon 7.5 is spent in all\nsent\n"
+    assert run("answer", data)[1] == AS + "booked; epsilon 7.5 is spent in all\nsent\n"
     assert len(enrolled.reports) == 1
 
 
 def test_other_tasks_and_openings_are_refused(run: Run, collector: Pretended) -> None:
     refused(run("enrol", collector.url, TOKEN, "--task", "00" * 32), "wrong-hash")
     collector.says["/task"] = (200, task_of(label()).data)
-    refused(run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex()), "wrong-hash")
+    refused(run("enrol", collector.url, *ENROL), "wrong-hash")
     collector.says["/task"] = (200, b"{}")
-    refused(run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex()), "bad-task")
+    refused(run("enrol", collector.url, *ENROL), "bad-task")
     assert not collector.enrolled
 
 
@@ -234,9 +237,9 @@ def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrol
 
 
 def test_a_limit_is_kept(run: Run, collector: Pretended, data: Path) -> None:
-    refused(run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex(), "--limit", "two"), "command")
+    refused(run("enrol", collector.url, *ENROL, "--limit", "two"), "command")
     assert not collector.enrolled
-    assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex(), "--limit", "2")[0] == 0
+    assert run("enrol", collector.url, *ENROL, "--limit", "2")[0] == 0
     refused(run("answer", data), "cap")
     data.write_text('{"label": "sad"}')
     assert run("answer", data)[0] == 0

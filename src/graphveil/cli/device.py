@@ -15,6 +15,10 @@ Task = Annotated[str, typer.Argument(metavar="TASK", help="Its hash, or the begi
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help='JSON: {"features": [...], "label": "...", "links": [...]}.')
 ]
+As = Annotated[
+    str | None,
+    typer.Option("--as", metavar="ID", help="Your id. Where links are asked, you are not enrolled as another person."),
+]
 
 
 def group() -> typer.Typer:
@@ -30,13 +34,14 @@ def enrol(
     url: Annotated[str, typer.Argument(metavar="URL", help="Of the collector.")],
     token: Annotated[str, typer.Argument(metavar="TOKEN", help="That you were given.")],
     task: Annotated[str, typer.Option("--task", metavar="HASH", help="Of the task, as you were told it.")],
+    id: As = None,
     limit: Annotated[
         str | None, typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost.")
     ] = None,
     folder: Folder = None,
 ) -> None:
     """Take part in a task; nothing of yours is sent yet."""
-    _run(folder, "enrol", url, token, "--task", task, *([] if limit is None else ["--limit", limit]))
+    _run(folder, "enrol", url, token, "--task", task, *_given("--as", id), *_given("--limit", limit))
 
 
 def show(task: Task, own: Data, folder: Folder = None) -> None:
@@ -44,14 +49,19 @@ def show(task: Task, own: Data, folder: Folder = None) -> None:
     _run(folder, "show", str(own), "--task", task)
 
 
-def answer(task: Task, own: Data, folder: Folder = None) -> None:
+def answer(task: Task, own: Data, id: As = None, folder: Folder = None) -> None:
     """Book and send one report; again: the same one, at no price."""
-    _run(folder, "answer", str(own), "--task", task)
+    _run(folder, "answer", str(own), "--task", task, *_given("--as", id))
 
 
 def spent(folder: Folder = None) -> None:
     """Show what was sent, spent, left."""
     _run(folder, "spent")
+
+
+def _given(option: str, value: str | None) -> list[str]:
+    # In one word: an id may begin with a dash.
+    return [] if value is None else [f"{option}={value}"]
 
 
 def _run(folder: Path | None, *words: str) -> None:

@@ -8,7 +8,6 @@ people read.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from fractions import Fraction
 
 from graphveil.collection.promised import Mechanism, promises
 from graphveil.device.exact import LARGEST
+from graphveil.device.people import ids_hash
 from graphveil.device.reading import number
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
@@ -93,16 +93,6 @@ def task_facts(
         # Two tasks that ask the same are two tasks: their noise, and what they cost, are apart.
         "nonce": secrets.token_hex(16),
     }
-
-
-def ids_hash(ids: Iterable[str]) -> str:
-    """Return the hash by which a task knows who may take part, and in which order."""
-    digest = hashlib.sha256()
-    for one in ids:
-        told = one.encode()
-        # With its length: ids that are written one after the other could be cut elsewhere.
-        digest.update(len(told).to_bytes(4, "big") + told)
-    return digest.hexdigest()
 
 
 def at_most(decimal: str) -> float:

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.collection.bodies import Bodies
-from graphveil.collection.declare import ids_hash
 from graphveil.collection.frozen import Bytes, Last, Leaves
 from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
 from graphveil.collection.store import Store
 from graphveil.device.features import Features
+from graphveil.device.people import ids_hash
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
 

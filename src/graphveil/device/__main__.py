@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,8 @@ from graphveil.device.lines import answered
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import book, preview
 from graphveil.device.task import Opening, Task
+from graphveil.device.token import number_of, token_of
+from graphveil.device.whom import whom
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     enrol.add_argument("url", help="of the collector")
     enrol.add_argument("token")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
+    enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
     enrol.add_argument("--limit", help="epsilon that all your reports together may cost")
     enrol.set_defaults(run=_enrol)
     show = commands.add_parser("show", help="what is asked, and what a report would say; nothing is sent")
@@ -69,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
     answer = commands.add_parser("answer", help="book and send the report of this epoch; again: the same one")
     answer.add_argument("data", type=Path)
+    answer.add_argument("--as", dest="id", help="your id: where links are asked, as another person it is refused")
     answer.set_defaults(run=_answer)
     for one in (show, answer):
         one.add_argument("--task", help="its hash, or the beginning of it, where there are several")
@@ -80,14 +85,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _enrol(told: argparse.Namespace) -> Iterator[str]:
     try:
-        expected = bytes.fromhex(told.task)
+        digest = bytes.fromhex(told.task)
     except ValueError as error:
         raise DeviceError("command", "--task is no hash") from error
     home, remote = Home(told.folder), Remote(told.url)
-    task = Task.of(remote.task(), expected)
+    task = Task.of(remote.task(), digest)
     begun = home.tasks().get(task.hash.hex())
+    # Before the token is spent, and long before anything is booked: only the person knows who they are.
+    expected = number_of(token_of(told.token))
+    agreed = begun.id if begun is not None and begun.number == expected else None
+    id = whom(remote, task, expected, told.id, agreed)
     home.limit(told.limit)
-    # Before the token is spent: who has no secret, or not any more, cannot take part.
+    # Before it, too: who has no secret, or not any more, cannot take part.
     home.secret()
     # On disk before it is told: where the answer is lost, the same key asks again.
     one = begun or Enrolment(told.url, os.urandom(32).hex())
@@ -95,10 +104,10 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     number, joined = remote.enrol(told.token, one.key)
     task.person(number, bytes(16))
     _require_same(one, number, joined, bool(home.ledger().booked(task.hash)))
-    home.keep(task, Enrolment(told.url, one.key, number, joined))
+    home.keep(task, Enrolment(told.url, one.key, number, joined, id))
     yield from telling.asked(task)
     yield f"your secret is kept in {home.place}"
-    yield f"you are person {number}, from epoch {joined} on; nothing of yours was sent"
+    yield f"you are {telling.whom(number, id)}, from epoch {joined} on; nothing of yours was sent"
 
 
 def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
@@ -119,6 +128,8 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
         opening, values = _opened(where, task), _values(told.data)
         made, nano = preview(task, opening, who, values, home.ledger())
         person = task.person(who.number, opening.nonce(who.joined))
+        if where.id is not None:
+            yield f"you answer as {telling.whom(who.number, where.id)}; if this is not you, stop and tell the organiser"
         size = sized(len(made.body))
         yield f"a report of {size} would cost epsilon {nano / NANO:g} and say, now and ever after:"
         yield from telling.report(task, person, answers(task, person, made.body))
@@ -127,8 +138,13 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
 def _answer(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
     task, where, who = home.task(told.task)
+    id = whom(Remote(where.url), task, who.number, told.id, where.id)
     _require_open(Remote(where.url), home, task)
-    report = book(task, _opened(where, task), who, _values(told.data), home.ledger())
+    opening, values = _opened(where, task), _values(told.data)
+    if id is not None:
+        home.keep(task, replace(where, id=id))
+        yield f"you answer as {telling.whom(who.number, id)}"
+    report = book(task, opening, who, values, home.ledger())
     yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     # On disk by now: where sending fails, the next try finds the same bytes.
     code = Remote(where.url).send(report)

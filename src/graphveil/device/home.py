@@ -33,13 +33,14 @@ class Enrolment:
 
     Args:
         url: of the collector. key: of the tags, hexadecimal. number, joined: the person's, None until the collector
-        has told them.
+        has told them. id: the person's, as they said that it is; None where links are not asked.
     """
 
     url: str
     key: str = field(repr=False)
     number: int | None = None
     joined: int | None = None
+    id: str | None = None
 
 
 class Home:

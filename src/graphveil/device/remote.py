@@ -1,4 +1,4 @@
-"""A collector as a device meets it, over HTTP: five requests, nothing kept between them."""
+"""A collector as a device meets it, over HTTP: six requests, nothing kept between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
-from graphveil.device.token import number_of
+from graphveil.device.token import number_of, token_of
 from graphveil.device.wire import Report
 
 _SECONDS = 30.0
@@ -67,6 +67,10 @@ class Remote:
         """Return the signed opening."""
         return self._asked("/opening")
 
+    def ids(self) -> bytes:
+        """Return the ids of everybody in the order of their numbers, a line of JSON each."""
+        return self._asked("/ids")
+
     def round(self) -> Round | None:
         """Return whether reports are taken now, None where the collector does not say."""
         try:
@@ -93,7 +97,7 @@ class Remote:
             DeviceError: `command`, a token that is none; `collector`, where it refuses; `enrolment`, where it says
             another number than the token's.
         """
-        expected = number_of(_bytes(token))
+        expected = number_of(token_of(token))
         told = self._asked("/enrolments", json.dumps({"token": token, "key": key}).encode())
         try:
             facts = json.loads(told)
@@ -149,10 +153,3 @@ def _code(told: bytes) -> str:
     """The code of a refusal; nothing else of what a stranger sends is shown."""
     found = re.search(rb'"(?:code|answers)":\s*\[?"([a-z-]{1,40})"', told)
     return found[1].decode() if found else "without a code"
-
-
-def _bytes(token: str) -> bytes:
-    try:
-        return bytes.fromhex(token)
-    except ValueError as error:
-        raise DeviceError("command", "a token is hexadecimal: 0 to 9 and a to f") from error

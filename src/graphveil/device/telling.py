@@ -56,6 +56,15 @@ def report(task: Task, person: Person, answers: Sequence[Bits | None]) -> Iterat
         yield f"  {_read(one)}"
 
 
+def whom(number: int, id: str | None) -> str:
+    """Tell who a person is.
+
+    Args:
+        number: the person's. id: theirs, None where it is not known.
+    """
+    return f"person {number}" if id is None else plain(f'"{id}", person {number}')
+
+
 def plain(text: str) -> str:
     """Return a text of others without what could move the cursor of a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

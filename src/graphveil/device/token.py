@@ -24,6 +24,18 @@ def numbered(random: bytes, number: int) -> bytes:
     return random + number.to_bytes(NUMBER_BYTES, "big")
 
 
+def token_of(text: str) -> bytes:
+    """Return a token as it was typed.
+
+    Raises:
+        DeviceError: `command`, where it is not hexadecimal.
+    """
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise DeviceError("command", "a token is hexadecimal: 0 to 9 and a to f") from error
+
+
 def number_of(token: bytes) -> int:
     """Return the number of whom a token enrols.
 

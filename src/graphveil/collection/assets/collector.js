@@ -1,7 +1,6 @@
 /** The collector as the page meets it: six requests, which hold a token, a key or a report, and nothing else. */
 
 const QUIET = { credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer" };
-const HASH = /^[\da-f]{64}$/;
 
 /** The collector refused, with a code of its own, or could not be reached: "offline". */
 export class Refused extends Error {
@@ -47,6 +46,9 @@ export async function round() {
   }
 }
 
+/** The number that a token ends with. */
+export const numberOf = (token) => parseInt(token.slice(-10), 16);
+
 /** Who a token enrols: their number, and the first round they take part in. */
 export async function enrol(token, key) {
   const body = JSON.stringify({ token, key });
@@ -55,7 +57,7 @@ export async function enrol(token, key) {
   );
   if (![number, joined].every((one) => Number.isInteger(one) && one >= 0)) throw new Refused("fault");
   // A token ends with its person's number: else the collector could choose who reports a link, or have both ends do so.
-  if (number !== parseInt(token.slice(-10), 16)) throw new Refused("other-person");
+  if (number !== numberOf(token)) throw new Refused("other-person");
   return { number, joined };
 }
 
@@ -68,15 +70,26 @@ export async function send(bytes) {
 }
 
 /** The names of everybody in the order of their numbers, held to the hash that the task names. */
-export async function names(expected) {
+export async function names({ facts, people }) {
   const lines = new TextDecoder()
     .decode(await asked("ids"))
     .split("\n")
     .filter(Boolean);
-  const found = lines.map((line) => JSON.parse(line));
-  // Else the collector could pass one person off as another.
-  if (HASH.test(expected) && (await hashOf(found)) !== expected) throw new Refused("bad-ids");
+  const found = lines.map(spoken);
+  // Else the collector could pass one person off as another, or have somebody stand on both sides of the same person.
+  if (new Set(found).size !== people || (await hashOf(found)) !== facts.ids) throw new Refused("bad-ids");
   return found;
+}
+
+/** The name of a line. */
+function spoken(line) {
+  try {
+    const name = JSON.parse(line);
+    if (typeof name === "string") return name;
+  } catch {
+    // Below: it is as wrong as no text.
+  }
+  throw new Refused("bad-ids");
 }
 
 /** SHA-256 of all names, each behind its length in 4 bytes. */

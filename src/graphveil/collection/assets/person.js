@@ -10,8 +10,8 @@ import { fill, find, tell } from "./dom.js";
 import { Home } from "./home.js";
 import { decimal } from "./numbers.js";
 import { answering, lookAgain } from "./round.js";
-import { terms } from "./terms.js";
-import { doing, now, refuse, showAccounts, step, takeLimit } from "./visit.js";
+import { isAboutLinks, terms } from "./terms.js";
+import { answersAs, doing, now, refuse, showAccounts, step, takeLimit } from "./visit.js";
 
 /** The two parts of the link, which leave the address bar. A browser's own history may keep them. */
 function link() {
@@ -63,6 +63,7 @@ function begin(data) {
 async function ask(data, { token, hash }) {
   now.task = await device.readTask(data, device.unhex(hash));
   now.hash = hash;
+  now.names = now.task.fields.some(isAboutLinks) ? await collector.names(now.task) : [];
   const { facts } = now.task;
   document.title = `${facts.name} - graphveil`;
   find("name").textContent = facts.name;
@@ -71,7 +72,9 @@ async function ask(data, { token, hash }) {
   find("asked").hidden = false;
   now.who = await now.home.enrolled(hash);
   if (now.who) return answering();
+  if (now.names.length && now.names[collector.numberOf(token)] === undefined) throw { code: "bad-token" };
   step("read");
+  fill("join-whom", answersAs(collector.numberOf(token)));
   const limit = now.home.limit;
   find("join").hidden = false;
   find("join-limit").value = limit === undefined ? "" : decimal(limit);

@@ -14,7 +14,7 @@ import { report, sent } from "./outcome.js";
 import { readings } from "./reading.js";
 import { codeOf, WORDS } from "./refusals.js";
 import { terms } from "./terms.js";
-import { doing, now, refuse, showAccounts, step } from "./visit.js";
+import { answersAs, doing, now, refuse, showAccounts, step } from "./visit.js";
 
 /** Take part: wait for the round, answer it, or send again what was booked. */
 export async function answering() {
@@ -100,8 +100,6 @@ function showUntil() {
 async function form() {
   step("answer");
   showUntil();
-  if (now.task.fields.some(({ kind }) => kind === "links" || kind === "degree"))
-    now.names = await collector.names(now.task.facts.ids);
   const asked = formOf(now.task, now.who.number, now.names);
   const file = el("input", { type: "file", id: "file", accept: ".json,.csv,.txt", "aria-describedby": "file-hint" });
   file.addEventListener("change", () =>
@@ -119,6 +117,7 @@ async function form() {
       {},
       "What you write here stays in this browser. The next step shows the report; nothing is sent before you say so.",
     ),
+    answersAs(now.who.number),
     until,
     el(
       "form",

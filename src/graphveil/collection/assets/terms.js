@@ -44,7 +44,8 @@ export function question({ kind, width }, told, people) {
   return `How many people you are connected with. Your report holds a number near it. ${WHOM[told.mode]}`;
 }
 
-const isAboutLinks = ({ kind }) => kind === "links" || kind === "degree";
+/** Whether it matters who of two people answers a question. */
+export const isAboutLinks = ({ kind }) => kind === "links" || kind === "degree";
 
 /** What the guarantee of a question is about, and its epsilon: of both ends of a connection where both report it. */
 export function bound({ kind, epsilon }, told) {

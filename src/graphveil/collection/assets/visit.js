@@ -65,6 +65,17 @@ export function takeLimit(id) {
   return right;
 }
 
+/** Whom this browser answers for, by the list whose hash the task holds; nothing where no question depends on it. */
+export function answersAs(number) {
+  const name = now.names[number];
+  if (name === undefined) return [];
+  const who = el("p", { class: "whom" }, "You answer as ", el("strong", { dir: "auto" }, name), ".");
+  const stop =
+    "If this is not you, stop: do not take part, and tell the organiser. Two people could tell of the same " +
+    "connection, which protects it less.";
+  return el("div", { class: "note care" }, who, el("p", {}, stop));
+}
+
 /** What was sent, spent and is left, of all collections of this site. */
 export async function showAccounts() {
   const change = (event) => {

@@ -1,0 +1,91 @@
+"""The person's page says whom this browser answers for, by the list whose hash the task holds, before anybody joins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from graphveil.device.people import ids_hash
+from graphveil.device.token import numbered
+from tests.collection.collections import PEOPLE, token
+from tests.collection.visits import IDS, Running, Visit, running
+from tests.on_device.signing import degree, label, links
+from tests.reports.browser import Browser, started
+
+pytestmark = pytest.mark.slow
+ASKS = {"links": links(PEOPLE), "degree": degree(PEOPLE)}
+WHOM = f"You answer as {IDS[4]}."
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture(params=ASKS)
+def friends(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path, ASKS[request.param]) as one:
+        yield one
+
+
+def spelled(ids: Sequence[object]) -> bytes:
+    return "".join(json.dumps(one) + "\n" for one in ids).encode()
+
+
+def test_who_answers_is_shown_before_joining_and_before_answering(browser: Browser, friends: Running) -> None:
+    visit = Visit(browser, friends)
+    visit.come(friends.link(4))
+    visit.sees(WHOM)
+    visit.sees("If this is not you, stop: do not take part, and tell the organiser.")
+    assert WHOM in visit.text("#join") and not friends.recorder.bodies("/enrolments")
+    visit.join()
+    friends.open()
+    visit.click("#now button")
+    visit.sees("Your answers")
+    assert WHOM in visit.text("#now")
+    # Who comes back without a link is told as well: the number is that of this browser.
+    visit.come(f"{friends.url}/")
+    visit.sees(WHOM)
+
+
+def test_one_number_for_everybody_is_seen_by_who_is_not_it(browser: Browser, friends: Running) -> None:
+    """Token and collector agree that this is number 0: each link of person 4 would be told by both its ends."""
+    visit = Visit(browser, friends)
+    visit.come(f"{friends.url}/#{numbered(bytes(16), 0).hex()}.{friends.task.hash.hex()}")
+    visit.sees(f"You answer as {IDS[0]}.")
+    visit.come(f"{friends.url}/#{numbered(bytes(16), PEOPLE).hex()}.{friends.task.hash.hex()}")
+    visit.sees("This token does not work here")
+    assert not browser.ask("return document.querySelector('#join').checkVisibility()")
+    assert not friends.recorder.bodies("/enrolments")
+
+
+def test_people_passed_off_as_others_are_refused_before_joining(browser: Browser, friends: Running) -> None:
+    visit = Visit(browser, friends)
+    for wrong in ([IDS[1], IDS[0], *IDS[2:]], IDS[:-1], [*IDS[:-1], IDS[0]], [1], [None] * PEOPLE, []):
+        friends.recorder.lies["/ids"] = spelled(wrong)
+        visit.come(friends.link(4))
+        visit.sees("The list of people is not that of the questions")
+        assert not browser.ask("return document.querySelector('#join').checkVisibility()")
+
+
+def test_without_links_nobody_asks_for_names(browser: Browser, tmp_path: Path) -> None:
+    with running(tmp_path, label()) as one:
+        visit = Visit(browser, one)
+        visit.come(f"{one.url}/#{token(2).hex()}.{one.task.hash.hex()}")
+        visit.join()
+        assert "You answer as" not in visit.text("main")
+        assert not [asked for asked in one.recorder.seen if asked.path == "/ids"]
+
+
+def test_a_list_that_names_somebody_twice_is_refused(browser: Browser, tmp_path: Path) -> None:
+    """The hash is right, and one person stands on both sides of another: both would report their link."""
+    twice = [*IDS[:-1], IDS[0]]
+    with running(tmp_path, links(PEOPLE), ids=ids_hash(twice)) as one:
+        one.recorder.lies["/ids"] = spelled(twice)
+        visit = Visit(browser, one)
+        visit.come(one.link(4))
+        visit.sees("The list of people is not that of the questions")

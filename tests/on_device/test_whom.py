@@ -1,0 +1,144 @@
+"""A person at a terminal is told whom they answer for, and agrees to it, before anything is booked or sent."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from graphveil.device.__main__ import main
+from graphveil.device.people import ids_hash
+from graphveil.device.token import numbered
+from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended, spelled
+from tests.on_device.signing import degree, label, links, task_of
+
+ASKS = {"links": links(12), "degree": degree(12)}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(params=ASKS)
+def collector(request: pytest.FixtureRequest) -> Iterator[Pretended]:
+    with pretended(task_of(ASKS[request.param], ids=ids_hash(IDS))) as one:
+        yield one
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    (tmp_path / "mine.json").write_text('{"links": [5]}')
+
+    def told(*words: str) -> tuple[int, str, str]:
+        code = main(["--folder", str(tmp_path / "home"), *words])
+        return code, *capsys.readouterr()
+
+    return told
+
+
+def enrol(collector: Pretended, token: str = TOKEN) -> list[str]:
+    return ["enrol", collector.url, token, "--task", collector.task.hash.hex()]
+
+
+def typed(folder: Path, words: list[str], answer: str) -> tuple[int, str]:
+    """What a command says on a real terminal to somebody who types an answer."""
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "graphveil.device", "--folder", str(folder), *words]
+    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
+        os.close(there)
+        told = b""
+        while b"[y/N]" not in told:
+            told += os.read(here, 4096)
+        os.write(here, answer.encode())
+        try:
+            while more := os.read(here, 4096):
+                told += more
+        except OSError:
+            # Nobody is at the other end of the terminal any more.
+            pass
+    os.close(here)
+    return process.returncode, told.decode()
+
+
+def test_on_a_terminal_the_person_is_asked(collector: Pretended, tmp_path: Path) -> None:
+    for answer in ("n\n", "\n", "ye\n", "\x04"):
+        code, told = typed(tmp_path / "home", enrol(collector), answer)
+        assert code == 2 and 'enrolment: you are not "Ann 3", person 3' in told
+    assert not collector.enrolled
+    code, told = typed(tmp_path / "home", enrol(collector), "y\n")
+    assert code == 0 and 'You answer as "Ann 3", person 3. If this is not you, stop' in told
+    assert len(collector.enrolled) == 1
+
+
+def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, tmp_path: Path) -> None:
+    code, out, err = run(*enrol(collector))
+    assert (code, out) == (2, "") and err.startswith('command: you would answer as "Ann 3", person 3: if so, add --as')
+    code, out, err = run(*enrol(collector), "--as", "Ann 4")
+    assert (code, out) == (2, "") and "--as says 'Ann 4'; nothing was booked or sent" in err and err.count("\n") == 1
+    assert not collector.enrolled and not list((tmp_path / "home").iterdir())
+    assert run(*enrol(collector), "--as", "Ann 3")[1].endswith('you are "Ann 3", person 3, from epoch 1 on; nothing '
+                                                              "of yours was sent\n")  # fmt: skip
+    shown = run("show", str(tmp_path / "mine.json"))[1]
+    assert 'you answer as "Ann 3", person 3; if this is not you, stop and tell the organiser\n' in shown
+    # What was agreed to once is told again, and asked no more: the number stays, and the list is that of the task.
+    collector.says["/ids"] = (404, b"{}")
+    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 4")[:2] == (2, "")
+    assert not collector.reports
+    assert run("answer", str(tmp_path / "mine.json"))[1].startswith('you answer as "Ann 3", person 3\nbooked; ')
+
+
+def test_one_number_for_everybody_is_seen_by_who_is_not_it(run: Run, collector: Pretended) -> None:
+    """Tokens and collector agree on number 0: each link of "Ann 3" would be told by both its ends."""
+    collector.says["/enrolments"] = (200, b'{"number":0,"joined":1}')
+    everybody = numbered(bytes(16), 0).hex()
+    code, _, err = run(*enrol(collector, everybody), "--as", "Ann 3")
+    assert code == 2 and err.startswith('enrolment: you would answer as "Ann 0", person 0, and --as says')
+    assert run(*enrol(collector, numbered(bytes(16), 12).hex()), "--as", "Ann 3")[2].startswith("bad-task")
+    assert not collector.enrolled
+
+
+def test_who_took_part_before_ids_were_shown_is_asked_before_they_answer(
+    run: Run, collector: Pretended, tmp_path: Path
+) -> None:
+    assert run(*enrol(collector), "--as", "Ann 3")[0] == 0
+    (kept,) = (tmp_path / "home").glob("*/enrolled.json")
+    kept.write_text(kept.read_text().replace('"id": "Ann 3"', '"id": null'))
+    assert run("answer", str(tmp_path / "mine.json"))[2].startswith("command: you would answer as")
+    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 2")[2].startswith("enrolment: ")
+    assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
+    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 3")[0] == 0
+    assert run("answer", str(tmp_path / "mine.json"))[0] == 0 and len(collector.reports) == 2
+
+
+def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended) -> None:
+    for wrong in (spelled((IDS[1], IDS[0], *IDS[2:])), spelled(IDS[:-1]), b"[1]\n", b"{\n", b"[" * 10**5, b"", b"\xff"):
+        collector.says["/ids"] = (200, wrong)
+        assert run(*enrol(collector), "--as", "Ann 3")[2].startswith("collector: its list of people")
+    assert not collector.enrolled
+
+
+@pytest.mark.parametrize("ids", [("Ann", "Bob", "Ann"), ("a", "b", "c", "d"), ("\ud800", "b", "c")])
+def test_a_list_that_names_somebody_twice_is_refused(ids: tuple[str, ...], run: Run) -> None:
+    """With a number below Bob's and one above, Ann would report her link to him, and he his to her."""
+    hashed = ids_hash(ids) if "\ud800" not in ids else "00" * 32
+    with pretended(task_of(links(3), people=3, least=1, ids=hashed)) as collector:
+        collector.says["/ids"] = (200, spelled(ids))
+        found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
+        assert found[2].startswith("collector: its list of people") and not collector.enrolled
+
+
+def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:
+    collector.says["/enrolments"] = (200, b'{"number":11,"joined":1}')
+    token = numbered(bytes(16), 11).hex()
+    for more in ((), ("--as", "bob"), ("--as", IDS[11])):
+        _, out, err = run(*enrol(collector, token), *more)
+        assert '"bob?[2J", person 11' in out + err and "\x1b" not in out + err
+
+
+def test_without_links_nobody_is_asked(run: Run) -> None:
+    with pretended(task_of(label())) as other:
+        other.says["/ids"] = (404, b"{}")
+        assert run(*enrol(other), "--as", "Ann 3")[2].startswith("command: --as is for tasks that ask for links")
+        assert "you are person 3, from epoch 1 on" in run(*enrol(other))[1]
