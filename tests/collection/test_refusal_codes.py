@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from graphveil.collection.answers import STATUS
 from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.device.refusals import REFUSALS
 from graphveil.privacy.codes import Entry
 from graphveil.privacy.registry import CODES
 from tests.pages import page
@@ -33,9 +35,42 @@ def documented() -> set[str]:
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", page("wire") + page("refused"), re.MULTILINE)) | {"no-ed25519"}
 
 
+def of_page() -> set[str]:
+    """The codes that the person's page has words for, and those that its scripts refuse with."""
+    scripts = [file.read_text() for file in (ROOT / "src/graphveil/collection/assets").glob("*.js")]
+    raised = r'(?:new Refused\(|new DeviceError\(|(?:throw|refuse\(|, ) ?\{ code: )"([a-z0-9-]+)"'
+    return set(worded()) | {code for text in scripts for code in re.findall(raised, text)}
+
+
+def worded() -> dict[str, str]:
+    """Code -> head and words, of the page."""
+    text = (ROOT / "src/graphveil/collection/assets/refusals.js").read_text()
+    texts = {name: json.loads(told) for name, told in re.findall(r'^const ([A-Z]+) =\s+("[^"]+");', text, re.M)}
+    table = text.partition("export const WORDS = {")[2].partition("\n};")[0]
+    found = {}
+    for code, told in re.findall(r'^  "?([a-z0-9-]+)"?: \[(.*?)\],?$', table, re.M | re.S):
+        parts = re.findall(r'"[^"]*"|[A-Z]+', re.sub(r'"\s+\+\s+"', "", told))
+        found[code] = " | ".join(texts.get(part) or json.loads(part) for part in parts)
+    return found
+
+
 def test_every_code_is_explained_and_none_beside() -> None:
     assert of_device() >= {"bad-value", "cap", "epsilon", "wrong-hash"}, "the reader of sources finds nothing"
-    assert set(STATUS) | of_device() | documented() == set(REFUSAL_CODES)
+    assert of_page() >= {"bad-link", "no-crypto", "offline", "other-tab", "unconfirmed"}, "none found of the page"
+    assert set(STATUS) | of_device() | documented() | of_page() == set(REFUSAL_CODES)
+
+
+def test_every_code_of_the_page_has_words_of_the_page() -> None:
+    assert of_page() == set(worded())
+
+
+def test_the_pages_own_codes_are_explained_as_the_page_tells_them() -> None:
+    own = of_page() - set(STATUS) - set(REFUSALS)
+    assert own >= {"bad-link", "no-crypto", "no-storage", "bad-ids", "bad-file", "other-tab", "other-person"}
+    for code in own:
+        entry = REFUSAL_CODES[code]
+        told = f"{entry.sentence[0].upper()}{entry.sentence[1:]} | {entry.means} {entry.limits}"
+        assert worded()[code] == told, code
 
 
 def test_no_code_of_a_guarantee_is_used_again() -> None:

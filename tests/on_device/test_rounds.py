@@ -30,11 +30,14 @@ def enrolled(collector: Pretended, folder: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        (b'{"epoch":1,"open":false,"until":null}', "round 1 takes no reports now; nothing was booked or sent"),
-        (b'{"epoch":0,"open":false,"until":null}', "no round has opened yet; nothing was booked or sent"),
-        (b'{"epoch":1}', "no answer of the standard"),
-        (b'{"epoch":1,"open":0}', "no answer of the standard"),
-        (b"nothing", "no answer of the standard"),
+        (
+            b'{"epoch":1,"open":false,"until":null}',
+            "closed: the round, or the whole collection, has closed: round 1 takes no reports now",
+        ),
+        (b'{"epoch":0,"open":false,"until":null}', "no-opening: no round has opened yet"),
+        (b'{"epoch":1}', "collector: the collector's answer is none of the standard"),
+        (b'{"epoch":1,"open":0}', "collector: the collector's answer is none of the standard"),
+        (b"nothing", "collector: the collector's answer is none of the standard"),
     ],
 )
 def test_nothing_is_booked_for_a_round_that_is_not_open(
@@ -44,7 +47,8 @@ def test_nothing_is_booked_for_a_round_that_is_not_open(
         enrolled(collector, tmp_path, capsys)
         collector.says["/epoch"] = (200, told)
         code, out, error = answer(tmp_path, capsys)
-        assert (code, out) == (2, "") and error.startswith(f"collector: {said}") and error.count("\n") == 1
+        assert (code, out) == (2, "") and error.startswith(said) and error.count("\n") == 1
+        assert "Nothing was booked or sent this time." in error
         assert collector.reports == []
         main(["--folder", str(tmp_path / "device"), "spent"])
         assert capsys.readouterr().out.startswith("epsilon 0 is spent")

@@ -74,9 +74,11 @@ def test_on_a_terminal_the_person_is_asked(collector: Pretended, tmp_path: Path)
 
 def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, tmp_path: Path) -> None:
     code, out, err = run(*enrol(collector))
-    assert (code, out) == (2, "") and err.startswith('command: you would answer as "Ann 3", person 3: if so, add --as')
+    assert (code, out) == (2, "") and err.startswith(
+        'command: you would answer as "Ann 3", person 3. None of your data'
+    )
     code, out, err = run(*enrol(collector), "--as", "Ann 4")
-    assert (code, out) == (2, "") and "--as says 'Ann 4'; nothing was booked or sent" in err and err.count("\n") == 1
+    assert (code, out) == (2, "") and "--as says 'Ann 4'. None of your data was sent." in err and err.count("\n") == 1
     assert not collector.enrolled and not list((tmp_path / "home").iterdir())
     assert run(*enrol(collector), "--as", "Ann 3")[1].endswith('you are "Ann 3", person 3, from epoch 1 on; nothing '
                                                               "of yours was sent\n")  # fmt: skip
@@ -115,7 +117,7 @@ def test_who_took_part_before_ids_were_shown_is_asked_before_they_answer(
 def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended) -> None:
     for wrong in (spelled((IDS[1], IDS[0], *IDS[2:])), spelled(IDS[:-1]), b"[1]\n", b"{\n", b"[" * 10**5, b"", b"\xff"):
         collector.says["/ids"] = (200, wrong)
-        assert run(*enrol(collector), "--as", "Ann 3")[2].startswith("collector: its list of people")
+        assert run(*enrol(collector), "--as", "Ann 3")[2].startswith("collector: the collector's list of people")
     assert not collector.enrolled
 
 
@@ -126,7 +128,7 @@ def test_a_list_that_names_somebody_twice_is_refused(ids: tuple[str, ...], run: 
     with pretended(task_of(links(3), people=3, least=1, ids=hashed)) as collector:
         collector.says["/ids"] = (200, spelled(ids))
         found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
-        assert found[2].startswith("collector: its list of people") and not collector.enrolled
+        assert found[2].startswith("collector: the collector's list of people") and not collector.enrolled
 
 
 def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:

@@ -115,10 +115,10 @@ class Phones:
             try:
                 return self.remote.enrol(token, key.hex())
             except DeviceError as error:
-                if "bad-token" in error.said:
+                if error.code == "bad-token":
                     return None
                 # All phones here share one address, and what one address may ask for is limited.
-                if "too-often" not in error.said:
+                if error.code != "too-often":
                     raise
             self.wait(1.0)
 
@@ -129,7 +129,7 @@ class Phones:
                 if Opening.of(data, task).epoch >= epoch:
                     return data.decode()
             except DeviceError as error:
-                if "no-opening" not in error.said:
+                if error.code != "no-opening":
                     raise
             self.tell(Progress(seconds, 0, "waiting for the round to open"))
             self.wait(1.0)

@@ -6,30 +6,33 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
-from graphveil.device import telling
+from graphveil.device import refusals, telling
 from graphveil.device.answer import NANO, answers
 from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
 from graphveil.device.home import Enrolment, Home
 from graphveil.device.lines import answered
 from graphveil.device.remote import Remote
-from graphveil.device.reporting import book, preview
+from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.task import Opening, Task
 from graphveil.device.token import number_of, token_of
 from graphveil.device.whom import whom
+
+_EXAMPLE = '{"features": [0.5, 2], "label": "calm", "links": [4, 17]}, or a part of it'
 
 
 class _Parser(argparse.ArgumentParser):
     """Refuses in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise DeviceError("command", f"{message}; see --help")
+        raise DeviceError("command", message)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -38,21 +41,24 @@ def main(words: list[str] | None = None) -> int:
     Args:
         words: of the command; those of the process where left out.
     """
+    told = argparse.Namespace(stands=refusals.NOTHING)
     try:
-        told = _parser().parse_args(words)
+        _parser().parse_args(words, told)
         for line in told.run(told):
             # At once: the other end of a pipe may wait for this line before it asks the next.
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
     except DeviceError as error:
-        return _refuse(str(error))
+        return _refuse(error, told.stands)
     except OSError as error:
-        return _refuse(f"enrolment: {error.filename or told.folder} cannot be used ({error.strerror})")
+        said = f"{error.filename or told.folder} cannot be used ({error.strerror})"
+        remedy = "Make it usable, and type the same command again; the command spent tells what is booked."
+        return _refuse(DeviceError("enrolment", said, remedy), refusals.after_disk(told.stands))
     return 0
 
 
-def _refuse(said: str) -> int:
-    sys.stderr.write(telling.plain(said) + "\n")
+def _refuse(error: DeviceError, stands: str) -> int:
+    sys.stderr.write(telling.plain(refusals.told(error, stands)) + "\n")
     return 2
 
 
@@ -67,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
     enrol.add_argument("--limit", help="epsilon that all your reports together may cost")
-    enrol.set_defaults(run=_enrol)
+    enrol.set_defaults(run=_enrol, stands=refusals.JOINING)
     show = commands.add_parser("show", help="what is asked, and what a report would say; nothing is sent")
     show.add_argument("data", type=Path, nargs="?", help='JSON: {"features": [...], "label": "...", "links": [...]}')
     show.set_defaults(run=_show)
@@ -87,12 +93,14 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     try:
         digest = bytes.fromhex(told.task)
     except ValueError as error:
-        raise DeviceError("command", "--task is no hash") from error
+        raise DeviceError(
+            "command", "--task is no hash: it has 64 digits, 0 to 9 and a to f", "Copy it again, whole."
+        ) from error
     home, remote = Home(told.folder), Remote(told.url)
     task = Task.of(remote.task(), digest)
     begun = home.tasks().get(task.hash.hex())
     # Before the token is spent, and long before anything is booked: only the person knows who they are.
-    expected = number_of(token_of(told.token))
+    expected = _number(task, told.token)
     agreed = begun.id if begun is not None and begun.number == expected else None
     id = whom(remote, task, expected, told.id, agreed)
     home.limit(told.limit)
@@ -110,14 +118,24 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     yield f"you are {telling.whom(number, id)}, from epoch {joined} on; nothing of yours was sent"
 
 
+def _number(task: Task, token: str) -> int:
+    """Whom a token enrols, of the people of a task."""
+    number = number_of(token_of(token))
+    if number >= task.people:
+        said = f"the token is of none of the {task.people:,} people of this task"
+        raise DeviceError("command", said, "Copy it again, whole.")
+    return number
+
+
 def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
     """Refuse to become somebody else: a collector that lost the enrolment, put back from a backup, is told it again."""
     if before.number not in (None, number):
-        raise DeviceError("enrolment", f"this device is person {before.number}, and the token is person {number}'s")
+        said = f"this device is person {before.number} of the collection, and the token is person {number}'s"
+        raise DeviceError("enrolment", said, "Take the token that you joined with, or another --folder.")
     # By another nonce the device would be asked for other coordinates than it has answered.
     if is_booked and before.joined != joined:
         said = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
-        raise DeviceError("enrolment", f"{said}; nothing was changed: tell the organiser")
+        raise DeviceError("enrolment", said, "Nothing was changed; tell the organiser.")
 
 
 def _show(told: argparse.Namespace) -> Iterator[str]:
@@ -125,7 +143,7 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
     task, where, who = home.task(told.task)
     yield from telling.asked(task)
     if told.data is not None:
-        opening, values = _opened(where, task), _values(told.data)
+        opening, values = _opened(where, task, who), _values(told.data)
         made, nano = preview(task, opening, who, values, home.ledger())
         person = task.person(who.number, opening.nonce(who.joined))
         if where.id is not None:
@@ -139,19 +157,20 @@ def _answer(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
     task, where, who = home.task(told.task)
     id = whom(Remote(where.url), task, who.number, told.id, where.id)
-    _require_open(Remote(where.url), home, task)
-    opening, values = _opened(where, task), _values(told.data)
+    _require_open(Remote(where.url), home, task, who)
+    opening, values = _opened(where, task, who), _values(told.data)
     if id is not None:
         home.keep(task, replace(where, id=id))
         yield f"you answer as {telling.whom(who.number, id)}"
     report = book(task, opening, who, values, home.ledger())
-    yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     # On disk by now: where sending fails, the next try finds the same bytes.
+    told.stands = refusals.BOOKED
+    yield f"booked; epsilon {float(home.ledger().spent):g} is spent in all"
     code = Remote(where.url).send(report)
     yield "sent" if code == "accepted" else "the collector had it already: nothing new was sent"
 
 
-def _require_open(remote: Remote, home: Home, task: Task) -> None:
+def _require_open(remote: Remote, home: Home, task: Task, who: Enrolled) -> None:
     """Refuse to book what would come too late or too early: it would be paid for, and not count."""
     found = remote.round()
     if found is None or found.open:
@@ -159,8 +178,17 @@ def _require_open(remote: Remote, home: Home, task: Task) -> None:
     # Booked before: what the collector has is acknowledged at any time.
     if any((one.task, one.epoch) == (task.hash.hex(), found.epoch) for one in home.ledger().booked()):
         return
-    said = f"round {found.epoch} takes no reports now" if found.epoch else "no round has opened yet"
-    raise DeviceError("collector", f"{said}; nothing was booked or sent, come back later")
+    if not found.epoch:
+        raise refusals.of("no-opening")
+    task.require_inside(time.time())
+    _require_joined(who, found.epoch)
+    raise DeviceError("closed", f"round {found.epoch} takes no reports now")
+
+
+def _require_joined(who: Enrolled, epoch: int) -> None:
+    """Refuse a round that had begun when the person joined."""
+    if epoch < who.joined:
+        raise DeviceError("not-open", f"round {epoch} had begun when you joined, and your first is round {who.joined}")
 
 
 def _spent(told: argparse.Namespace) -> Iterator[str]:
@@ -175,17 +203,21 @@ def _spent(told: argparse.Namespace) -> Iterator[str]:
     yield f"epsilon {float(ledger.spent):g} is spent; {left}"
 
 
-def _opened(where: Enrolment, task: Task) -> Opening:
-    return Opening.of(Remote(where.url).opening(), task)
+def _opened(where: Enrolment, task: Task, who: Enrolled) -> Opening:
+    opening = Opening.of(Remote(where.url).opening(), task)
+    _require_joined(who, opening.epoch)
+    return opening
 
 
 def _values(path: Path) -> dict[str, object]:
     try:
         values = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DeviceError("bad-value", f"{path} holds no JSON") from error
+    except OSError as error:
+        raise DeviceError("bad-value", f"{path} cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}") from error
     if not isinstance(values, dict):
-        raise DeviceError("bad-value", f"{path} holds no object")
+        raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}")
     return values
 
 

@@ -111,10 +111,10 @@ class Features:
     def _in_order(self, value: object) -> Sequence[object]:
         if isinstance(value, Mapping):
             if set(value) != set(self.names):
-                raise DeviceError("bad-value", f"other names than the {len(self.names)} declared ones")
+                raise DeviceError("bad-value", f"features has other names than the {len(self.names)} declared ones")
             return [value[name] for name in self.names]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) != len(self.names):
-            raise DeviceError("bad-value", f"not {len(self.names)} numbers")
+            raise DeviceError("bad-value", f"features is no list of {len(self.names)} numbers")
         return list(value)
 
     def _step(self, value: object, name: str) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,9 @@ from graphveil.device.noise import SECRET_BYTES
 from graphveil.device.reading import number
 from graphveil.device.reporting import Enrolled
 from graphveil.device.task import Task
+
+_RESTORE = "Restore the folder as it was last."
+_OTHER = "Make it usable, or name another --folder."
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,11 @@ class Home:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             is_open = folder.stat().st_mode & 0o077
         except OSError as error:
-            raise DeviceError("enrolment", f"{folder} cannot be used ({error.strerror})") from error
+            raise DeviceError("enrolment", f"the folder {folder} cannot be used ({error.strerror})", _OTHER) from error
         # Others may have read the secret: whoever opened the folder should know.
         if is_open:
-            raise DeviceError("enrolment", f"{folder} is open to others; chmod 700 it, or name another folder")
+            said = f"others on this machine may open the folder {folder}, which holds your secret"
+            raise DeviceError("enrolment", said, f"Close it with chmod 700 {folder}, or name another --folder.")
 
     def secret(self) -> bytes:
         """Return the secret, made and kept for good before anybody uses it.
@@ -85,7 +90,9 @@ class Home:
             lost_secret = not path.exists() and ledger.booked()
             lost_ledger = path.exists() and not ledger.is_whole
             if lost_secret or lost_ledger:
-                raise DeviceError("ledger", f"{self._folder} lost its secret or its ledger; enrol as a new person")
+                raise DeviceError(
+                    "ledger", f"the folder {self._folder} lost its secret, or the record of what was spent"
+                )
             if not path.exists():
                 ledger.begin()
                 secret = os.urandom(SECRET_BYTES)
@@ -106,9 +113,13 @@ class Home:
             try:
                 number({"limit": decimal}, "limit")
             except DeviceError as error:
-                raise DeviceError("command", error.said) from error
+                raise DeviceError("command", error.said, "Write --limit 5, or --limit 2.5.") from error
             write(path, decimal.encode())
-        return Fraction(path.read_text()) if path.exists() else None
+        try:
+            return Fraction(path.read_text()) if path.exists() else None
+        except ValueError as error:
+            said = f"your own limit in {path} is no number"
+            raise DeviceError("ledger", said, "Write it there again, as 5 or 2.5.") from error
 
     def ledger(self) -> DeviceLedger:
         """Return the ledger of all tasks."""
@@ -120,7 +131,8 @@ class Home:
         try:
             return {path.parent.name: Enrolment(**json.loads(path.read_bytes())) for path in found}
         except (ValueError, TypeError) as error:
-            raise DeviceError("enrolment", f"{self._folder} holds an enrolment that cannot be read") from error
+            said = f"an enrolment in {self._folder} is damaged"
+            raise DeviceError("enrolment", said, _RESTORE) from error
 
     def keep(self, task: Task, enrolment: Enrolment) -> None:
         """Write down a task, and who the person is to it.
@@ -145,11 +157,22 @@ class Home:
         Raises:
             DeviceError: `enrolment`, where there is none or more than one.
         """
-        found = [(name, one) for name, one in self.tasks().items() if name.startswith(digest or "")]
+        tasks = self.tasks()
+        found = [(name, one) for name, one in tasks.items() if name.startswith(digest or "")]
         if len(found) != 1:
-            raise DeviceError("enrolment", f"{len(found)} tasks; name one by --task HASH, or enrol")
+            raise _not_one(digest, tasks)
         name, one = found[0]
         if one.number is None or one.joined is None:
-            raise DeviceError("enrolment", "the collector has not confirmed it: enrol again with the same token")
+            said = "the collector has not confirmed that you take part"
+            raise DeviceError("enrolment", said, "Enrol again with the same token; it counts once.")
         task = Task.of((self._folder / name / "task.json").read_bytes(), bytes.fromhex(name))
         return task, one, Enrolled(one.number, one.joined, self.secret(), bytes.fromhex(one.key))
+
+
+def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
+    """Why no single task is meant."""
+    if not tasks:
+        join = "Join one with the command enrol: address, token, --task HASH."
+        return DeviceError("enrolment", "this device takes part in no collection yet", join)
+    said = f"no single task of this device begins with {digest}" if digest else "this device takes part in several"
+    return DeviceError("enrolment", said, f"Name one of these by its hash: {', '.join(sorted(tasks))}.")

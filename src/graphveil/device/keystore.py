@@ -43,7 +43,7 @@ class Kept:
         try:
             return cls(**json.loads(data))
         except (ValueError, TypeError) as error:
-            raise DeviceError("ledger", "the file `secret` holds neither a secret nor where one is") from error
+            raise DeviceError("ledger", "the file secret holds neither a secret nor where one is") from error
 
     def to_bytes(self) -> bytes:
         """Return the mark, which is never as long as a secret."""
@@ -58,9 +58,7 @@ class Kept:
         found = (_asked(one, one.get_password, SERVICE, self.name) for one in _stores())
         secret = next((_bytes(text) for text in found if text is not None), None)
         if secret is None or _name(secret) != self.name:
-            raise DeviceError(
-                "keystore", f"your secret was put into {self.store}, and is not there; restore it, no new one is made"
-            )
+            raise DeviceError("keystore", f"your secret was put into {self.store}, and is not there")
         return secret
 
 
@@ -108,7 +106,7 @@ def _asked(store: KeyringBackend, ask: Callable[..., _Found], *words: str) -> _F
 
 def _silent(store: str, error: Exception) -> DeviceError:
     # The kind of the error and not its words: they may hold what the store was asked for.
-    return DeviceError("keystore", f"{store} is locked or does not answer ({type(error).__name__}); unlock it first")
+    return DeviceError("keystore", f"{store} is locked or does not answer ({type(error).__name__})")
 
 
 def _name(secret: bytes) -> str:

@@ -60,7 +60,7 @@ class Label:
             value: its name. person: whose it is.
         """
         if value not in self.classes:
-            raise DeviceError("bad-value", f"no class of {', '.join(self.classes[:20])}")
+            raise DeviceError("bad-value", f"label is none of {', '.join(self.classes[:20])}")
         return self.classes.index(value)
 
     def parts(self, opened: int) -> list[tuple[int, int]]:

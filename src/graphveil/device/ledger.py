@@ -153,5 +153,5 @@ class DeviceLedger:
         except (ValueError, TypeError, KeyError) as error:
             raise DeviceError("ledger", f"{self._seal_path} cannot be read") from error
         if not right:
-            raise DeviceError("ledger", f"{self._path} is not what was booked: lines are gone or changed; restore it")
+            raise DeviceError("ledger", f"{self._path} is not what was booked: lines are gone or changed")
         return data

@@ -110,13 +110,13 @@ def opened_list(value: object, mode: str, person: Person) -> Bits:
         DeviceError: `bad-value`, for a number that is no other person, or is named twice.
     """
     if not isinstance(value, list | tuple | np.ndarray):
-        raise DeviceError("bad-value", "no list of people")
+        raise DeviceError("bad-value", "links is no list of people")
     true = np.zeros(person.people, np.uint8)
     # Everybody who is named is checked, also where this person does not answer: a wrong list is wrong in every mode.
     for one in value:
         if isinstance(one, bool) or not isinstance(one, int | np.integer) or not 0 <= one < person.people:
-            raise DeviceError("bad-value", f"no number from 0 to {person.people - 1}")
+            raise DeviceError("bad-value", f"links names somebody by no number from 0 to {person.people - 1}")
         if one == person.number or true[one]:
-            raise DeviceError("bad-value", "the person themselves, or somebody twice")
+            raise DeviceError("bad-value", "links names yourself, or somebody twice")
         true[one] = 1
     return true * answers_for(person.people, mode, person)

@@ -47,6 +47,6 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
         is_right = False
     # Twice: somebody with a number below yours and one above, whose link with you both of you would report.
     if not is_right or len(set(ids)) != task.people:
-        said = "its list of people is not that of the task, or names one twice; nothing was sent, tell the organiser"
-        raise DeviceError("collector", said)
+        said = "the collector's list of people is not that of the task, or names one twice"
+        raise DeviceError("collector", said, "Do not answer; tell the organiser.")
     return ids

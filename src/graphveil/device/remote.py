@@ -11,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from graphveil.device.errors import DeviceError
+from graphveil.device.refusals import COLLECTOR
 from graphveil.device.token import number_of, token_of
 from graphveil.device.wire import Report
 
@@ -25,6 +26,25 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *told: object) -> None:
         return None
+
+
+class Refused(DeviceError):
+    """A collector's answer that is none of those that were asked for.
+
+    Args:
+        status: of HTTP. code: the collector's own, or what stood in the place of one.
+    """
+
+    def __init__(self, status: int, code: str) -> None:
+        # Of its own table alone: a collector could say otherwise that this device has refused, and why.
+        if code in COLLECTOR:
+            super().__init__(code, COLLECTOR[code].happened)
+        elif 300 <= status < 400:
+            said = f"the collector sends on to another address ({status}), and nothing is sent there"
+            super().__init__("collector", said, "Ask the organiser for the collector's own address.")
+        else:
+            super().__init__("collector", f"the collector refused with {status} {code}")
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,8 @@ class Remote:
             host, scheme = None, ""
         here = host in ("localhost", "127.0.0.1", "::1")
         if not host or not (scheme == "https" or (scheme == "http" and here)):
-            raise DeviceError("collector", "an address is https://..., or http://localhost")
+            said = "a collector's address begins with https://, or with http://localhost on this machine"
+            raise DeviceError("collector", said, "Copy the address again, whole.")
 
     def task(self) -> bytes:
         """Return the signed task."""
@@ -76,15 +97,15 @@ class Remote:
         try:
             facts = json.loads(self._asked("/epoch"))
             told = Round(facts["epoch"], facts["open"])
-        except DeviceError as error:
+        except Refused as error:
             # Collectors need not answer this.
-            if "404" in error.said:
+            if error.status == 404:
                 return None
             raise
         except (ValueError, KeyError, TypeError) as error:
-            raise DeviceError("collector", "no answer of the standard") from error
+            raise _unreadable() from error
         if not (isinstance(told.epoch, int) and told.epoch >= 0 and isinstance(told.open, bool)):
-            raise DeviceError("collector", "no answer of the standard")
+            raise _unreadable()
         return told
 
     def enrol(self, token: str, key: str) -> tuple[int, int]:
@@ -103,12 +124,12 @@ class Remote:
             facts = json.loads(told)
             number, joined = facts["number"], facts["joined"]
         except (ValueError, KeyError, TypeError) as error:
-            raise DeviceError("collector", "no answer of the standard") from error
+            raise _unreadable() from error
         if not all(type(one) is int and one >= 0 for one in (number, joined)):
-            raise DeviceError("collector", "no answer of the standard")
+            raise _unreadable()
         if number != expected:
             said = f"your token is person {expected}'s, and the collector says that you are person {number}"
-            raise DeviceError("enrolment", f"{said}; nothing of yours was sent, tell the organiser")
+            raise DeviceError("enrolment", said, "Do not answer; tell the organiser.")
         return number, joined
 
     def send(self, report: Report) -> str:
@@ -124,9 +145,9 @@ class Remote:
         try:
             (code,) = json.loads(told)["answers"]
         except (ValueError, KeyError, TypeError) as error:
-            raise DeviceError("collector", "no answer of the standard") from error
+            raise _unreadable() from error
         if code not in _TAKEN:
-            raise DeviceError("collector", _code(told))
+            raise Refused(200, code if isinstance(code, str) else "without a code")
         return str(code)
 
     def _asked(self, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
@@ -136,17 +157,21 @@ class Remote:
                 data: bytes = answer.read(_LARGEST + 1)
         except urllib.error.HTTPError as error:
             with error:
-                raise DeviceError("collector", f"refused with {error.code} {_code(error.read(10_000))}") from error
+                raise Refused(error.code, _code(error.read(10_000))) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise DeviceError("collector", f"cannot be reached at {self.url}") from error
+            raise DeviceError("collector", f"the collector cannot be reached at {self.url}") from error
         if len(data) > _LARGEST:
-            raise DeviceError("collector", "an answer of more than 64 MiB")
+            raise DeviceError("collector", "the collector sent an answer of more than 64 MiB")
         return data
 
     def _handlers(self) -> list[urllib.request.BaseHandler]:
         # A proxy of the environment would be told token, key and report in the clear. Of https it sees who is asked.
         own = [] if self.url.lower().startswith("https:") else [urllib.request.ProxyHandler({})]
         return [_NoRedirect(), *own]
+
+
+def _unreadable() -> DeviceError:
+    return DeviceError("collector", "the collector's answer is none of the standard")
 
 
 def _code(told: bytes) -> str:

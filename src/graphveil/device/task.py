@@ -83,7 +83,7 @@ class Task:
         facts, key = signed(data, "task", TASK)
         digest = task_hash(facts)
         if expected is not None and digest != expected:
-            raise DeviceError("wrong-hash", f"another task: {digest.hex()}")
+            raise DeviceError("wrong-hash", f"its hash is {digest.hex()}")
         if set(facts) != _FACTS or facts["version"] != VERSION:
             raise DeviceError("bad-task", f"no task of version {VERSION}, or other facts than those of the standard")
         whole(facts, "version", VERSION, VERSION)

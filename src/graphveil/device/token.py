@@ -13,6 +13,7 @@ from graphveil.device.errors import DeviceError
 NUMBER_BYTES = 5
 #: Bytes of the random part at the least.
 RANDOM_BYTES = 16
+_WHOLE = "Copy it again, whole."
 
 
 def numbered(random: bytes, number: int) -> bytes:
@@ -33,7 +34,7 @@ def token_of(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError as error:
-        raise DeviceError("command", "a token is hexadecimal: 0 to 9 and a to f") from error
+        raise DeviceError("command", "the token is not made of 0 to 9 and a to f alone", _WHOLE) from error
 
 
 def number_of(token: bytes) -> int:
@@ -46,5 +47,6 @@ def number_of(token: bytes) -> int:
         DeviceError: `command`, where it is too short for one.
     """
     if len(token) < RANDOM_BYTES + NUMBER_BYTES:
-        raise DeviceError("command", f"a token has {2 * (RANDOM_BYTES + NUMBER_BYTES)} hexadecimal digits or more")
+        said = f"the token is too short: it has {2 * (RANDOM_BYTES + NUMBER_BYTES)} digits or more"
+        raise DeviceError("command", said, _WHOLE)
     return int.from_bytes(token[-NUMBER_BYTES:], "big")

@@ -11,7 +11,7 @@ from graphveil.device.people import asks_about_links, ids_of
 from graphveil.device.remote import Remote
 from graphveil.device.task import Task
 
-_STOP = "nothing was booked or sent; if you are somebody else, stop and tell the organiser"
+_STOP = "If you are somebody else, stop and tell the organiser."
 
 
 def whom(remote: Remote, task: Task, number: int, said: str | None, known: str | None) -> str | None:
@@ -27,13 +27,13 @@ def whom(remote: Remote, task: Task, number: int, said: str | None, known: str |
     """
     if not asks_about_links(task):
         if said is not None:
-            raise DeviceError("command", "--as is for tasks that ask for links, and this one does not")
+            raise DeviceError("command", "--as is for tasks that ask for links, and this one does not", "Leave it out.")
         return None
     task.person(number, bytes(16))
     id = ids_of(task, remote.ids())[number] if known is None else known
     told = telling.whom(number, id)
     if said not in (None, id):
-        raise DeviceError("enrolment", f"you would answer as {told}, and --as says {shlex.quote(said)}; {_STOP}")
+        raise DeviceError("enrolment", f"you would answer as {told}, and --as says {shlex.quote(said)}", _STOP)
     if said is None and known is None:
         _require_agreed(told, id)
     return id
@@ -41,9 +41,10 @@ def whom(remote: Remote, task: Task, number: int, said: str | None, known: str |
 
 def _require_agreed(told: str, id: str) -> None:
     if not sys.stdin.isatty():
-        raise DeviceError("command", f"you would answer as {told}: if so, add --as {shlex.quote(id)}; {_STOP}")
+        remedy = f"If you are they, add --as {shlex.quote(id)}. {_STOP}"
+        raise DeviceError("command", f"you would answer as {told}", remedy)
     why = "two people could tell of the same link, which protects it less"
     sys.stderr.write(f"You answer as {told}. If this is not you, stop: {why}.\nIs it you? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise DeviceError("enrolment", f"you are not {told}; {_STOP}")
+        raise DeviceError("enrolment", f"you are not {told}", _STOP)

@@ -31,7 +31,7 @@ export const WORDS = {
   ],
   "no-ed25519": [
     "This browser cannot check signatures",
-    "Take a newer one: Chrome or Edge 137, Firefox 129, Safari 17 or later.",
+    "It cannot tell who signed the questions. Take a newer one: Chrome or Edge 137, Firefox 129, Safari 17 or later.",
   ],
   "no-crypto": [
     "This address is not secure",
@@ -43,7 +43,7 @@ export const WORDS = {
   ],
   "bad-ids": [
     "The list of people is not that of the questions",
-    "The question about connections cannot be answered. Tell the organiser.",
+    "The question about connections cannot be answered: one person could be passed off as another. Tell the organiser.",
   ],
   "other-person": [
     "The collector takes you for somebody else",
@@ -51,21 +51,27 @@ export const WORDS = {
   ],
   "bad-link": [
     "This is no token or no hash",
-    "Copy the whole link, or both parts of it: they are made of 0 to 9 and a to f.",
+    "Both are made of 0 to 9 and a to f. Copy the whole link, or both parts of it.",
   ],
   "bad-file": [
     "The file cannot be read",
-    "It should hold your answers as JSON, or your numbers with a comma or a line between them.",
+    "It is neither your answers as JSON nor a table of your numbers. Load JSON, or your numbers with a comma or a line " +
+      "between them.",
   ],
   "other-tab": [
     "Another tab was first",
-    "This browser had booked a report for this round in another tab. That one was sent, and not the one you saw here.",
+    "This browser had booked a report for this round in another tab. That one was sent, and not the one you saw here. " +
+      "There is nothing more to do in this round.",
   ],
   unconfirmed: [
     "The collector has not said that it has it",
-    "The page was closed or the connection lost after your report was booked.",
+    "The page was closed or the connection lost after your report was booked. Send it again: the same bytes, at no " +
+      "further price.",
   ],
-  offline: ["The collector cannot be reached", "Look at your connection and try again."],
+  offline: [
+    "The collector cannot be reached",
+    "The connection was lost, or the collector does not run. Look at your connection and try again.",
+  ],
   "round-over": [
     "This round is closed",
     "Nothing was booked or sent, and nothing can be sent now. What you typed stays while this page is open; should " +
