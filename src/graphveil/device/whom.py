@@ -23,13 +23,12 @@ def whom(remote: Remote, task: Task, number: int, said: str | None, known: str |
 
     Raises:
         DeviceError: `command`, where nobody can be asked, or an id is said that is not needed; `enrolment`, another
-        person; `bad-task`, a number that the task does not have; `collector`, ids that are not the task's.
+        person; `collector`, ids that are not the task's.
     """
     if not asks_about_links(task):
         if said is not None:
             raise DeviceError("command", "--as is for tasks that ask for links, and this one does not", "Leave it out.")
         return None
-    task.person(number, bytes(16))
     id = ids_of(task, remote.ids())[number] if known is None else known
     told = telling.whom(number, id)
     if said not in (None, id):
