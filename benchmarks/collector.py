@@ -149,7 +149,11 @@ def _store(folder: Path) -> object:
 
 
 def _close(folder: Path) -> None:
-    _store(folder).close_epoch()  # type: ignore[attr-defined]
+    from graphveil.collection.arrival import forget
+
+    store = _store(folder)
+    store.close_epoch()  # type: ignore[attr-defined]
+    assert forget(store)  # type: ignore[arg-type]
 
 
 def _export(folder: Path) -> None:

@@ -251,6 +251,8 @@ def close(folder: Folder, as_json: options.Json = False) -> None:
     from graphveil.collection.desk import Desk
 
     answer = Desk(folder).close()
+    if not answer["order_forgotten"]:
+        complain("warning: the database still tells the order of arrival; `graphveil collect serve` tries again")
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))
 
 

@@ -24,6 +24,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from graphveil.collection.answers import problem
+from graphveil.collection.arrival import forget
 from graphveil.collection.desk import KEY, Desk
 from graphveil.collection.expected import Surroundings, expected
 from graphveil.collection.export import FILES, export
@@ -126,7 +127,7 @@ class Administration:
     def _close(self) -> dict[str, Any]:
         with _now():
             epoch, digest = self._store.close_epoch()
-        return {"epoch": epoch, "hash": digest.hex()}
+        return {"epoch": epoch, "hash": digest.hex(), "order_forgotten": forget(self._store)}
 
     def _export(self, asked: Exporting) -> dict[str, Any]:
         self._require_room()

@@ -170,15 +170,20 @@ class Desk:
         return {"epoch": len(nonces), "nonce": nonces[-1].hex(), "enrolled": status["enrolled"]}
 
     def close(self) -> dict[str, Any]:
-        """Freeze the epoch that is open.
+        """Freeze the epoch that is open, and forget in which order its reports came.
+
+        Returns:
+            Number and hash of the epoch, how many reports it has, and whether their order is forgotten.
 
         Raises:
             InputError: none is.
         """
+        from graphveil.collection.arrival import forget
+
         with self.store() as store:
             epoch, digest = store.close_epoch()
             received = store.status()["received"]
-        return {"epoch": epoch, "hash": digest.hex(), "received": received}
+            return {"epoch": epoch, "hash": digest.hex(), "received": received, "order_forgotten": forget(store)}
 
     def status(self) -> dict[str, Any]:
         """Return how far the collection has come."""

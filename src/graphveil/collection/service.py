@@ -29,6 +29,7 @@ import graphveil
 from graphveil.collection import metrics
 from graphveil.collection.addresses import name_of
 from graphveil.collection.administration import Administration, Refused
+from graphveil.collection.arrival import Arrival, forget
 from graphveil.collection.desk import Desk
 from graphveil.collection.door import Door, Receive, Scope, Send, said_size
 from graphveil.collection.group import Group
@@ -92,6 +93,7 @@ class Collector:
         self.store, self.task = store, store.task()
         self.group = Group(Intake(store, self.task).take)
         self.tally = Tally(store.count)
+        self.arrival = Arrival(store)
         self.door = Door(self.group, Buckets(requests, burst), room, self.tally.add)
         self._enrolling, self._visits = enrolments.buckets(), visits.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
@@ -133,11 +135,13 @@ class Collector:
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
-        writing = asyncio.create_task(self.tally.kept())
+        running = [asyncio.create_task(one.kept()) for one in (self.tally, self.arrival)]
         yield
         self.group.close()
-        writing.cancel()
+        for one in running:
+            one.cancel()
         self.tally.write()
+        forget(self.store)
 
     def _made(self) -> FastAPI:
         title, version = "graphveil collector", graphveil.__version__

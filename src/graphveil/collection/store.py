@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of
+from graphveil.collection.rewriting import overwrite
 from graphveil.collection.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
 from graphveil.collection.tables import (
     COUNTS,
@@ -28,7 +29,6 @@ from graphveil.collection.tables import (
     REPORTS,
     SETTINGS,
     TOKENS,
-    overwritten,
 )
 from graphveil.device.task import Task
 from graphveil.device.token import numbered
@@ -36,7 +36,8 @@ from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
 
 _AT_ONCE = 1 << 14
-_HOUR = 3600
+#: Seconds.
+HOUR = 3600
 _OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
 _COUNTED = select(func.sum(COUNTS.c.count))
@@ -322,7 +323,7 @@ class Store:
         if not fresh:
             return set()
         # The hour and no finer: when somebody answered may tell who they are.
-        hour = int(time.time()) // _HOUR
+        hour = int(time.time()) // HOUR
         rows = [(one.number, epoch, one.digest, one.body, hour) for one in fresh]
         written = self._insert(connection, rows)
         if written and epoch is not None:
@@ -375,7 +376,7 @@ class Store:
             kept: everybody's last report, as an export holds them.
 
         Raises:
-            InputError: the closed epochs hold another one.
+            InputError: the closed epochs hold another one; or as `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
             # One by one: an epoch that is closed from now on was compared with nothing.
@@ -389,7 +390,7 @@ class Store:
             forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
             # Short bodies could be guessed again: their seals are in the export, and the secret salts them.
             connection.execute(update(EPOCHS).where(EPOCHS.c.epoch.in_(epochs)).values(secret=None))
-        overwritten(self.engine)
+        overwrite(self.engine)
         return forgotten
 
     def count(self, refused: Mapping[str, int]) -> None:

@@ -11,7 +11,6 @@ counts       how many enrolled and how many reports came, by epoch and hour: wha
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 from sqlalchemy import (
@@ -99,17 +98,21 @@ COUNTS = Table(
     sqlite_with_rowid=False,
 )
 
+#: Milliseconds for which SQLite waits for who writes.
+PATIENCE = 30_000
 #: Of SQLite. Reports come in no order, so that each writes a page of its own: of 4 KB, they write four times as much.
 #: The log is copied into the file, and cut, at 64 MB; pages are held up to as many negative KB.
 #: What is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
 _PRAGMAS = (
-    "page_size=1024", "journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "secure_delete=ON",
+    "page_size=1024", "journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE}", "secure_delete=ON",
     "wal_autocheckpoint=65536", "journal_size_limit=67108864", "cache_size=-65536",
 )  # fmt: skip
 #: Of PostgreSQL: seconds in which it is reached, and milliseconds in which it takes what it was sent.
 _REACHED = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
 #: What marks connections that only read.
 READS = {"graphveil_reads": True}
+#: What marks connections of SQLite whose statements run in no transaction.
+ALONE = {"graphveil_alone": True}
 
 
 def opened(url: str) -> Engine:
@@ -149,23 +152,6 @@ def _count_anew(connection: Connection) -> None:
         connection.execute(insert(COUNTS).from_select(columns, rows))
 
 
-def overwritten(engine: Engine) -> None:
-    """Leave nothing of what reports said before in the database's own files.
-
-    Args:
-        engine: see `opened`.
-    """
-    # Neither runs inside a transaction. PostgreSQL keeps old rows in the table until it is written anew; SQLite has
-    # overwritten them by now, and its log still tells what stood there.
-    if engine.dialect.name == "sqlite":
-        with closing(engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for table in ("reports", "epochs"):
-            connection.exec_driver_sql(f"VACUUM FULL {table}")
-
-
 def _durable(connection: Any, _: Any) -> None:
     # sqlite3 would begin by itself, and only at the first write: two processes could then read and both write.
     connection.isolation_level = None
@@ -175,5 +161,6 @@ def _durable(connection: Any, _: Any) -> None:
 
 def _begin(connection: Connection) -> None:
     # Who reads waits for nobody, and nobody for them; all others have the lock before they have read anything.
-    reads = connection.get_execution_options().get("graphveil_reads")
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if "graphveil_alone" not in options:
+        connection.exec_driver_sql("BEGIN" if "graphveil_reads" in options else "BEGIN IMMEDIATE")
