@@ -86,6 +86,11 @@ def feature_lines() -> Iterator[Line]:
         yield line
         for number in (0, 11):
             yield answer(task, {"features": [int(source.random() < 0.1) for _ in range(1433)]}, number, 2)
+    line, task = asked(vector("1", 1, 1, "0", "1e308"))
+    yield line
+    # Whole numbers that no word of a processor holds are the nearest numbers of binary64, as others are.
+    large = (10**305, 10**302, int("9" * 308) // 10, 2**53 + 1, 1e308, 5e-324)
+    yield from (answer(task, {"features": [one]}, secret=secret) for one in large for secret in range(2))
     line, task = asked(vector("4", 3, 2, "-2", "2"))
     yield line
     named = {"f2": 1, "f0": -0.0, "f1": 0.5}
@@ -197,8 +202,52 @@ def refused_lines() -> Iterator[Line]:
     yield from refused_tasks()
     yield from refused_values()
     yield from refused_bytes()
+    yield from odd_lines()
     yield from ({}, {"op": "sign"}, {"op": "canonical"}, {"op": "parse", "data": "0g"}, {"op": "parse", "data": 5})
     yield {"op": "assigned", "task": "00" * 32, "nonce": "00" * 16, "number": True, "dimension": 1, "size": 1}
+
+
+def odd_lines() -> Iterator[Line]:
+    """What a reader of JSON could take for something else, right ones and wrong ones."""
+    line, task = asked(label("1"))
+    yield line
+    told = answer(task, {"label": "sad"}, 3)
+    yield from ({**told, "number": number} for number in (3.0, -0.0, 2**53, -1, 3.5, "3", True, None))
+    yield from ({**told, "left": left} for left in (1e9, 999_999_999.0, 1e18, 2**53, -1, None))
+    seen: tuple[Any, ...] = (
+        {},
+        {"0": []},
+        {"0": ["00" * 8]},
+        {"1": []},
+        {"00": []},
+        {"x": []},
+        {"0": "abc"},
+        {"0": [1]},
+    )
+    yield from ({**told, "seen": one} for one in (*seen, [], None))
+    yield from ({**told, "secret": secret} for secret in ("", "11", "11" * 31, "11" * 64))
+    yield {name: own for name, own in told.items() if name != "values"}
+    yield from ({**told, "task": other} for other in (5, None, [task]))
+    right = {"op": "keeps", "likely": "1", "rare": "1", "epsilon": "1"}
+    for name, texts in (
+        ("likely", ("", " 1", "+1", "-1", "01", "1_0", "0x10", "\u0661", "1" + "0" * 100, 1)),
+        ("epsilon", ("", "-1", "1/3", "1e1", "1_0", "0x10", ".5", "1.", "01", "1.0000000001", "\u0661", "1\n", 1, "0")),
+    ):
+        yield from ({**right, name: one} for one in texts)
+    few = {"op": "assigned", "task": "11" * 32, "nonce": "22" * 16, "number": 0, "dimension": 5, "size": 2}
+    for change in ({"size": 6}, {"size": 0}, {"number": -1}, {"number": 1.0}, {"dimension": 2**20 + 1}, {"nonce": ""}):
+        yield {**few, **change}
+    told = {"op": "report", "task": "11" * 32, "epoch": 1, "body": "", "secret": "22" * 32, "key": "33" * 32}
+    for change in ({"epoch": -1}, {"epoch": 2**32}, {"epoch": 1.0}, {"task": "11"}, {"secret": ""}, {"key": ""}):
+        yield {**told, **change}
+    yield {"op": "read", "data": "", "key": "", "epoch": 1}
+    yield {"op": "task", "data": "\ud800"}
+    for value in (1.0, 1e2, -0.0, 1e16, 10**400, "\u2028", "\ufeff"):
+        yield {"op": "canonical", "value": value}
+    for one in (links(12, "2"), {**degree(12, "0.5"), "highest": 2**31}):
+        for people in (2**20, 2**20 + 1, 2**31, 2**40):
+            yield {"op": "task", "data": signed("task", TASK, facts(one, people=people)).decode()}
+    yield {"op": "task", "data": signed("task", TASK, facts(label("1"), people=2**40)).decode()}
 
 
 def refused_tasks() -> Iterator[Line]:

@@ -15,15 +15,15 @@ import { type Bytes, hex } from "./bytes.js";
 import { require } from "./errors.js";
 import { DIGIT, digitsKeep } from "./exact.js";
 import type { Field } from "./field.js";
-import { MODES, openedList } from "./links.js";
+import { modeOf, openedList } from "./links.js";
 import { blocks } from "./noise.js";
-import { chosen, type Facts, nano, texts, whole } from "./reading.js";
+import { type Facts, nano, texts, whole } from "./reading.js";
 
 const LARGEST = 2 ** 31;
 
 /** Return the field that a task tells of, for so many people; checked, a value is the degree. */
 export function degree(facts: Facts, people: number): Field<number> {
-  const mode = chosen(facts, "mode", MODES);
+  const mode = modeOf(facts, people);
   const epsilon = nano(facts, "epsilon");
   const digits = texts(facts, "digits").map((digits) => whole({ digits }, "digits", 1, DIGIT));
   require(digits.length <= 60, "bad-task", "digits");

@@ -15,13 +15,20 @@ import { keeps, WORD } from "./exact.js";
 import type { Field } from "./field.js";
 import { words } from "./noise.js";
 import type { Person } from "./person.js";
-import { chosen, type Facts, nano, whole } from "./reading.js";
+import { type Facts, nano, whole } from "./reading.js";
 
-export const MODES = ["lower", "both", "directed"];
+const MODES = ["lower", "both", "directed"];
+
+/** Return the mode that a task of so many people tells of; more than that a device has no room for. */
+export function modeOf(facts: Facts, people: number): string {
+  const mode = facts.mode as string;
+  require(people <= 2 ** 20 && MODES.includes(mode), "bad-task", "mode");
+  return mode;
+}
 
 /** Return the field that a task tells of, for so many people; checked, a value is the list in bits. */
 export function links(facts: Facts, people: number): Field<Bits> {
-  const mode = chosen(facts, "mode", MODES);
+  const mode = modeOf(facts, people);
   const epsilon = nano(facts, "epsilon");
   const threshold = whole(facts, "threshold", 1, WORD / 2n);
   return {

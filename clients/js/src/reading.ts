@@ -63,10 +63,3 @@ export function whole(facts: Facts, name: string, least: number | bigint, most: 
   }
   return refuse(CODE, name);
 }
-
-/** Return one of some texts. */
-export function chosen(facts: Facts, name: string, among: readonly string[]): string {
-  const value = facts[name] as string;
-  require(among.includes(value), CODE, name);
-  return value;
-}

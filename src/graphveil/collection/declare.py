@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from graphveil.collection.promised import Mechanism, promises
 from graphveil.device.exact import LARGEST
+from graphveil.device.links import MOST_PEOPLE
 from graphveil.device.people import ids_hash
 from graphveil.device.reading import number
 from graphveil.errors import InputError
@@ -120,6 +121,12 @@ def _fields(
         response = RandomizedResponse(epsilon=at_most(prices.label), classes=len(schema.classes))
         told = {"kind": "label", "classes": list(schema.classes), "epsilon": prices.label}
         yield {**told, "share": str(response.share)}, response
+    if people > MOST_PEOPLE and (prices.links, prices.degree) != (None, None):
+        raise InputError(
+            f"links of {people:,} people",
+            allowed=f"{MOST_PEOPLE:,} at most",
+            remedy="ask for neither links nor a degree",
+        )
     if prices.links is not None:
         lists = AdjacencyRR(epsilon=at_most(prices.links), nodes=people, mode=prices.mode)
         told = {"kind": "links", "mode": prices.mode, "epsilon": prices.links}

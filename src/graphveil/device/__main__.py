@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--task", help="its hash, or the beginning of it, where there are several")
     commands.add_parser("spent", help="what was sent, spent, left").set_defaults(run=_spent)
     lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
-    lines.set_defaults(run=lambda told: answered(sys.stdin))
+    lines.set_defaults(run=lambda told: answered(sys.stdin.buffer))
     return parser
 
 

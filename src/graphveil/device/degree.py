@@ -18,10 +18,10 @@ from fractions import Fraction
 from graphveil.device.bits import Bits, number_bits, number_of
 from graphveil.device.errors import DeviceError
 from graphveil.device.exact import DIGIT, digits_keep
-from graphveil.device.links import MODES, opened_list
+from graphveil.device.links import mode_of, opened_list
 from graphveil.device.noise import blocks
 from graphveil.device.person import Person
-from graphveil.device.reading import chosen, number, texts, whole
+from graphveil.device.reading import number, texts, whole
 
 _LARGEST = 1 << 31
 
@@ -48,7 +48,7 @@ class Degree:
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Degree:
         """Return the field that a task tells of, for so many people."""
-        mode, epsilon = chosen(facts, "mode", MODES), number(facts, "epsilon")
+        mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         digits = texts(facts, "digits")
         if len(digits) > 60:
             raise DeviceError("bad-task", "more than 60 digits")

@@ -120,8 +120,11 @@ class Features:
     def _step(self, value: object, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise DeviceError("bad-value", f"{name} is no number")
-        # A whole number that binary64 cannot hold is as far out as one that it can.
-        at = math.inf if isinstance(value, int) and abs(value) >> 1000 else float(value)
+        try:
+            at = float(value)
+        except OverflowError:
+            # The nearest binary64 number of a whole number that is larger than all of them.
+            at = math.inf if value > 0 else -math.inf
         if not self.low <= at <= self.high:  # NaN as well
             raise DeviceError("bad-value", f"{name} is {at}, not from {self.low} to {self.high}")
         # `round` of a float is half to even, and exact below 2^53; -0.0 is 0.

@@ -6,12 +6,14 @@ Clients in other languages answer the same lines with the same lines, so that no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 from graphveil.device.answer import NANO, answer, answers, cost
 from graphveil.device.assigned import assigned
-from graphveil.device.canonical import canonical, parse
+from graphveil.device.canonical import LIMIT, canonical, parse
 from graphveil.device.errors import DeviceError
 from graphveil.device.exact import keeps
 from graphveil.device.task import Opening, Task
@@ -19,23 +21,28 @@ from graphveil.device.wire import read, report
 
 Facts = Mapping[str, object]
 
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,99}")
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
+#: Columns that `assigned` is asked for, epochs, arrays and objects inside each other: more than any task needs.
+_COLUMNS, _EPOCHS, _DEEPEST = 1 << 20, (1 << 32) - 1, 100
+
 #: Numbers that JSON cannot spell.
 _NUMBERS = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
 
 
-def answered(lines: Iterable[str]) -> Iterator[str]:
+def answered(lines: Iterable[str | bytes]) -> Iterator[str]:
     """Answer every line; tasks that were verified are known by their hash from then on.
 
     Args:
-        lines: JSON objects with `op` and what it takes.
+        lines: JSON objects with `op` and what it takes; bytes are UTF-8.
     """
     client = Client()
     for line in lines:
         try:
-            found = client.answer(json.loads(line))
+            found = client.answer(_read_line(line))
         except DeviceError as error:
             found = {"error": error.code}
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             found = {"error": "bad-line"}
         yield json.dumps(found, separators=(",", ":"))
 
@@ -86,8 +93,8 @@ class Client:
         if "now" in facts:
             task.require_inside(_whole(facts, "now"))
         person = task.person(_whole(facts, "number"), _bytes(facts, "nonce"))
-        made = answer(task, person, _values(facts["values"]), _bytes(facts, "secret"))
-        nano = cost(task, made, _seen(facts))
+        made = answer(task, person, _values(facts["values"]), _bytes(facts, "secret", 32))
+        nano = cost(task, made, _seen(facts, task))
         if "left" in facts and nano > _whole(facts, "left"):
             raise DeviceError("cap", f"{nano} billionths of epsilon, of {facts['left']}")
         names = {str(field): list(own) for field, own in made.names.items()}
@@ -100,28 +107,30 @@ class Client:
         return {"answers": [None if bits is None else "".join(map(str, bits.tolist())) for bits in found]}
 
     def _known(self, facts: Facts) -> Task:
-        if facts["task"] not in self._tasks:
+        if _text(facts, "task") not in self._tasks:
             raise DeviceError("wrong-hash", "no task that was verified on an earlier line")
         return self._tasks[_text(facts, "task")]
 
 
 def _keeps(facts: Facts) -> dict[str, object]:
-    likely, rare = int(_text(facts, "likely")), int(_text(facts, "rare"))
-    return {"keeps": keeps(likely, rare, Fraction(_text(facts, "epsilon")))}
+    likely, rare = (int(_spelled(facts, name, _DIGITS)) for name in ("likely", "rare"))
+    return {"keeps": keeps(likely, rare, Fraction(_spelled(facts, "epsilon", _DECIMAL)))}
 
 
 def _assigned(facts: Facts) -> dict[str, object]:
-    number, dimension, size = (_whole(facts, name) for name in ("number", "dimension", "size"))
-    return {"columns": assigned(_bytes(facts, "task"), _bytes(facts, "nonce"), number, dimension, size)}
+    number, dimension = _whole(facts, "number", 0), _whole(facts, "dimension", 1, _COLUMNS)
+    size = _whole(facts, "size", 1, dimension)
+    return {"columns": assigned(_bytes(facts, "task", 32), _bytes(facts, "nonce", 16), number, dimension, size)}
 
 
 def _report(facts: Facts) -> dict[str, object]:
-    task, body, secret, key = (_bytes(facts, name) for name in ("task", "body", "secret", "key"))
-    return {"data": report(task, _whole(facts, "epoch"), body, secret, key).to_bytes().hex()}
+    task, secret, key = (_bytes(facts, name, 32) for name in ("task", "secret", "key"))
+    made = report(task, _whole(facts, "epoch", 0, _EPOCHS), _bytes(facts, "body"), secret, key)
+    return {"data": made.to_bytes().hex()}
 
 
 def _read(facts: Facts) -> dict[str, object]:
-    data, key, epoch, at = _bytes(facts, "data"), _bytes(facts, "key"), _whole(facts, "epoch"), 0
+    data, key, epoch, at = _bytes(facts, "data"), _bytes(facts, "key", 32), _whole(facts, "epoch", 0, _EPOCHS), 0
     found: list[dict[str, object]] = []
     # No bytes at all are no report: refused, and not answered by an empty list.
     while at < len(data) or not found:
@@ -131,11 +140,17 @@ def _read(facts: Facts) -> dict[str, object]:
     return {"reports": found}
 
 
-def _seen(facts: Facts) -> dict[int, set[str]]:
-    told = facts.get("seen", {})
+def _seen(facts: Facts, task: Task) -> dict[int, set[str]]:
+    told, places = facts.get("seen", {}), {str(place): place for place in range(len(task.fields))}
     if not isinstance(told, dict):
         raise TypeError("seen")
-    return {int(field): set(names) for field, names in told.items()}
+    return {places[field]: _names(names) for field, names in told.items()}
+
+
+def _names(told: object) -> set[str]:
+    if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
+        raise TypeError("seen")
+    return set(told)
 
 
 def _values(told: object) -> dict[str, object]:
@@ -148,8 +163,17 @@ def _number(told: object) -> object:
     return _NUMBERS.get(told, told) if isinstance(told, str) else told
 
 
-def _bytes(facts: Facts, name: str) -> bytes:
-    return bytes.fromhex(_text(facts, name))
+def _bytes(facts: Facts, name: str, size: int | None = None) -> bytes:
+    found = bytes.fromhex(_text(facts, name))
+    if size not in (None, len(found)):
+        raise ValueError(name)
+    return found
+
+
+def _spelled(facts: Facts, name: str, form: re.Pattern[str]) -> str:
+    if not form.fullmatch(_text(facts, name)):
+        raise ValueError(name)
+    return _text(facts, name)
 
 
 def _text(facts: Facts, name: str) -> str:
@@ -158,9 +182,35 @@ def _text(facts: Facts, name: str) -> str:
     return str(facts[name])
 
 
-def _whole(facts: Facts, name: str) -> int:
+def _whole(facts: Facts, name: str, least: int = 1 - LIMIT, most: int = LIMIT - 1) -> int:
     value = facts[name]
     # True is an int in Python, and in no other language.
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise TypeError(name)
     return value
+
+
+def _read_line(line: str | bytes) -> Any:
+    text = line.decode() if isinstance(line, bytes) else line
+    found = json.loads(text, parse_int=_value, parse_float=_value, parse_constant=_refuse)
+    if _depth(found) > _DEEPEST:
+        raise ValueError("more arrays and objects inside each other than every reader bears")
+    return found
+
+
+def _value(told: str) -> int | float:
+    """What a number means, however it is spelled: elsewhere 1.0 and 1e0 cannot be told from 1."""
+    # As many digits as no number of binary64 has before its point: Python reads no more than 4,300 of a whole one.
+    if told.lstrip("-").isdigit() and len(told) < 400:
+        return int(told)
+    value = float(told)
+    return int(value) if value.is_integer() and abs(value) < LIMIT else value
+
+
+def _refuse(told: str) -> None:
+    raise ValueError(f"{told} is no JSON")
+
+
+def _depth(value: object) -> int:
+    own = list(value.values()) if isinstance(value, dict) else value
+    return 1 + max(map(_depth, own), default=0) if isinstance(own, list) else 0

@@ -24,6 +24,8 @@ from graphveil.device.person import Person
 from graphveil.device.reading import chosen, number, whole
 
 MODES = ("lower", "both", "directed")
+#: People of a task that asks for links or a degree, so that every device has room for a list and its noise.
+MOST_PEOPLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Links:
     @classmethod
     def of(cls, facts: Mapping[str, object], people: int) -> Links:
         """Return the field that a task tells of, for so many people."""
-        mode, epsilon = chosen(facts, "mode", MODES), number(facts, "epsilon")
+        mode, epsilon = mode_of(facts, people), number(facts, "epsilon")
         return cls(people, mode, epsilon, whole(facts, "threshold", 1, WORD // 2))
 
     def require_kept(self) -> None:
@@ -86,6 +88,21 @@ class Links:
         """Refuse a list that names somebody for whom this person does not answer."""
         if (bits & ~answers_for(self.people, self.mode, person) & 1).any():
             raise DeviceError("impossible", "a link that this person does not answer for")
+
+
+def mode_of(facts: Mapping[str, object], people: int) -> str:
+    """Return the mode that a task tells of.
+
+    Args:
+        facts: of the field. people: how many there are.
+
+    Raises:
+        DeviceError: `bad-task`, no mode, or more people than a list has room for.
+    """
+    if people > MOST_PEOPLE:
+        said = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
+        raise DeviceError("bad-task", f"{said}: tell the organiser")
+    return chosen(facts, "mode", MODES)
 
 
 def answers_for(people: int, mode: str, person: Person) -> Bits:
