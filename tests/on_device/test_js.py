@@ -156,14 +156,20 @@ def test_it_refuses_spoilt_tasks_as_python_does() -> None:
     assert codes["bad-task"] > 300 and codes["bad-signature"] > 50 and codes["not-canonical"] > 10 and codes["epsilon"]
 
 
-@pytest.mark.parametrize(("name", "least"), [("laws", 3), ("reporting", 9)], ids=["laws", "reporting"])
+@pytest.mark.parametrize(
+    ("name", "least"), [("laws", 3), ("reporting", 9), ("seal", 3)], ids=["laws", "reporting", "seal"]
+)
 def test_its_own_tests_pass(name: str, least: int) -> None:
     """Laws of a million bits, the ledger under writers that race and are killed: clients/js/tests."""
     done = subprocess.run([node(), "--test", str(CLIENT / "tests" / f"{name}.test.js")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     passed = re.search(r"^\W+ pass (\d+)$", done.stdout, re.M)
     assert passed is not None and int(passed[1]) >= least
-    assert sorted(path.name for path in (CLIENT / "tests").glob("*.test.js")) == ["laws.test.js", "reporting.test.js"]
+    assert sorted(path.name for path in (CLIENT / "tests").glob("*.test.js")) == [
+        "laws.test.js",
+        "reporting.test.js",
+        "seal.test.js",
+    ]
 
 
 def test_the_bundle_is_small_and_stands_alone() -> None:
