@@ -12,7 +12,7 @@ from graphveil.collection.intake import Intake
 from graphveil.collection.service import Collector
 from graphveil.collection.standing import Standing
 from graphveil.collection.store import Store, hashed
-from graphveil.collection.tables import COUNTS, ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
+from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.listening import served
@@ -64,20 +64,6 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
         require_right(running)
     assert counted(running.store)["enrolled"] == MANY
     other.engine.dispose()
-    running.store.engine.dispose()
-
-
-def test_what_was_begun_without_counts_is_counted_once(url: str) -> None:
-    running = begun(url, label())
-    running.intake.take([running.report(number, {}) for number in range(5)])
-    running = running.after(b"second epoch 16b")
-    running.intake.take([running.report(number, {}) for number in range(3)])
-    COUNTS.drop(running.store.engine)
-    for _ in range(2):
-        again = Store(opened(url))
-        require_right(running)
-        assert (told(again)["received"], told(again)["enrolled"]) == (3, MANY)
-        again.engine.dispose()
     running.store.engine.dispose()
 
 

@@ -1,6 +1,6 @@
 """What a collector stores: nothing that says where a report came from, and the hour in place of the time.
 
-settings     the signed task, the organiser's opening, what admits to administration
+settings     the signed task, the organiser's opening, what admits to administration, the shape of these tables
 people       number -> id, hash of the token that enrols them
 enrolments   number -> name on the wire, key of the tags, first epoch
 reports      (number, epoch) -> digest of all bytes, body; the row stays when the body is scrubbed
@@ -11,6 +11,7 @@ counts       how many enrolled and how many reports came, by epoch and hour: wha
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -26,11 +27,10 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
-    func,
     insert,
     inspect,
-    literal,
     select,
+    update,
 )
 
 from graphveil.errors import InputError
@@ -109,20 +109,24 @@ _PRAGMAS = (
 )  # fmt: skip
 #: Of PostgreSQL: seconds in which it is reached, and milliseconds in which it takes what it was sent.
 _REACHED = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
+#: Makes tables of one shape into those of the next.
+Step = Callable[[Connection], None]
+#: From shape n to n + 1, in order: every database tells its shape in its settings. Steps are never changed.
+STEPS: tuple[Step, ...] = ()
 #: What marks connections that only read.
 READS = {"graphveil_reads": True}
 #: What marks connections of SQLite whose statements run in no transaction.
 ALONE = {"graphveil_alone": True}
 
 
-def opened(url: str) -> Engine:
-    """Return the engine of a database, its tables made where they are missing.
+def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
+    """Return the engine of a database, its tables made where they are missing, and brought up to date.
 
     Args:
-        url: "sqlite:///FILE" or "postgresql+psycopg://...".
+        url: "sqlite:///FILE" or "postgresql+psycopg://...". steps: see `STEPS`.
 
     Raises:
-        InputError: another database, or one that cannot be opened.
+        InputError: another kind of database, or one whose shape is not known.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
@@ -133,23 +137,43 @@ def opened(url: str) -> Engine:
         event.listen(engine, "begin", _begin)
     else:
         engine = create_engine(url, hide_parameters=True, connect_args=_REACHED)
-    # All or nothing: tables without what they should count would never be right again.
-    with engine.begin() as connection:
-        counted = inspect(connection).has_table(COUNTS.name)
-        METADATA.create_all(connection)
-        if not counted:
-            _count_anew(connection)
+    try:
+        # All or nothing: half of the tables, or half of a step, would never be right again.
+        with engine.begin() as connection:
+            _bring_up(connection, steps)
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
-def _count_anew(connection: Connection) -> None:
-    """Count what a database holds that was begun before there were counts."""
-    zero = literal(0)
-    received = select(literal("received"), REPORTS.c.epoch, REPORTS.c.hour, zero, func.count())
-    enrolled = select(literal("enrolled"), ENROLMENTS.c.joined, zero, zero, func.count())
-    columns = COUNTS.columns.keys()
-    for rows in (received.group_by(REPORTS.c.epoch, REPORTS.c.hour), enrolled.group_by(ENROLMENTS.c.joined)):
-        connection.execute(insert(COUNTS).from_select(columns, rows))
+def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:
+    """Make the tables, or those of an older shape into those of today's."""
+    newest, shape = len(steps) + 1, (SETTINGS.c.name == "shape")
+    if not inspect(connection).has_table(SETTINGS.name):
+        METADATA.create_all(connection)
+        connection.execute(insert(SETTINGS), {"name": "shape", "value": str(newest).encode()})
+        return
+    told = connection.execute(select(SETTINGS.c.value).where(shape)).scalar_one_or_none()
+    found = 0 if told is None else int(bytes(told))
+    if not 1 <= found <= newest:
+        raise _unknown(found, newest)
+    for step in steps[found - 1 :]:
+        step(connection)
+    if found < newest:
+        connection.execute(update(SETTINGS).where(shape).values(value=str(newest).encode()))
+
+
+def _unknown(found: int, newest: int) -> InputError:
+    if found:
+        return InputError(
+            f"the database is of a newer graphveil (shape {found}; this one knows up to {newest})",
+            remedy="install that graphveil, or put a backup from before back",
+        )
+    return InputError(
+        "the database is from before graphveil 0.1 and has another shape, or is not graphveil's",
+        remedy="close and export it with the graphveil that began it, or take another file or database",
+    )
 
 
 def _durable(connection: Any, _: Any) -> None:
