@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.declare import Prices, Words
-from graphveil.collection.drafts import read_draft, write_draft
+from graphveil.collection.drafts import Draft, read_draft, write_draft
 from graphveil.collection.subject import Subject, subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
@@ -46,6 +46,37 @@ def test_whatever_people_write_is_read_again(text: str, tmp_path: Path) -> None:
     assert draft.subject == subject
     assert draft.words == Words(name="clubs", organiser=text, purpose=text, contact=text, public=(text,))
     assert (draft.least, draft.missing) == (3, ("opens", "closes"))
+
+
+#: Overrides, isolates and marks of direction; a soft hyphen, a space of no width, an escape, two fillers.
+HIDDEN = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u00ad\u200b\x1b\u3164\u2800"
+#: From right to left; with letters that join; a picture of several; a space that does not break.
+NATURAL = ("שלום, עולם 5", "می\u200cخواهم", "👩\u200d🔬", "10\u00a0km", "two\nlines")
+
+
+@pytest.mark.parametrize("where", ["name", "organiser", "purpose", "contact", "public", "classes", "names", "ids"])
+def test_nobody_signs_what_does_not_read_as_it_is_written(where: str, tmp_path: Path) -> None:
+    for hidden in HIDDEN:
+        with pytest.raises(InputError, match=rf"{where}: the letter U\+{ord(hidden):04X} is not seen.*leave it out"):
+            _with(where, f"clubs{hidden}", tmp_path).facts()
+    for natural in NATURAL:
+        told = json.dumps(_with(where, natural, tmp_path).facts(), ensure_ascii=False)
+        assert json.dumps(natural, ensure_ascii=False)[1:-1] in told or where == "ids"
+
+
+def _with(where: str, text: str, folder: Path) -> Draft:
+    """A draft with everything, and a text in one place."""
+    words = {"name": "clubs", "organiser": "city", "purpose": "clubs", "contact": "city", "public": ["who"]}
+    typed = {**words, "opens": "2030-01-01", "closes": "2031-01-01", "least": 1}
+    if where in typed:
+        typed[where] = [text] if where == "public" else text
+    subject = {
+        "classes": replace(SUBJECT, schema=replace(SCHEMA, classes=(text, "right"))),
+        "names": replace(SUBJECT, names=(text, "swims")),
+        "ids": replace(SUBJECT, ids=(text, "bob")),
+    }.get(where, SUBJECT)
+    write_draft(folder, subject, typed, Prices(label="1", features="1"))
+    return read_draft(folder)
 
 
 @pytest.mark.parametrize(

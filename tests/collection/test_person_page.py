@@ -440,6 +440,52 @@ def test_what_an_organiser_writes_is_shown_as_text(browser: Browser, tmp_path: P
         assert browser.ask("return document.title") == f"{told} - graphveil"
 
 
+#: Texts whose letters stand in another order than they are written in, outside of runs of their own; each in words.
+TURNED = """
+const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = new Range();
+while (walker.nextNode()) {
+  const node = walker.currentNode;
+  if (!node.parentElement.checkVisibility() || node.parentElement.closest("bdi, .unseen")) continue;
+  let last;
+  for (let at = 0; at < node.data.length; at++) {
+    range.setStart(node, at), range.setEnd(node, at + 1);
+    const {left, top, width} = range.getBoundingClientRect();
+    if (!width) continue;
+    if (last && Math.abs(last.top - top) < 2 && left < last.left) { found.push(node.data); break; }
+    last = {left, top};
+  }
+}
+return found;
+"""
+
+
+def test_no_text_of_an_organiser_turns_the_words_of_the_page(browser: Browser, tmp_path: Path) -> None:
+    turned, hebrew = "low \u202eprice\u2067 \u200f\u061c", "שלום, עולם 5"
+    mood = {**label(), "classes": [turned, hebrew, "sad"]}
+    numbers = {**features(dimension=2), "names": [turned, hebrew]}
+    words = dict.fromkeys(("name", "organiser", "purpose", "contact"), turned)
+    with running(tmp_path, mood, numbers, **words, guarantee=[turned], public=[hebrew]) as one:
+        visit = Visit(browser, one)
+        visit.come()
+        visit.sees("Which of these you are: low \ufffdprice\ufffd \ufffd\ufffd, שלום, עולם 5, sad. Your report names")
+        browser.ask("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert browser.ask(TURNED) == []
+        visit.join()
+        one.open()
+        visit.click("#now button")
+        visit.click("input[name=label]")
+        visit.type("#number-0", "1")
+        visit.type("#number-1", "1")
+        assert browser.ask(TURNED) == []
+        visit.click("#now button.main")
+        visit.sees("This is your report")
+        assert browser.ask(TURNED) == [] and hebrew in visit.text("#terms")
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u200f\u061c]", visit.text("body"))
+        # The control: without a run of its own, and as it was written, the same text turns what stands after it.
+        browser.ask("document.querySelector('main').append(arguments[0] + 'of them, epsilon 1')", turned)
+        assert browser.ask(TURNED) == [f"{turned}of them, epsilon 1"]
+
+
 def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Path) -> None:
     with running(tmp_path, links(PEOPLE)) as one:
         swapped = [IDS[1], IDS[0], *IDS[2:]]

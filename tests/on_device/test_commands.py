@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -159,7 +160,22 @@ def test_a_folder_that_cannot_be_read_is_one_line(enrolled: Pretended, run: Run,
 
 def test_nothing_of_a_task_moves_the_cursor(enrolled: Pretended, run: Run) -> None:
     told = run("show")[1]
-    assert "moods?[2J, by organiser" in told and "\x1b" not in told
+    assert "collection moods?[2J, by organiser" in told and "\x1b" not in told
+
+
+def test_nothing_of_a_task_turns_or_hides_what_stands_beside_it(run: Run, tmp_path: Path) -> None:
+    """Overrides that a task leaves open would reach to the end of the line, over the price."""
+    turned = "low \u202eprice\u2066 \u200f\u061c\u200b\u2028"
+    mood = {**label(), "classes": [turned, "glad", "גיל می\u200cخواهم"]}
+    task = task_of(mood, name=turned, organiser=turned, purpose=turned, guarantee=[turned], public=[turned])
+    with pretended(task) as collector:
+        told = run("enrol", collector.url, TOKEN, "--task", task.hash.hex())[1]
+        (tmp_path / "mine.json").write_text('{"label": "angry"}')
+        said = run("show", tmp_path / "mine.json")[2]
+    assert "which you are: low ?price? ??? , glad, גיל می\u200cخواهم; one of them, epsilon 1" in told
+    assert "label is none of low ?price? ??? , glad" in said
+    hidden = {letter for letter in told + said if unicodedata.category(letter) in ("Cf", "Cc", "Zl")}
+    assert hidden == {"\n", "\u200c"}
 
 
 def test_an_enrolment_whose_answer_was_lost_asks_again_with_the_same_key(run: Run, collector: Pretended) -> None:

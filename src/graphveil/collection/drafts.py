@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from graphveil.collection.declare import Prices, Words, task_facts
 from graphveil.collection.subject import Subject
 from graphveil.device.errors import DeviceError
+from graphveil.device.telling import hidden_in
 from graphveil.errors import InputError
 from graphveil.graphs.schema import schema_facts, schema_from
 from graphveil.reading import read_json, read_toml
@@ -106,8 +107,18 @@ class Draft:
     def _declared(self, opens: int, closes: int, least: int) -> dict[str, object]:
         about = self.subject
         window = {"opens": opens, "closes": closes, "least": least}
+        self._require_seen()
         with refusals(TASK):
             return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
+
+    def _require_seen(self) -> None:
+        """Refuse texts that do not read as they are written: people agree to what they see."""
+        told = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
+        for name, texts in {**told, "ids": self.subject.ids}.items():
+            hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
+            if hidden is not None:
+                what = f"{name}: the letter U+{ord(hidden):04X} is not seen, or turns what stands beside it round"
+                raise InputError(what, where=TASK, remedy="leave it out; text from right to left needs none")
 
 
 def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], prices: Prices) -> None:

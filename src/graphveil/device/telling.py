@@ -14,6 +14,8 @@ from graphveil.device.links import Links, answers_for
 from graphveil.device.person import Person
 from graphveil.device.task import Field, Task, moment
 
+#: Printable, and nothing to see.
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 #: For whom a list answers.
 _MODES = {
     "lower": "among people with higher numbers than yours",
@@ -28,7 +30,8 @@ def asked(task: Task) -> Iterator[str]:
     Args:
         task: that was checked.
     """
-    yield plain(f"{task.name}, by {task.organiser} ({task.contact})")
+    # A word of ours first: some terminals write a line from the right where its first letter is written so.
+    yield plain(f"collection {task.name}, by {task.organiser} ({task.contact})")
     yield plain(f"purpose: {task.purpose}")
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
     yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"
@@ -66,8 +69,21 @@ def whom(number: int, id: str | None) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text of others without what could move the cursor of a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    """Return a text of others without what could move the cursor, or turn round or hide what stands beside it."""
+    return "".join("?" if _is_hidden(letter) else letter for letter in " ".join(text.split()))
+
+
+def hidden_in(text: str) -> str | None:
+    """Return the first letter that nobody sees: a control, a mark of direction, a filler; None without one."""
+    # A list of millions of ids is looked through at once.
+    if text.isprintable() and not any(one in text for one in _FILLERS):
+        return None
+    return next((letter for letter in text if _is_hidden(letter) and not letter.isspace()), None)
+
+
+def _is_hidden(letter: str) -> bool:
+    # Letters that join stay: Persian, many scripts of India and pictures are written with them.
+    return letter in _FILLERS or not (letter.isprintable() or letter in "\u200c\u200d")
 
 
 def _question(one: Field) -> str:

@@ -1,12 +1,12 @@
 /** What was sent, spent and is left, of all collections of this site. */
 
-import { el, facts, more, table } from "./dom.js";
+import { el, facts, more, table, theirs } from "./dom.js";
 import { count, decimal } from "./numbers.js";
 
 /** The table of all reports, and the person's own limit. */
 export function accounts(reports, spent, limit, change) {
   const row = ({ name, epoch, nano, body, at }) => [
-    name,
+    theirs(name),
     String(epoch),
     at ? `arrived ${new Date(at).toLocaleDateString("en-GB", { dateStyle: "medium" })}` : "booked, not confirmed",
     body.length === 2 ? "1 byte" : `${count(body.length / 2)} bytes`,

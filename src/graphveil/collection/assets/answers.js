@@ -1,7 +1,7 @@
 /** The form of a person's own answers: the device in this browser reads what is typed or loaded; it is sent nowhere. */
 
 import { connections } from "./connections.js";
-import { el, tell } from "./dom.js";
+import { el, tell, theirs } from "./dom.js";
 import { listed, typed } from "./numbers-form.js";
 import { question, TITLES } from "./terms.js";
 
@@ -86,7 +86,7 @@ function chosen({ classes }, { hint }) {
     }),
   );
   return {
-    parts: [boxes.map((box) => el("label", { class: "choice" }, box, box.value)), wrong],
+    parts: [boxes.map((box) => el("label", { class: "choice" }, box, theirs(box.value))), wrong],
     read() {
       const found = boxes.find((box) => box.checked);
       tell(boxes[0], wrong, found ? "" : "Choose one, or leave this out.");

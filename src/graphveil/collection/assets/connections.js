@@ -1,6 +1,6 @@
 /** A person's connections, chosen by name from everybody who may take part. */
 
-import { el, tell } from "./dom.js";
+import { el, tell, theirs } from "./dom.js";
 
 /** Names that are offered while somebody types. */
 const OFFERED = 12;
@@ -31,9 +31,9 @@ export function connections({ number, names, hint }) {
       "button",
       { type: "button", class: "small", click: () => drop(place, row) },
       "Remove",
-      el("span", { class: "unseen" }, ` ${names[place]}`),
+      el("span", { class: "unseen" }, " ", theirs(names[place])),
     );
-    const row = el("li", { class: "named" }, el("span", {}, names[place]), remove);
+    const row = el("li", { class: "named" }, el("span", {}, theirs(names[place])), remove);
     list.append(row);
   };
   const take = () => {

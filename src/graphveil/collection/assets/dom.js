@@ -18,6 +18,15 @@ export function el(name, told = {}, ...children) {
   return made;
 }
 
+// Letters that join (U+200C, U+200D) stay: Persian, many scripts of India and pictures are written with them.
+const HIDDEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/gu;
+
+/** A text of others where every letter can be seen: what would turn what stands beside it round, or hide, is a mark. */
+export const visible = (text) => text.replace(/\s+/g, " ").replace(HIDDEN, "\uFFFD");
+
+/** A text of others in a run of its own: whatever way it is written, the words of this page stay where they are. */
+export const theirs = (text) => el("bdi", {}, visible(text));
+
 export const find = (id) => document.getElementById(id);
 
 /** Show an element with these children, or hide it where there are none. */

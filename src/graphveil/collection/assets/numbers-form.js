@@ -1,6 +1,6 @@
 /** A person's numbers: typed one by one where they are few, pasted or loaded where they are many. */
 
-import { el, tell } from "./dom.js";
+import { el, tell, theirs, visible } from "./dom.js";
 import { count } from "./numbers.js";
 
 /** What is wrong with a number, or nothing. */
@@ -26,7 +26,7 @@ export function typed({ names, low, high }, { hint }) {
       input: () => again(input, check),
     });
     const check = () => tell(input, wrong, fault(input.value.replace(",", "."), +low, +high));
-    return { input, check, part: el("div", {}, el("label", { for: input.id }, name), input, wrong) };
+    return { input, check, part: el("div", {}, el("label", { for: input.id }, theirs(name)), input, wrong) };
   });
   return {
     parts: [
@@ -65,7 +65,7 @@ export function listed({ names, low, high }, { hint }) {
     const bad = values.findIndex((one) => fault(String(one ?? ""), +low, +high));
     const short =
       values.length !== names.length && `These are ${count(values.length)} numbers of ${count(names.length)}.`;
-    tell(area, wrong, short || (bad < 0 ? "" : `${names[bad]}: ${fault(String(values[bad] ?? ""), +low, +high)}`));
+    tell(area, wrong, short || (bad < 0 ? "" : `${visible(names[bad])}: ${fault(String(values[bad] ?? ""), +low, +high)}`));
     return values;
   };
   return {

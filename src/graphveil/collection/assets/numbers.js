@@ -1,5 +1,7 @@
 /** Numbers as people read them, rounded so that no promise sounds stronger than it is. */
 
+import { theirs } from "./dom.js";
+
 const NANO = 1e9;
 /** As the check of thresholds does: more than 44 counts as 44. */
 const LARGEST = 44;
@@ -52,5 +54,7 @@ export const moment = (seconds) =>
   new Date(Number(seconds) * 1000).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" });
 
 /** The first of some names, and how many there are besides. */
-export const some = (names, most = 6) =>
-  names.slice(0, most).join(", ") + (names.length > most ? ` and ${count(names.length - most)} more` : "");
+export const some = (names, most = 6) => [
+  names.slice(0, most).map((name, place) => [place ? ", " : "", theirs(name)]),
+  names.length > most ? ` and ${count(names.length - most)} more` : "",
+];

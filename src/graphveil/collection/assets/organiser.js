@@ -1,7 +1,7 @@
 /** The organiser's page: log in, see how a collection stands, open, close, export. */
 
 import * as admin from "./admin.js";
-import { el, fill, find, goTo, note, table, tell } from "./dom.js";
+import { el, fill, find, goTo, note, table, tell, theirs } from "./dom.js";
 import { count } from "./numbers.js";
 import { hours, moment, next, numbers, participation, promised, refusals } from "./standing.js";
 
@@ -102,8 +102,8 @@ async function refresh() {
   find("refused").replaceChildren();
   find("login").hidden = true;
   find("desk").hidden = false;
-  find("name").textContent = told.name;
-  find("purpose").textContent = told.purpose;
+  find("name").replaceChildren(theirs(told.name));
+  find("purpose").replaceChildren(theirs(told.purpose));
   find("fresh").textContent = `as of ${moment(told.now)}, looks again by itself`;
   const { now, ...still } = told;
   stands(still);

@@ -6,7 +6,7 @@
 
 import * as collector from "./collector.js";
 import * as device from "./device.js";
-import { fill, find, tell } from "./dom.js";
+import { fill, find, tell, theirs, visible } from "./dom.js";
 import { Home } from "./home.js";
 import { decimal } from "./numbers.js";
 import { answering, lookAgain } from "./round.js";
@@ -65,8 +65,8 @@ async function ask(data, { token, hash }) {
   now.hash = hash;
   now.names = now.task.fields.some(isAboutLinks) ? await collector.names(now.task) : [];
   const { facts } = now.task;
-  document.title = `${facts.name} - graphveil`;
-  find("name").textContent = facts.name;
+  document.title = `${visible(facts.name)} - graphveil`;
+  fill("name", theirs(facts.name));
   fill("terms", terms(now.task, hash));
   find("begin").hidden = true;
   find("asked").hidden = false;

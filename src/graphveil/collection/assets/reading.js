@@ -1,7 +1,7 @@
 /** What a report says of each question, and how whoever reads it must weigh that: by the task's thresholds. */
 
 import { assigned } from "./device.js";
-import { el, more, table } from "./dom.js";
+import { el, more, table, theirs } from "./dom.js";
 import { count, down, some, surest, up } from "./numbers.js";
 import { bound, TITLES } from "./terms.js";
 
@@ -44,10 +44,11 @@ function label({ classes, share }, bits) {
   const other = Number(share) / WORD;
   const truth = 1 - (classes.length - 1) * other;
   return [
-    says(answer),
+    says(theirs(answer)),
     reads(
-      `It would say “${answer}” with probability ${up(truth)} if that were true, and ${down(other)} if any ` +
-        `other were. `,
+      "It would say “",
+      theirs(answer),
+      `” with probability ${up(truth)} if that were true, and ${down(other)} if any other were. `,
       `Somebody who thought all ${count(classes.length)} equally likely would believe it to ${up(truth)}.`,
     ),
   ];
@@ -65,11 +66,16 @@ async function features({ names, low, high, threshold }, bits, { person, values 
     return [names[column], String(given[column]), says, up(yours)];
   });
   const columns = ["number", "yours", "report says", "how likely it was to"];
-  const shown = (part) => table("Yours is shown to you alone", columns, part);
+  const shown = (part) =>
+    table(
+      "Yours is shown to you alone",
+      columns,
+      part.map(([name, ...cells]) => [theirs(name), ...cells]),
+    );
   return [
     says(
       asked.length === 1
-        ? `${rows[0][0]} is ${rows[0][2]}`
+        ? [theirs(rows[0][0]), ` is ${rows[0][2]}`]
         : `${count(rows.filter((row) => row[2] === "high").length)} of ${count(rows.length)} numbers are high`,
     ),
     reads(
@@ -94,7 +100,7 @@ function links({ mode, threshold }, bits, { person, names }) {
       `It answers for ${count(about)} people. One you are connected with is named with probability ` +
         `${up(1 - wrong)}; one you are not is named all the same with ${down(wrong)}.`,
     ),
-    named.length > ROWS ? more(`All ${count(named.length)}`, el("p", {}, named.join(", "))) : "",
+    named.length > ROWS ? more(`All ${count(named.length)}`, el("p", {}, some(named, named.length))) : "",
   ];
 }
 

@@ -1,6 +1,6 @@
 /** What is asked, by whom, and what can be learned from the answers: of the task that was checked, in plain words. */
 
-import { el, facts, more, note, points } from "./dom.js";
+import { el, facts, more, note, points, theirs } from "./dom.js";
 import { count, decimal, moment, some, surest, surestBar, times } from "./numbers.js";
 
 const WHOM = {
@@ -20,20 +20,22 @@ export const TITLES = {
   degree: "How many connections you have",
 };
 
-/** What one question asks, and what of it a report holds. */
+/** What one question asks, and what of it a report holds; texts, and texts of others as elements. */
 export function question({ kind, width }, told, people) {
   if (kind === "features") {
     const which = width < told.names.length ? `${count(width)} of them, picked by a public lot` : "each of them";
-    return (
-      `${count(told.names.length)} numbers from ${told.low} to ${told.high}: ${some(told.names)}. ` +
-      `Your report holds the word “high” or “low” for ${which}: likelier to be right than wrong, and never sure.`
-    );
+    return [
+      `${count(told.names.length)} numbers from ${told.low} to ${told.high}: `,
+      some(told.names),
+      `. Your report holds the word “high” or “low” for ${which}: likelier to be right than wrong, and never sure.`,
+    ];
   }
   if (kind === "label") {
-    return (
-      `Which of these you are: ${some(told.classes, 12)}. Your report names one of them, and now and then a wrong ` +
-      `one on purpose.`
-    );
+    return [
+      "Which of these you are: ",
+      some(told.classes, 12),
+      ". Your report names one of them, and now and then a wrong one on purpose.",
+    ];
   }
   if (kind === "links") {
     return (
@@ -61,9 +63,9 @@ export function terms(task, hash) {
   const { facts: told, fields, people } = task;
   return [
     facts([
-      ["Who asks", told.organiser],
-      ["What for", told.purpose],
-      ["Questions to", told.contact],
+      ["Who asks", theirs(told.organiser)],
+      ["What for", theirs(told.purpose)],
+      ["Questions to", theirs(told.contact)],
       ["When", `from ${moment(told.opens)} to ${moment(told.closes)}`],
       [
         "How many",
@@ -108,9 +110,9 @@ export function terms(task, hash) {
     sides(),
     more(
       "The promise in the organiser's signed words",
-      points(told.guarantee),
+      points(told.guarantee.map(theirs)),
       el("p", {}, told.public.length ? "What is public anyway:" : "The organiser names nothing that is public anyway."),
-      told.public.length ? points(told.public) : [],
+      told.public.length ? points(told.public.map(theirs)) : [],
       el(
         "p",
         {},

@@ -2,7 +2,7 @@
 
 import { accounts } from "./accounts.js";
 import { Unanswered } from "./answers.js";
-import { el, fill, find, note, tell } from "./dom.js";
+import { el, fill, find, note, tell, theirs } from "./dom.js";
 import { codeOf, WORDS } from "./refusals.js";
 
 const STEPS = { read: 0, answer: 1, check: 2, send: 3 };
@@ -69,7 +69,7 @@ export function takeLimit(id) {
 export function answersAs(number) {
   const name = now.names[number];
   if (name === undefined) return [];
-  const who = el("p", { class: "whom" }, "You answer as ", el("strong", { dir: "auto" }, name), ".");
+  const who = el("p", { class: "whom" }, "You answer as ", el("strong", {}, theirs(name)), ".");
   const stop =
     "If this is not you, stop: do not take part, and tell the organiser. Two people could tell of the same " +
     "connection, which protects it less.";
