@@ -14,7 +14,7 @@ from graphveil.collection.export import read_export
 from graphveil.collection.service import Collector
 from graphveil.device import read
 from tests.collection.listening import served
-from tests.collection.organising import Organiser
+from tests.collection.organising import Organiser, look_at_screens
 from tests.collection.test_desk import TYPED, enrolled, sent
 from tests.collection.test_drafts import SUBJECT
 from tests.collection.test_person_page import EVERY, fill_in, stored
@@ -35,13 +35,20 @@ def test_a_person_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
         visit, recorder = Visit(firefox, everything), everything.recorder
         visit.come()
         visit.sees("at most 73.2% sure")
+        look_at_screens(firefox)
         assert firefox.ask("return location.href") == f"{everything.url}/"
         visit.join()
         everything.open()
         visit.click("#now button")
+        visit.sees("Your answers")
+        visit.click("#preview")
+        visit.sees("Write a number from -1 to 3.")
+        look_at_screens(firefox)
         fill_in(visit)
         visit.click("#preview")
         visit.sees("This is your report")
+        firefox.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+        look_at_screens(firefox)
         shown = visit.shown()
         assert recorder.bodies("/reports") == []
         recorder.down = True
@@ -58,6 +65,7 @@ def test_a_person_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
         visit.sees("your report has arrived")
         assert recorder.bodies("/reports") == [shown] * 2 and stored(everything) == [read(shown)[0].body]
         assert "epsilon 7.5" in visit.text("#spent")
+        look_at_screens(firefox)
 
 
 def test_an_organiser_closes_and_exports_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
@@ -70,6 +78,7 @@ def test_an_organiser_closes_and_exports_in_firefox(firefox: Firefox, tmp_path: 
         assert token is not None
         organiser.come("a wrong one")
         organiser.sees("This token is not the administration's.")
+        look_at_screens(firefox)
         organiser.log_in(token)
         for number in range(3):
             enrolled(desk, number)
@@ -80,8 +89,10 @@ def test_an_organiser_closes_and_exports_in_firefox(firefox: Firefox, tmp_path: 
         organiser.sees("Round 1 is open.")
         assert [sent(desk, number, 1) for number in (0, 2)] == [["accepted"]] * 2
         organiser.sees("The least number is reached")
+        look_at_screens(firefox)
         organiser.does("close")
         organiser.sees("Round 1 is closed.")
         organiser.does("export")
         organiser.sees("The reports of 2 people are exported.")
+        look_at_screens(firefox)
     assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [0, 2]

@@ -19,6 +19,7 @@ from graphveil.collection.pages import FOLDER
 from graphveil.device import answers, read
 from graphveil.device.bits import number_of
 from tests.collection.collections import PEOPLE, token
+from tests.collection.organising import look
 from tests.collection.visits import IDS, Running, Visit, in_words, running
 from tests.on_device.signing import MOODS, degree, features, label, links
 from tests.pages import ROOT
@@ -283,19 +284,6 @@ def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     browser.press(Keys.SPACE)
     visit.sees("your report has arrived")
     assert len(stored(moods)) == 1 and moods.recorder.bodies("/enrolments")
-
-
-def look(browser: Browser) -> None:
-    """No width of a window, no scheme and no paper hides or blurs anything."""
-    for width in (1280, 390, 320):
-        for scheme in ("light", "dark"):
-            browser.dress(width=width, scheme=scheme)
-            assert browser.overflow() <= 0, (width, browser.ask("return document.body.innerText.slice(0, 300)"))
-            assert browser.faults() == [], (width, scheme)
-    browser.dress(width=700, media="print")
-    assert browser.overflow() <= 0
-    assert not browser.ask("return [...document.querySelectorAll('.acts')].some(one => one.checkVisibility())")
-    browser.dress()
 
 
 def test_every_step_fits_and_can_be_read(browser: Browser, everything: Running) -> None:

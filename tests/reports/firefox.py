@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.browser import PATIENCE, Browser
+from tests.reports.browser import AXE, PATIENCE, RULES, Browser
 
 #: Nothing is asked of anybody but the page's own server, and Marionette takes a port that is free.
 PREFERENCES = {
@@ -34,6 +34,21 @@ PREFERENCES = {
     "services.settings.server": "data:,#disabled",
     "toolkit.telemetry.server": "data:,",
 }
+SCHEME = "prefers-color-scheme"
+#: Of Firefox itself, which shows the page.
+DRESS = f"""
+const [width, scheme] = arguments;
+Services.prefs.setIntPref("layout.css.{SCHEME}.content-override", scheme === "dark" ? 0 : 1);
+const page = gBrowser.selectedBrowser;
+page.style.minWidth = page.style.maxWidth = `${{width}}px`;
+"""
+FAULTS = """
+const [rules, done] = arguments;
+axe.run({ runOnly: rules }).then(
+  ({ violations }) => done(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`)),
+  (error) => done([String(error)]),
+);
+"""
 
 
 class Marionette:
@@ -78,10 +93,28 @@ class Firefox(Browser):
     def show(
         self, page: Path | str, *, width: int = 1280, scheme: str = "light", media: str = "", script: bool = True
     ) -> None:
-        """Load a page at a width; `scheme`, `media` and `script` are Chromium's alone."""
-        assert (scheme, media, script) == ("light", "", True)
-        self.driver.tell("WebDriver:SetWindowRect", width=width, height=900)
+        """Load a page at a width, in a colour scheme; `script` is Chromium's alone."""
+        assert script
+        self.dress(width=width, scheme=scheme, media=media)
         self.driver.tell("WebDriver:Navigate", url=page if isinstance(page, str) else page.as_uri())
+
+    def dress(self, *, width: int = 1280, scheme: str = "light", media: str = "") -> None:
+        """Show the page that is there at another width, in another colour scheme; `media` is Chromium's alone."""
+        assert media == ""
+        self.driver.tell("WebDriver:SetWindowRect", width=1280, height=900)
+        self.driver.tell("Marionette:SetContext", value="chrome")
+        # Of the page and not of the window, which Firefox makes no narrower than its own buttons.
+        self.driver.tell("WebDriver:ExecuteScript", script=DRESS, args=[width, scheme])
+        self.driver.tell("Marionette:SetContext", value="content")
+        self.until(
+            "return innerWidth === arguments[0] && matchMedia(arguments[1]).matches", width, f"({SCHEME}: {scheme})"
+        )
+
+    def faults(self) -> list[str]:
+        """What breaks WCAG 2.1 AA in the page as it is shown, each with the first element concerned."""
+        script = f"{AXE.read_text(encoding='utf-8')}\n;{FAULTS}"
+        found: list[str] = self.driver.tell("WebDriver:ExecuteAsyncScript", script=script, args=[RULES])["value"]
+        return found
 
     def ask(self, script: str, *values: object) -> Any:
         """What a script in the page returns."""
@@ -102,7 +135,15 @@ def started_firefox(profile: Path) -> Iterator[Firefox]:
         pytest.skip("no Firefox here: apt-get install firefox-esr")
     lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items())
     (profile / "user.js").write_text("\n".join(lines))
-    words = [program, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
+    words = [
+        program,
+        "--headless",
+        "--marionette",
+        "--no-remote",
+        "-remote-allow-system-access",
+        "--profile",
+        str(profile),
+    ]
     with (profile / "said").open("wb") as said, subprocess.Popen(words, stdout=said, stderr=said) as process:
         try:
             driver = Marionette(_port(profile))
