@@ -183,7 +183,7 @@ def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office:
         store.count({"bad-tag": 7, "not-open": 1})
     organiser.come(office.token)
     organiser.sees(REFUSAL_CODES["bad-tag"].means)
-    assert "7 the tag is not the key's" in " ".join(organiser.text("#refusals").split())
+    assert f"7 {REFUSAL_CODES['bad-tag'].sentence}" in " ".join(organiser.text("#refusals").split())
     first = organiser.text("#accuracy .estimate")
     browser.ask("document.querySelector('#alike').value = '50'")
     browser.ask("document.querySelector('#around').requestSubmit()")

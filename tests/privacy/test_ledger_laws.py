@@ -15,7 +15,7 @@ from graphveil.privacy import Budget, Ledger, Spend
 
 #: Amounts as people write them: few decimals, so that sums are exact on paper.
 amounts = st.integers(0, 400).map(lambda hundredths: hundredths / 100)
-deltas = st.integers(0, 40).map(lambda parts: parts * 1e-8)
+deltas = st.integers(0, 40).map(lambda parts: float(f"{parts}e-8"))
 prices = st.tuples(st.sampled_from(["features", "labels"]), amounts, deltas)
 
 

@@ -10,7 +10,7 @@ import { big, type Bytes, imported, joined, utf8, word } from "./bytes.js";
 
 /** What is asked of a key: the value of a part, and the part. */
 export type Pair = readonly [value: number | bigint, part: number];
-/** 32 bytes or more of the platform's randomness, or a key for HKDF that nobody can read. */
+/** 32 bytes of the platform's randomness, or a key for HKDF that nobody can read. */
 export type Secret = Bytes | CryptoKey;
 
 /** Parts of one value that one call draws: it costs about as much as a few hundred blocks that nobody asked for. */

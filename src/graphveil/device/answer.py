@@ -41,7 +41,7 @@ def answer(task: Task, person: Person, values: Mapping[str, object], secret: byt
         task: what is asked. person: who answers.
         values: by kind of field ("features", "label", "links"; "degree" reads the links as well); what is missing is
         not answered.
-        secret: the device's, 32 bytes or more.
+        secret: the device's, 32 bytes.
 
     Raises:
         DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.

@@ -28,7 +28,7 @@ def derived(secret: bytes, purpose: bytes, task: bytes, number: int) -> bytes:
     """Return a 32-byte key that tells nothing of the secret or of other keys.
 
     Args:
-        secret: 32 bytes or more of the operating system's randomness.
+        secret: 32 bytes of the operating system's randomness.
         purpose: `NOISE`, `NAME` or `REPORT`.
         task: its hash.
         number: of the field, or of the epoch.
