@@ -32,7 +32,7 @@ from sqlalchemy import insert
 from graphveil.collection.declare import Prices, Words, task_facts
 from graphveil.collection.organiser import signed_task
 from graphveil.collection.store import Store
-from graphveil.collection.tables import ENROLMENTS, opened
+from graphveil.collection.tables import COUNTS, ENROLMENTS, opened
 from graphveil.device.task import Task
 from graphveil.device.wire import enrolment_id
 from graphveil.graphs import GraphSchema
@@ -62,6 +62,9 @@ def collection(url: str, people: int) -> Task:
             # As the driver takes them: this is not what is measured.
             told = rows if connection.dialect.positional else [dict(zip(columns, row, strict=True)) for row in rows]
             connection.exec_driver_sql(str(insert(ENROLMENTS).compile(store.engine)), told)
+    with store.engine.begin() as connection:
+        # What enrolling one by one would have counted.
+        connection.execute(insert(COUNTS), {"kind": "enrolled", "epoch": 1, "hour": 0, "writer": 0, "count": people})
     store.open_epoch(bytes(16))
     store.engine.dispose()
     return task

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -98,6 +98,22 @@ def sync_folder(folder: Path) -> None:
         os.fsync(held)
     finally:
         os.close(held)
+
+
+def sync_files(folder: Path, names: Iterable[str]) -> None:
+    """Make files of a folder last, and its own name: before what they are a copy of is removed.
+
+    Args:
+        folder: of the files. names: of them.
+
+    Raises:
+        WriteError: the disk does not keep one.
+    """
+    for path in [folder / name for name in names]:
+        with writing(path), path.open("r+b" if os.name == "nt" else "rb") as file:
+            os.fsync(file.fileno())
+    for place in (folder, folder.absolute().parent):
+        sync_folder(place)
 
 
 @contextmanager

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.listening import served
 from tests.collection.test_service import asked
 from tests.on_device.signing import label
+from tests.pages import ROOT
 
 
 def counted(store: Store) -> dict[str, int]:
@@ -65,6 +69,15 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
     assert counted(running.store)["enrolled"] == MANY
     other.engine.dispose()
     running.store.engine.dispose()
+
+
+def test_a_benchmarks_collection_counts_whom_it_enrolled(tmp_path: Path) -> None:
+    pytest.importorskip("uvloop")
+    made = "import sys; from collector_load import collection; collection(sys.argv[1], 40)"
+    subprocess.run([sys.executable, "-c", made, url_of(tmp_path)], cwd=ROOT / "benchmarks", check=True)
+    store = Store(opened(url_of(tmp_path)))
+    assert told(store) == counted(store) == {"people": 40, "enrolled": 40, "epoch": 1, "received": 0}
+    store.engine.dispose()
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/admin/status", "/epoch"])

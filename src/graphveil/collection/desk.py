@@ -22,7 +22,7 @@ from graphveil.collection.organiser import new_key, read_key, signed_opening, si
 from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
 from graphveil.device.task import Opening, moment
 from graphveil.errors import InputError, MissingExtraError
-from graphveil.writing import new_folder, sweep, write_bytes
+from graphveil.writing import new_folder, sweep, sync_files, sync_folder, write_bytes
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
@@ -82,10 +82,12 @@ class Desk:
             task = signed_task(facts, signer)
             # Known before the database is: whenever this ends, signing again finds its own task there and no other's.
             write_bytes(unfinished, task.data)
+            sync_folder(self.folder)
             store.begin(task, ())
         self._keep_address(database)
         # Last: a folder with it has all that the other steps need.
         unfinished.rename(self.folder / SIGNED)
+        sync_folder(self.folder)
         return {"folder": str(self.folder), "task": task.hash.hex(), "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
@@ -226,9 +228,11 @@ class Desk:
         Raises:
             InputError: it is an export of another task, of other epochs than are closed now, or lacks a report.
         """
-        from graphveil.collection.export import read_export
+        from graphveil.collection.export import FILES, read_export
 
         kept = read_export(exported)
+        # What was read may be in memory alone, and a power cut would leave it nowhere.
+        sync_files(exported, FILES)
         with self.store() as store:
             if kept.task.hash != store.task().hash:
                 raise InputError("the export is another collection's", where=str(exported))
@@ -258,6 +262,7 @@ class Desk:
         # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet.
         token = secrets.token_hex(20)
         write_bytes(self.folder / ADMIN, f"{token}\n".encode(), mode=_PRIVATE)
+        sync_folder(self.folder)
         store.keep("admin", hashed(token.encode()))
         return token
 

@@ -16,6 +16,7 @@ from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
 from graphveil.device.token import NUMBER_BYTES, RANDOM_BYTES, number_of, numbered
 from graphveil.errors import InputError
+from graphveil.writing import sync_folder
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
@@ -51,6 +52,10 @@ def write_tokens(
             token = numbered(secrets.token_bytes(BYTES), number)
             rows.writerow([one, token.hex(), *([] if link is None else [link(token)])])
             yield one, token
+        # Before the database has the hashes: tokens are told once, and these could be met by nobody after a power cut.
+        file.flush()
+        os.fsync(file.fileno())
+        sync_folder(path.parent)
 
 
 def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
