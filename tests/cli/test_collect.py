@@ -325,7 +325,7 @@ def test_an_opening_that_a_crash_kept_back_is_signed_for_the_same_nonce(signed: 
 def test_a_devices_refusal_is_the_commands(type_in: Terminal, tmp_path: Path) -> None:
     Home(tmp_path / "mine")
     refused = type_in("device", "answer", "abc", "mine.json", "--folder", "mine")
-    assert (refused.code, refused.out) == (2, "") and "0 tasks" in refused.err
+    assert (refused.code, refused.out) == (2, "") and "takes part in no collection yet" in refused.err
 
 
 def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:

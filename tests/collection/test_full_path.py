@@ -20,6 +20,7 @@ import pytest
 from graphveil.collection.clients import commands_of
 from graphveil.collection.export import read_export
 from graphveil.collection.played import Client
+from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.device.remote import Remote
 from graphveil.device.task import Task
 from graphveil.device.wire import read
@@ -207,7 +208,7 @@ def collected(town: Town, clients: Sequence[Client], organiser: Organiser, admin
         town.remote.send(read(forged)[0])
     organiser.come(admin)
     organiser.sees(f"{PEOPLE} of {PEOPLE} people have answered (100%)")
-    organiser.sees("A report of somebody who never enrolled here.")
+    organiser.sees(REFUSAL_CODES["unknown-enrolment"].means)
     organiser.does("close")
     organiser.sees("Round 1 is closed.")
     organiser.does("export")
