@@ -110,16 +110,25 @@ def init(
     data_root: options.DataRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write the draft of a task, to be filled in; print the guarantee and what plan says."""
+    """Write the draft of a task; print the guarantee and what plan says. A terminal is asked for what is missing."""
     from graphveil.cli import collect_screens as screens
+    from graphveil.cli.collect_dialogue import Dialogue
     from graphveil.collection.declare import Prices
     from graphveil.collection.planned import drafted
+    from graphveil.collection.subject import subject_of
+    from graphveil.writing import refuse_used_folder
 
     typed = {name: value for name, value in asdict(wording).items() if value is not None}
     prices = Prices(
         features=asked.epsilon_x, label=asked.epsilon_y, links=asked.epsilon_a, degree=asked.epsilon_d, mode=asked.mode
     )
-    answer, plan = drafted(out, data, typed, prices, ids=ids, root=data_root)
+    # Before anybody is asked, and before it is made: a used folder, or a graph that cannot be read, is told at once.
+    refuse_used_folder(out)
+    subject = subject_of(data, data_root, ids)
+    dialogue = None if as_json else Dialogue.here()
+    if dialogue is not None:
+        typed, prices = dialogue.completed(subject, typed, prices)
+    answer, plan = drafted(out, subject, typed, prices)
     emit(answer, as_json=as_json, screen=lambda: screens.drafted(answer, plan))
 
 

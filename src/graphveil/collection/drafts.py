@@ -25,7 +25,8 @@ from graphveil.reading import read_json, read_toml
 from graphveil.writing import write_text
 
 TASK, SCHEMA, IDS = "task.toml", "schema.json", "ids.txt"
-_WORDS = {
+#: What people read, and the window, with what each means.
+WORDS: Mapping[str, str] = {
     "name": "what the collection is called",
     "organiser": "who asks",
     "purpose": "what for, in words that everybody understands",
@@ -33,13 +34,14 @@ _WORDS = {
     "opens": "first moment, UTC: 2027-01-31, or 2027-01-31T08:00",
     "closes": "last moment",
 }
-_PRICES = {
+#: What may be asked, with what its price is of.
+PRICES: Mapping[str, str] = {
     "features": "a person's whole list of features",
     "label": "a person's class",
     "links": "one possible link in a person's list",
     "degree": "one link in a person's number of links",
 }
-_KEYS = {*_WORDS, "least", "public", "price"}
+_KEYS = {*WORDS, "least", "public", "price"}
 _AGAIN = "edit task.toml alone, and let `collect init` make the rest again"
 _HEAD = """\
 # What people are asked, by whom, what for, and at which price. Fill in what is empty; once it is signed nothing can be
@@ -76,7 +78,7 @@ class Draft:
     @property
     def asks(self) -> bool:
         """Whether anything has a price."""
-        return any(getattr(self.prices, name) is not None for name in _PRICES)
+        return any(getattr(self.prices, name) is not None for name in PRICES)
 
     def facts(self) -> dict[str, object]:
         """Return the facts of the task.
@@ -86,7 +88,7 @@ class Draft:
         """
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
-        opens, closes = _moment("opens", self.opens), _moment("closes", self.closes)
+        opens, closes = moment_of("opens", self.opens), moment_of("closes", self.closes)
         if closes <= opens:
             raise InputError(f"closes is {self.closes!r}", where=TASK, allowed=f"after opens, {self.opens!r}")
         people = len(self.subject.ids)
@@ -130,11 +132,11 @@ def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], pri
     """
     # No default stands for the least number: what is safe to publish is the organiser's to say.
     told = {"name": subject.schema.name, "least": 0, **typed}
-    lines = [f"{name} = {_toml(told.get(name, ''))}  # {meaning}" for name, meaning in _WORDS.items()]
+    lines = [f"{name} = {_toml(told.get(name, ''))}  # {meaning}" for name, meaning in WORDS.items()]
     lines.append(f"least = {told['least']}  # reports, below which nothing is exported")
     lines.append(f"public = {_toml(told.get('public', []))}  # sentences: what everybody knows anyway")
     lines += ["", "[price]  # epsilon of one report; empty: not asked"]
-    lines += [f"{name} = {_toml(getattr(prices, name) or '')}  # {meaning}" for name, meaning in _PRICES.items()]
+    lines += [f"{name} = {_toml(getattr(prices, name) or '')}  # {meaning}" for name, meaning in PRICES.items()]
     lines.append(f"mode = {_toml(prices.mode)}  # who reports a link: lower (one of the two), both, directed")
     write_text(folder / TASK, _HEAD + "\n".join(lines) + "\n")
     about = {"schema": schema_facts(subject.schema), "names": list(subject.names)}
@@ -162,12 +164,12 @@ def read_draft(folder: Path) -> Draft:
     price = told.get("price", {})
     if not isinstance(price, dict):
         raise InputError("price is no table", where=where, allowed="[price]")
-    _require_keys(price, {*_PRICES, "mode", "sampled"}, where)
-    texts = {name: _text(told, name, where) for name in _WORDS}
+    _require_keys(price, {*PRICES, "mode", "sampled"}, where)
+    texts = {name: _text(told, name, where) for name in WORDS}
     words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(told))
     # Texts and no numbers: 0.1 is no binary number, and devices check the decimal that people read.
     prices = Prices(
-        **{name: _text(price, name, where) or None for name in _PRICES},
+        **{name: _text(price, name, where) or None for name in PRICES},
         mode=_text(price, "mode", where) or "lower",
         sampled=_whole(price, "sampled", where) or None,
     )
@@ -212,7 +214,15 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _moment(name: str, told: str) -> int:
+def moment_of(name: str, told: str) -> int:
+    """Return a day or moment of a draft in seconds since 1970.
+
+    Args:
+        name: of the fact. told: as it was written.
+
+    Raises:
+        InputError: it is neither.
+    """
     try:
         found = datetime.fromisoformat(told)
     except ValueError as error:

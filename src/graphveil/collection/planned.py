@@ -11,7 +11,7 @@ from typing import Any
 
 from graphveil.collection.declare import Prices
 from graphveil.collection.drafts import TASK, Draft, read_draft, write_draft
-from graphveil.collection.subject import subject_of
+from graphveil.collection.subject import Subject
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.links.privacy import SHARES
 from graphveil.methods.runs.plan import plan
@@ -19,28 +19,20 @@ from graphveil.writing import new_folder
 
 
 def drafted(
-    out: Path,
-    data: str,
-    typed: Mapping[str, object],
-    prices: Prices,
-    *,
-    ids: Path | None = None,
-    root: Path | None = None,
+    out: Path, subject: Subject, typed: Mapping[str, object], prices: Prices
 ) -> tuple[dict[str, Any], Plan | None]:
     """Write the draft of a task into a new folder.
 
     Args:
-        out: the folder. data: see `subject_of`, as `ids` and `root`. typed: what is known of the words, window and
-        least number. prices: what is known of them.
+        out: the folder. subject: what may be asked, and of whom. typed: what is known of the words, window and least
+        number. prices: what is known of them.
 
     Returns:
         What is missing and what is promised; the plan, where there is a graph to plan with.
 
     Raises:
-        InputError: no such data, a price that no task can have, or a folder that is used.
+        InputError: a price that no task can have, or a folder that is used.
     """
-    # Before the folder is made: a large graph that cannot be read leaves nothing behind.
-    subject = subject_of(data, root, ids)
     with new_folder(out) as partial:
         # The organiser's alone, before its key and everybody's tokens come to lie here.
         partial.chmod(0o700)
