@@ -14,12 +14,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars
 import pytest
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.drafts import read_draft
 from graphveil.collection.export import read_export
+from graphveil.collection.learning import read_edges
 from graphveil.device import Opening, Task
 from graphveil.device.home import Home
 from graphveil.graphs import load_parts
@@ -140,6 +142,7 @@ def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -
                     phones.close()
                 done = type_in(*typed)
                 assert done.code == 0, f"{words}: {done.err}"
+    assert (tmp_path / "tried-run" / "report.html").exists() and (tmp_path / "collected-run" / "report.html").exists()
     assert named and 70 < read_export(tmp_path / "collected").facts["answered"] <= 100
 
 
@@ -348,13 +351,20 @@ def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
 
 def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
     assert type_in("collect", "simulate", "clubs", "social-100", "--people", 70, "-o", "tried").code == 0
-    source, target = load_parts("social-100").edge_index.astype(str)
-    polars.DataFrame({"source": source, "target": target}).write_parquet(tmp_path / "edges.parquet")
-    words = ("train", "label-propagation", "tried", "--edges", "edges.parquet", "--out", "run", "--no-controls")
+    words = ("train", "label-propagation", "tried", "--edges", "tried/edges.parquet", "--out", "run", "--no-controls")
     done = type_in(*words)
     assert done.code == 0, done.err
     answered = read_export(tmp_path / "tried").facts["answered"]
     assert f"of 100 people {answered} sent label" in " ".join(done.out.split())
+    edges = read_edges(tmp_path / "tried" / "edges.parquet", read_export(tmp_path / "tried").ids)
+    assert np.array_equal(edges, load_parts("social-100").edge_index)
+
+
+def test_edges_that_people_are_asked_for_are_written_nowhere(type_in: Terminal, tmp_path: Path) -> None:
+    asked = ("--epsilon-y", 40, "--epsilon-a", 40)
+    assert type_in("collect", "init", "social-100", "-o", "lists", *asked).code == 0
+    told = type_in("collect", "simulate", "lists", "social-100", "-o", "tried", "--json").json
+    assert "edges" not in told and not (tmp_path / "tried" / "edges.parquet").exists()
 
 
 def test_people_who_answer_again_are_priced_again(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 from graphveil.collection.desk import TOKENS, Desk, require_extra
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.drafts import TASK, Draft, read_draft, refusals, write_draft
+from graphveil.collection.public_edges import FILE, write_edges
 from graphveil.collection.service import Collector
 from graphveil.collection.serving import Place, address, listening, server_of
 from graphveil.device.remote import Remote
@@ -175,6 +176,7 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Pa
         told["refused"] = desk.status()["refused"]
         if out is not None:
             told["folder"] = desk.export(out)["folder"]
+            told |= _with_edges(draft, graph, out)
     return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
 
 
@@ -223,6 +225,14 @@ def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
     part = slice(x.starts[node], x.starts[node + 1])
     row[x.columns[part]] = x.values[part]
     return row
+
+
+def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
+    """Write the graph's edges beside the export, where people are not asked for them and they are public."""
+    if draft.prices.links is not None or draft.prices.degree is not None or "edges" in graph.schema.private:
+        return {}
+    write_edges(graph, draft.subject.ids, out / FILE)
+    return {"edges": str(out / FILE)}
 
 
 def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:
