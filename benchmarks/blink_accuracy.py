@@ -99,7 +99,7 @@ def run(
 
 def build(epsilon: int, share: float, learning: dict[str, Any]) -> Estimator[SolitudeCore]:
     """Return the method, or for epsilon 0 a network that reads no links."""
-    common: dict[str, Any] = {"epsilon_x": math.inf, "scaling": "published", "epochs": 300, **learning}
+    common: dict[str, Any] = {"epsilon_x": math.inf, "scaling": "published", "epochs": 300, "patience": 0, **learning}
     if not epsilon:
         return Estimator(SolitudeCore(epsilon_a=math.inf, denoiser="none", model="mlp", **common))
     links = {"epsilon_a": float(epsilon), "mode": "both", "degree_share": share}

@@ -133,9 +133,8 @@ def fill(out: Path, setting: Setting, cell: Cell, number: int) -> None:
 def _with_topology(setting: Setting, cell: Cell, number: int) -> float:
     graph, (x, y, _) = setting.graph, setting.epsilons
     split, people = random_split(graph, number), int(graph.num_nodes)
-    core = LPGNNCore(
-        epsilon_x=x, epsilon_y=y, epochs=setting.epochs, seed=number, trimming="agreement" if cell.defence else "none"
-    )
+    trimming = "agreement" if cell.defence else "none"
+    core = LPGNNCore(epsilon_x=x, epsilon_y=y, epochs=setting.epochs, patience=0, seed=number, trimming=trimming)
     reports = randomize_people(graph, split, core.privacy, randomness=SeededRandomness(number))
     who = some_of(people, 0.0 if cell.kind == "fakes" else cell.share, number)
     topology: Topology = topology_of(graph)

@@ -311,7 +311,7 @@ def lpgnn(folder: Path, nodes: int, epochs: int) -> Row:
     """Collect features and labels at epsilon 1 each and train on them."""
     from graphveil.methods.local.lpgnn import LPGNNCore
 
-    core = LPGNNCore(epsilon_x=1.0, epsilon_y=1.0, steps_x=4, steps_y=2, epochs=epochs)
+    core = LPGNNCore(epsilon_x=1.0, epsilon_y=1.0, steps_x=4, steps_y=2, epochs=epochs, patience=0)
     return _fitted(core, opened(folder, nodes), epochs)
 
 

@@ -130,6 +130,7 @@ def published(
             denoiser=denoiser,
             model="gcn",
             epochs=200,
+            patience=0,
             seed=split,
             **settings,
         )

@@ -125,7 +125,8 @@ def with_zeros(reports: LocalReports, graph: Graph, settings: NetworkSettings) -
     )
     channel = {"classes": classes, "keep": labels.keep, "flip": labels.flip}
     objective = drop_objective(labels.values, labels.train, labels.val, p, settings.steps_y, **channel)
-    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, settings.selection)
+    rate, decay = settings.learning_rate, settings.weight_decay
+    schedule = Schedule(settings.epochs, rate, decay, settings.selection, settings.patience)
     structure = topology.structure(settings.model)
     return train(model, inputs, structure, objective, schedule, seed=settings.seed).logits
 

@@ -57,7 +57,8 @@ def ours(graph: Any, method: str) -> Callable[[], Any]:
     """Return one whole fit of ours, loading left out."""
     split = random_split(graph, 0)
     if method == "lpgnn":
-        return lambda: LPGNN(epsilon_x=1.0, epsilon_y=1.0, steps_x=STEPS_X, steps_y=STEPS_Y).fit(graph, split=split)
+        budgets = {"epsilon_x": 1.0, "epsilon_y": 1.0}
+        return lambda: LPGNN(**budgets, steps_x=STEPS_X, steps_y=STEPS_Y, patience=0).fit(graph, split=split)
     kind: Any = {"gap": GAP, "progap": ProGAP, "class-sums": ClassSums}[method]
     settings = (
         {} if method == "class-sums" else {"hops": HOPS, "hidden": HIDDEN, "epochs": EPOCHS[method], "patience": 0}

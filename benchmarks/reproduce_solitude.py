@@ -108,6 +108,7 @@ def main() -> None:
 def settings_of(method: str, model: str, point: Mapping[str, int]) -> dict[str, Any]:
     """Return the arguments of `Solitude` at a point of the grid."""
     settings: dict[str, Any] = {"model": model, "denoiser": "calibration" if method == "solitude" else "none"}
+    settings |= {"patience": 0}
     settings |= {"steps_x": STEPS[point["x"]], "steps_y": STEPS[point["y"]]} if "x" in point else {}
     settings |= {"steps_x": 0, "steps_y": 0} if method == "base" else {}
     settings |= {"epsilon_x": None} if method == "random" else {}

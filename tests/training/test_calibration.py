@@ -82,9 +82,10 @@ def run(
     model: Any = None,
     judge: Judge | None = None,
     selection: str = "last",
+    patience: int = 0,
     progress: Any = None,
 ) -> Calibrated:
-    schedule = Schedule(epochs, 0.02, 1e-3, selection)
+    schedule = Schedule(epochs, 0.02, 1e-3, selection, patience)
     return train_calibrated(
         model or backbone(name),
         name,
@@ -206,6 +207,16 @@ def test_the_kept_network_and_weights_belong_together(name: str) -> None:
     assert not torch.allclose(
         found.trained.logits, forward(name, model, features(), matrix(last, last.weights)), atol=1e-3
     )
+
+
+def test_patience_ends_it_with_the_pair_that_all_epochs_keep() -> None:
+    told, chosen = [0.1] * 6 + [0.9] + [0.0] * 5, Calibration(learning_rate=0.05)
+    whole, early = (
+        run("gcn", chosen, epochs=12, judge=Judge(told), selection="robust", patience=patience) for patience in (0, 2)
+    )
+    assert len(early.trained.history) == 9 and len(whole.trained.history) == 12
+    assert early.trained.epoch == whole.trained.epoch == 7
+    assert torch.equal(early.weights, whole.weights) and torch.equal(early.trained.logits, whole.trained.logits)
 
 
 def test_all_weights_stay_1_where_nothing_moves_them() -> None:

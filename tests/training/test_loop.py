@@ -60,10 +60,16 @@ def inputs() -> Tensor:
 
 
 def run(
-    model: Counted, losses: list[float], *, selection: str = "robust", seed: int = 0, breaks_at: int | None = None
+    model: Counted,
+    losses: list[float],
+    *,
+    selection: str = "robust",
+    seed: int = 0,
+    breaks_at: int | None = None,
+    patience: int = 0,
 ) -> tuple[Trained, Told]:
     objective = Told(losses, breaks_at)
-    schedule = Schedule(len(losses), 0.1, 0.0, selection)
+    schedule = Schedule(len(losses), 0.1, 0.0, selection, patience)
     return train(model, inputs(), None, objective, schedule, seed=seed), objective
 
 
@@ -81,6 +87,21 @@ def test_last_keeps_the_last_epoch() -> None:
     trained, objective = run(Counted(), [1.0, 5.0, 9.0], selection="last")
     assert trained.epoch == 3
     assert torch.equal(trained.logits, objective.seen[-1])
+
+
+@pytest.mark.parametrize(("patience", "ends", "kept"), [(1, 3, 2), (2, 4, 2), (3, 5, 2), (4, 7, 6), (0, 7, 6)])
+def test_training_stops_after_so_many_epochs_of_which_none_was_kept(patience: int, ends: int, kept: int) -> None:
+    losses = [5.0, 1.0, 9.0, 9.0, 1.0, -9.0, 9.0]
+    trained, objective = run(Counted(), losses, patience=patience)
+    whole, seen = run(Counted(), losses)
+    assert (len(trained.history), trained.epoch) == (ends, kept)
+    assert trained.history == whole.history[:ends]
+    assert torch.equal(trained.logits, seen.seen[kept - 1]) and len(objective.seen) == ends
+
+
+def test_where_the_last_epoch_is_kept_patience_has_no_end() -> None:
+    trained, _ = run(Counted(), [1.0] * 5, selection="last", patience=1)
+    assert trained.epoch == 5
 
 
 def test_the_first_layer_is_computed_once_an_epoch() -> None:

@@ -109,6 +109,8 @@ def train_calibrated(
             run.train_weights(clean, number)
             if progress is not None:
                 progress(Progress(number, schedule.epochs))
+            if schedule.is_over(number, kept_epoch):
+                break
     model.load_state_dict(kept)
     model.eval()
     trained = Trained(kept_epoch, kept_logits, tuple(history))

@@ -40,12 +40,20 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train, and which epoch to keep."""
+    """How long and how fast to train, and which epoch to keep.
+
+    Training stops after `patience` epochs of which none was kept (0: never).
+    """
 
     epochs: int = 500
     learning_rate: float = 0.01
     weight_decay: float = 0.001
     selection: str = "robust"
+    patience: int = 0
+
+    def is_over(self, number: int, kept: int) -> bool:
+        """Return whether to stop after epoch `number`, where `kept` is the best so far."""
+        return self.patience > 0 and number - kept >= self.patience
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,8 @@ def train(
                 kept_logits, kept_epoch = clean.detach(), number
             if progress is not None:
                 progress(Progress(number, schedule.epochs))
+            if schedule.is_over(number, kept_epoch):
+                break
     model.load_state_dict(kept)
     return Trained(kept_epoch, kept_logits, tuple(history))
 

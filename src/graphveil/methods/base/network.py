@@ -128,7 +128,8 @@ def train_network(
     objective = _objective(labels, p, settings, label_smoothing, engine)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
-    schedule = Schedule(settings.epochs, settings.learning_rate, settings.weight_decay, selection)
+    rate, decay = settings.learning_rate, settings.weight_decay
+    schedule = Schedule(settings.epochs, rate, decay, selection, settings.patience)
     run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
     if calibration is None or settings.model == "mlp" or backbone is not None:
         structure = _structure(topology, settings, backbone)

@@ -23,7 +23,8 @@ NETWORK_HELP = {
     "dropout": "dropout rate",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam",
-    "epochs": "epochs",
+    "epochs": "maximum number of epochs",
+    "patience": "stop after so many epochs of which none was the best so far; 0: never",
 }
 #: What people send besides lists, in a local collection.
 PEOPLE = {

@@ -26,6 +26,7 @@ class NetworkSettings:
         loss: "drop" learns from noisy labels through their channel, see `methods.base.drop`; "cross-entropy" takes them
             for true ones.
         hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
+        patience: training stops after so many epochs of which none was the best so far; 0: never, as published.
         seed: fixes initial weights and dropout, never privacy noise.
         device: "cpu" or "cuda".
 
@@ -46,6 +47,7 @@ class NetworkSettings:
     seed: int = 0
     device: str = "cpu"
     loss: str = "drop"
+    patience: int = 100
 
     def __post_init__(self) -> None:
         for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS), ("loss", LOSSES)):
@@ -56,6 +58,7 @@ class NetworkSettings:
             ("steps_y", 0, 64),
             ("hidden", 1, 4096),
             ("epochs", 1, 10**6),
+            ("patience", 0, 10**6),
             ("seed", 0, 2**63 - 1),
         ):
             # True is an int in Python, and would pass as one epoch.
