@@ -90,7 +90,7 @@ def drawn(below: int, shape: tuple[int, ...]) -> np.ndarray:
 def network_cost(
     p: Propagation, graph: Graph | GraphParts, network: NetworkSettings, privacy: LocalPrivacy
 ) -> tuple[float, float]:
-    """Return the (seconds, MB) of training a network for all its epochs; of the features their stored size is looked at.
+    """Return the (seconds, MB) of training a network all epochs; of the features their stored size is looked at.
 
     Args:
         p: the propagation [n, n].
