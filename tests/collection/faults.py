@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
@@ -32,10 +32,10 @@ SENDERS = 3
 FOREVER = 300.0
 
 
-def serve(url: str, port: int) -> None:
+def serve(url: str, place: Place) -> None:
     """Serve a collection until this process is killed."""
-    with listening(Place(port=port)) as own:
-        server_of(Collector(Store(opened(url)), requests=1e6, burst=1e6), Place()).run(sockets=[own])
+    with listening(place) as own:
+        server_of(Collector(Store(opened(url)), requests=1e6, burst=1e6), place).run(sockets=[own])
 
 
 def free_port() -> int:
@@ -45,16 +45,21 @@ def free_port() -> int:
 
 
 class Server:
-    """A server in a process of its own; all of a test are forks of one that has imported everything."""
+    """A server in a process of its own; all of a test are forks of one that has imported everything.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: of the database. place: with the certificate, where it speaks TLS.
+    """
+
+    def __init__(self, url: str, place: Place | None = None) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__])
         self.url, self.port = url, free_port()
+        self._place = replace(place or Place(), port=self.port)
         self.start()
 
     def start(self) -> None:
-        self._process = self._context.Process(target=serve, args=(self.url, self.port), daemon=True)
+        self._process = self._context.Process(target=serve, args=(self.url, self._place), daemon=True)
         self._process.start()
 
     def limit(self, what: int, most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import ssl
 import threading
@@ -10,13 +11,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from graphveil.collection.service import Collector
 from graphveil.collection.serving import address, listening, server_of
 from tests.collection.collections import begun, url_of
+from tests.collection.faults import Server, until
 from tests.collection.test_connections import ended
 from tests.collection.test_desk import certified
+from tests.on_device.signing import label
 
 #: Seconds.
 HANDSHAKE = 1.5
@@ -50,3 +54,38 @@ def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path) -> None:
                     assert json.load(answer) == {"alive": True}
                 assert ended(idle, 10 * HANDSHAKE)
             assert 0.9 * HANDSHAKE < time.monotonic() - since < 5 * HANDSHAKE
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_handshakes_that_never_end_keep_nobody_out(tmp_path: Path) -> None:
+    """More of them than there may be connections, held up all the while; half of them have begun."""
+    running = begun(url_of(tmp_path), label(), people=8, enrolled=8)
+    running.store.engine.dispose()
+    made = Server(url_of(tmp_path), replace(certified(tmp_path), host="127.0.0.1"))
+    trust = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    url = f"https://localhost:{made.port}/heartbeat"
+    idle: list[socket.socket] = []
+
+    def alive() -> bool:
+        with urllib.request.urlopen(url, context=trust, timeout=30) as answer:
+            return bool(json.load(answer) == {"alive": True})
+
+    try:
+        until(lambda: listens(made.port))
+        assert alive()
+        made.limit(resource.RLIMIT_NOFILE, 256)
+        for round in range(3):
+            for place in range(200):
+                idle.append(socket.create_connection(("127.0.0.1", made.port), 10))
+                idle[-1].sendall(bytes.fromhex("160301020001") * (place % 2))
+            since = time.monotonic()
+            assert alive() and time.monotonic() - since < 2.0, round
+        assert ended(idle[0], 1.0) and not ended(idle[-1], 0.1)
+    finally:
+        made.kill()
+        for one in idle:
+            one.close()

@@ -16,7 +16,7 @@ from tests.collection.collections import begun, key, token, url_of
 from tests.collection.listening import served
 from tests.collection.test_service import asked, said
 from tests.collection.visits import Visit, running
-from tests.on_device.signing import label
+from tests.on_device.signing import label, links
 from tests.reports.browser import started
 
 PUBLIC = ("/", "/organiser", "/assets/person.js", "/task", "/opening", "/ids", "/version", "/heartbeat", "/metrics")
@@ -51,6 +51,15 @@ def test_who_asks_for_too_much_waits(tmp_path: Path, path: str) -> None:
         assert said(f"{url}/enrolments", told_again, **{"Content-Type": "application/json"})[0] == 200
         assert said(f"{url}/admin/status", Authorization="Bearer let me in")[0] == 200
     assert collection.store.refusals() == {"too-often": 1}
+
+
+def test_a_long_list_of_ids_costs_more_visits(tmp_path: Path) -> None:
+    """Of 2,500 people three; where it is longer than anybody may ask for, all that they may."""
+    collection = begun(url_of(tmp_path), label(), links(2_500), people=2_500, enrolled=0)
+    for burst, told in ((7, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
+        with served(Collector(collection.store, visits=Rate(0.001, burst))) as url:
+            assert statuses(url, ["/ids", "/ids", "/task", "/task"]) == told
+    collection.store.engine.dispose()
 
 
 @pytest.mark.slow

@@ -1,17 +1,21 @@
 """How many connections may be open, and how long a client may keep one waiting.
 
 A connection waits for its client until a request is whole, and while an answer is not taken. Who takes longer than
-their patience is cut off; where there are too many connections, the one that has waited longest makes room. So
-thousands of idle clients keep nobody out, and descriptors are left for the database.
+their patience is cut off; where there are too many connections, the one that has waited longest makes room, first of
+all those whose handshake of TLS takes longer than anybody's needs to. So thousands of idle clients keep nobody out, and
+descriptors are left for the database.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
 import socket
 import time
+from collections.abc import Callable, Collection, Coroutine
 from ssl import SSLContext
+from typing import Any, Protocol, cast
 
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,8 +26,34 @@ RESERVE = 96
 WAITING, AT_ONCE = 2048, 16
 #: Bytes of a request before its body.
 HEAD = 1 << 16
-#: Seconds.
-PATIENCE = 20.0
+#: Seconds, and those in which a handshake of TLS ends over the slowest network that people use.
+PATIENCE, HANDSHAKE = 20.0, 2.0
+
+
+class Client(Protocol):
+    """Somebody who is connected."""
+
+    @property
+    def waiting(self) -> float | None:
+        """Since when it is the client's turn; None where it is ours."""
+
+    @property
+    def overdue(self) -> bool:
+        """Whether they are the first to make room."""
+
+    def leave(self) -> None:
+        """Cut the client off."""
+
+
+def make_room(clients: Collection[Client], newest: Client) -> None:
+    """Have a client leave where there are too many.
+
+    Args:
+        clients: all of them. newest: who has just come, and leaves where all others are being answered.
+    """
+    if len(clients) > most_connections():
+        others = [one for one in clients if one.waiting is not None and one is not newest]
+        min(others, key=lambda one: (not one.overdue, one.waiting), default=newest).leave()
 
 
 def most_connections() -> int:
@@ -39,6 +69,8 @@ class Connection(HttpToolsProtocol):
     _head: int | None = None
     _alarm: asyncio.TimerHandle | None = None
 
+    overdue = False
+
     @property
     def waiting(self) -> float | None:
         """Since when it is the client's turn; None where it is ours."""
@@ -50,10 +82,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)  # type: ignore[arg-type]
         self._since = time.monotonic()
         self._look()
-        if len(self.connections) > most_connections():
-            others = [one for one in self.connections if isinstance(one, Connection) and one.waiting is not None]
-            # The one that has just come where all others are being answered.
-            min(others, key=lambda one: one._since).leave()
+        make_room(cast("set[Client]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client."""
@@ -102,6 +131,84 @@ class Connection(HttpToolsProtocol):
             self._alarm = self.loop.call_later(PATIENCE / 4, self._look)
 
 
+class Handshake:
+    """A client that has not ended the handshake of TLS.
+
+    Args:
+        client: their socket. clients: all of the server.
+    """
+
+    def __init__(self, client: socket.socket, clients: set[Client]) -> None:
+        self._socket, self._clients = client, clients
+        self.waiting = time.monotonic()
+        clients.add(self)
+        make_room(clients, self)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether they have had the time that a handshake takes."""
+        return time.monotonic() - self.waiting > HANDSHAKE
+
+    def leave(self) -> None:
+        """Cut the client off: the handshake hears of its end, and lets go of the socket."""
+        self._clients.discard(self)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    #: What a server that ends asks of all its connections.
+    shutdown = leave
+
+    async def end(self, made: Callable[[], Connection], secured: SSLContext, patience: float) -> None:
+        """Let the client end it; the connection that is made then hears of them.
+
+        Args:
+            made: gives the connection. secured: certificate and key. patience: seconds.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(made, self._socket, ssl=secured, ssl_handshake_timeout=patience)
+        # No TLS, another version of it, too late, or gone: nothing to tell anybody.
+        except OSError:
+            self._socket.close()
+        finally:
+            self._clients.discard(self)
+
+
+class Accepting:
+    """Takes clients that speak TLS: unlike the event loop's own server, it counts them before they have.
+
+    Args:
+        listening: bound. taken: what is made of each.
+    """
+
+    def __init__(self, listening: socket.socket, taken: Callable[[socket.socket], Coroutine[None, None, None]]) -> None:
+        self._listening, self._taken = listening, taken
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Take no more of them."""
+        self._task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait until none is taken."""
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._listening.setblocking(False)
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._listening)
+            except OSError:
+                # They are gone, or no descriptor is left: those that make room need a moment.
+                await asyncio.sleep(0.05)
+                continue
+            task = loop.create_task(self._taken(client))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
 class PatientServer(Server):
     """A server that takes connections a few at a time: all at once, they could be more than it has descriptors.
 
@@ -122,14 +229,14 @@ class PatientServer(Server):
             # The event loop makes the system's queue as short as what it takes at once.
             one.listen(WAITING)
 
-    async def _listening(self, one: socket.socket) -> asyncio.base_events.Server:
-        secured: SSLContext | None = self.config.ssl
-        # Without TLS there is no handshake, and the event loop takes no limit of it.
-        limit = None if secured is None else self._handshake
-        loop, queue = asyncio.get_running_loop(), self.config.backlog
-        return await loop.create_server(
-            self._connection, sock=one, ssl=secured, backlog=queue, ssl_handshake_timeout=limit
-        )
+    async def _listening(self, one: socket.socket) -> Any:
+        if self.config.ssl is not None:
+            return Accepting(one, self._secured)
+        return await asyncio.get_running_loop().create_server(self._connection, sock=one, backlog=self.config.backlog)
+
+    async def _secured(self, client: socket.socket) -> None:
+        held = cast("set[Client]", self.server_state.connections)
+        await Handshake(client, held).end(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
 
     def _connection(self) -> Connection:
         return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)

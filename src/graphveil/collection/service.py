@@ -51,6 +51,8 @@ ENROLMENTS = Rate(1.0, 30.0)
 #: From one address: pages, tasks, counters. A visit of the person's page is less than thirty requests: a hundred
 #: people behind one router may come at the same moment, and three each second after that.
 VISITS = Rate(100.0, 3_000.0)
+#: Ids that cost an address one more of these: to read and write as many takes about as long as a small answer does.
+IDS_A_VISIT = 1_000
 
 
 class Enrolling(BaseModel):
@@ -131,7 +133,12 @@ class Collector:
         # crowd behind the same address.
         if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
             return None
-        return None if self._visits.take(scope["client"][0]) else "too-often"
+        return None if self._visits.take(scope["client"][0], self._price(scope["path"])) else "too-often"
+
+    def _price(self, path: str) -> float:
+        """How many visits a request costs: of the longest list all that an address may have at once, and no more."""
+        more = self.task.people // IDS_A_VISIT if path == "/ids" else 0
+        return min(1.0 + more, self._visits.size)
 
     @asynccontextmanager
     async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
