@@ -101,7 +101,7 @@ def mode_of(facts: Mapping[str, object], people: int) -> str:
     """
     if people > MOST_PEOPLE:
         said = f"links of {people:,} people; a task that asks for links or a degree has {MOST_PEOPLE:,} at most"
-        raise DeviceError("bad-task", f"{said}: tell the organiser")
+        raise DeviceError("bad-task", said)
     return chosen(facts, "mode", MODES)
 
 
