@@ -54,9 +54,9 @@ def test_who_asks_for_too_much_waits(tmp_path: Path, path: str) -> None:
 
 
 def test_a_long_list_of_ids_costs_more_visits(tmp_path: Path) -> None:
-    """Of 2,500 people three; where it is longer than anybody may ask for, all that they may."""
+    """Of 2,500 people six; where it is longer than anybody may ask for, all that they may."""
     collection = begun(url_of(tmp_path), label(), links(2_500), people=2_500, enrolled=0)
-    for burst, told in ((7, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
+    for burst, told in ((13, [200, 200, 200, 429]), (2, [200, 429, 429, 429])):
         with served(Collector(collection.store, visits=Rate(0.001, burst))) as url:
             assert statuses(url, ["/ids", "/ids", "/task", "/task"]) == told
     collection.store.engine.dispose()
