@@ -35,7 +35,8 @@ PAGES = [
 #: Pages about the project: their links and make commands are tried, they show no command of ours.
 PROJECT = [ROOT / name for name in ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")]
 RUNNABLE = re.compile(r"digits|social(-\d+)?|docs/examples/\w+|runs/[\w-]+|parts/\w+")
-NAMED = re.compile(r"social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
+#: The collection of a tutorial is made by a collector and devices: tests/cli/test_collect.py types the whole page.
+NAMED = re.compile(r"tried|collected|social-\d+|facebook100-[a-z0-9-]+|" + "|".join(map(re.escape, NAMES)))
 RESULTS = {"attack", "predict", "report"}  # their first word is a run folder
 NETWORK = {"federation serve", "federation join", "federation status"}  # three at once: tests/federation
 #: A collector and a device at once: tests/cli/test_collect.py types the whole page.

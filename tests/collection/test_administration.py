@@ -92,6 +92,31 @@ def test_a_collection_is_run_from_the_page_alone(office: Office) -> None:
     assert read_export(folder).bodies.numbers.tolist() == [0, 2]
 
 
+def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> None:
+    """As an export counts: of a least number of two, two reports that say nothing are none."""
+    joined = [enrolled(office.desk, number) for number in range(3)]
+    office.ask("open", {})
+    for number, label, received, empty in ((0, "", 0, 1), (1, "left", 1, 1), (2, "", 1, 2)):
+        assert sent(office.desk, number, joined[number], label=label) == ["accepted"]
+        told = office.ask("status")[1]
+        assert (told["received"], told["empty"]) == (received, empty) and office.ask("expected")[1][
+            "answered"
+        ] == received
+        assert {name: office.desk.status()[name] for name in ("received", "empty")} == {
+            "received": received, "empty": empty,
+        }  # fmt: skip
+    office.ask("close", {})
+    assert office.ask("status")[1]["answered"] == 1
+    assert "1 people have answered" in office.ask("export", {"folder": "out"})[1]["detail"]
+    # The last report of each counts: who answers now does, and who answered before and says nothing now does not.
+    office.ask("open", {})
+    for number, label in ((0, "left"), (1, ""), (2, "right")):
+        assert sent(office.desk, number, joined[number], label=label) == ["accepted"]
+    office.ask("close", {})
+    assert office.ask("status")[1]["answered"] == 2
+    assert office.ask("export", {"folder": "out"})[1]["answered"] == 2
+
+
 def test_a_download_is_the_same_export_and_leaves_nothing_behind(office: Office, tmp_path: Path) -> None:
     joined = [enrolled(office.desk, number) for number in range(3)]
     office.ask("open", {})

@@ -55,12 +55,14 @@ def enrolled(desk: Desk, number: int) -> int:
     return who.joined
 
 
-def sent(desk: Desk, number: int, joined: int) -> list[str]:
+def sent(desk: Desk, number: int, joined: int, **values: str) -> list[str]:
+    """Answer with a label; with an empty one nothing is answered."""
     with desk.store() as store:
         task = store.task()
         opening = Opening.of(store.setting("opening") or b"", task)
         person = task.person(number, opening.nonce(joined))
-        body = answer(task, person, {"label": "right"}, secret(number)).body
+        told = {name: value for name, value in ({"label": "right"} | values).items() if value}
+        body = answer(task, person, told, secret(number)).body
         return Intake(store, task).take([report(task.hash, opening.epoch, body, secret(number), key(number))])
 
 

@@ -85,6 +85,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
         ("Enrolled", f"{answer['enrolled']:,} of {answer['people']:,} people"),
         ("Epoch", epoch),
         ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
+        *([("Empty", f"{answer['empty']:,} more left everything out, and do not count")] if answer["empty"] else []),
     ]
     facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
     if not answer["refused"]:

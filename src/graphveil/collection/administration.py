@@ -109,7 +109,9 @@ class Administration:
         neighbours: Annotated[float, Query(gt=0, le=10_000)] = 10.0,
         alike: Annotated[float, Query(ge=0, le=1)] = 0.8,
     ) -> dict[str, Any]:
-        answered = max(self._standing.answered(), self._store.status()["received"])
+        status = self._store.status()
+        spoken = self._standing.spoken(status["epoch"], status["received"])
+        answered = max(self._standing.answered(), spoken["received"])
         return {"answered": answered, **expected(self._task, answered, Surroundings(neighbours, alike))}
 
     def _open(self) -> dict[str, Any]:

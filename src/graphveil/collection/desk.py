@@ -193,7 +193,11 @@ class Desk:
             task = store.task()
             told = {"name": task.name, "task": task.hash.hex(), "opens": task.opens, "closes": task.closes}
             frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
-            return {**told, "least": task.least, **store.status(), "hashes": frozen}
+            status = store.status()
+            empty = store.empty(status["epoch"])
+            # As an export counts them: towards the least number.
+            spoken = {"received": status["received"] - empty, "empty": empty}
+            return {**told, "least": task.least, **status, **spoken, "hashes": frozen}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
         """Write what was collected into a new folder, whole or not at all.

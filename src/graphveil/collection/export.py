@@ -6,7 +6,9 @@
     reports.npz        numbers, epochs, joined [n], salts [n, 16], bodies [n, bytes]: everybody's last report;
                        leaf_epochs [r], leaves [r, bytes]: of every report what the hash of its epoch is made of
 
-Nothing in it says at which hour somebody answered, or from where. `read` is how it is read.
+Nothing in it says at which hour somebody answered, or from where. `read_export` is how it is read. A field that
+somebody leaves out is zeros. Of a field that fewer than the task's least number answered the bits stay in `bodies`,
+since each seal is of a whole body; `read_export` reads them as answered by nobody, and so must any other reader.
 """
 
 from __future__ import annotations

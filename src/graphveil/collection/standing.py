@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import distinct, func, select
 
+from graphveil.collection.empty import empty_in
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.store import Store
 from graphveil.collection.tables import COUNTS, EPOCHS, REPORTS
@@ -48,6 +49,7 @@ class Standing:
             "now": int(self.clock()),
             "least": task.least,
             **status,
+            **self.spoken(status["epoch"], status["received"]),
             "hours": self.hours(),
             "answered": self.answered(),
             "epochs": [digest.hex() for _, digest in self.store.closed()],
@@ -63,15 +65,28 @@ class Standing:
             rows = connection.execute(asked.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
         return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
 
+    def spoken(self, epoch: int, received: int) -> dict[str, int]:
+        """Return how many reports of an epoch say something, as an export counts them, and how many are empty.
+
+        Args:
+            epoch: its number. received: its reports.
+        """
+        empty = self.store.empty(epoch)
+        return {"received": received - empty, "empty": empty}
+
     def answered(self) -> int:
-        """Return of how many people an export would hold a report: of all closed epochs."""
+        """Return how many people an export would count: whose last report of all closed epochs says something."""
         closed = len(self.store.closed())
         # Counted once: a closed epoch does not change, and ten million reports take seconds.
         if closed not in self._counted:
             frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
             asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
             with self.store.reader.connect() as connection:
-                self._counted[closed] = int(connection.execute(asked).scalar_one())
+                people = int(connection.execute(asked).scalar_one())
+            epochs = range(1, closed + 1)
+            # Most collections have none, and need not look for them.
+            some = any(self.store.empty(epoch) for epoch in epochs)
+            self._counted[closed] = people - (empty_in(self.store, self.task, epochs) if some else 0)
         return self._counted[closed]
 
 

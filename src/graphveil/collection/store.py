@@ -328,6 +328,10 @@ class Store:
         written = self._insert(connection, rows)
         if written and epoch is not None:
             self._count(connection, "received", epoch, hour, len(written))
+            # Counted as they come: to look for them later would read all rows.
+            empty = sum(one.number in written and not any(one.body) for one in fresh)
+            if empty:
+                self._count(connection, "empty", epoch, hour, empty)
         return written
 
     def _insert(self, connection: Connection, rows: list[tuple[int, int | None, bytes, bytes, int]]) -> set[int]:
@@ -424,6 +428,16 @@ class Store:
             open = connection.execute(_OPEN).scalar_one_or_none()
         told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
         return {**told, "refused": self.refusals()}
+
+    def empty(self, epoch: int) -> int:
+        """Return how many reports of an epoch say nothing: everything was left out, so the body is all zeros.
+
+        Args:
+            epoch: its number.
+        """
+        with self.reader.connect() as connection:
+            asked = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
+            return int(connection.execute(asked).scalar() or 0)
 
     def refusals(self) -> dict[str, int]:
         """Return how many reports were refused, by code."""

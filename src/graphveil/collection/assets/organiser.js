@@ -27,7 +27,7 @@ const ASKED = {
     head: "Close this round for good?",
     yes: "Close for good",
     said: (told) => [
-      `${count(told.received)} reports are frozen and hashed. No later report can be added, and nothing opens this round again.`,
+      `${count(told.received + told.empty)} reports are frozen and hashed. No later report can be added, and nothing opens this round again.`,
       told.received < told.least
         ? `That is fewer than the least number, ${count(told.least)}. Nothing can be exported unless another round brings more people.`
         : "Who has not answered may still do so in another round.",

@@ -44,6 +44,9 @@ export function next(told) {
   return { kind: "", head: "Enrolment is open", said: `${count(enrolled)} of ${count(told.people)} people have enrolled. Open the first round when enough have: who enrols later joins the next one.`, can };
 }
 
+/** How many reports say nothing, and so count towards nothing. */
+const besides = ({ empty }) => (empty ? `; ${count(empty)} more left everything out, and ${empty > 1 ? "do" : "does"} not count` : "");
+
 /** The few numbers that are read first. */
 export function numbers(told) {
   const refused = told.refused.reduce((sum, one) => sum + one.count, 0);
@@ -51,7 +54,7 @@ export function numbers(told) {
   const time = told.now < told.opens ? [span(told.opens - told.now), "until the window opens"] : [left > 0 ? span(left) : "over", left > 0 ? "left" : "the window ended"];
   const shown = [
     ["Enrolled", count(told.enrolled), `of ${count(told.people)} people`],
-    [told.epoch ? `Reports in round ${told.epoch}` : "Reports", count(told.received), told.epoch ? `of ${count(told.enrolled)} enrolled` : "no round yet"],
+    [told.epoch ? `Reports in round ${told.epoch}` : "Reports", count(told.received), told.epoch ? `of ${count(told.enrolled)} enrolled${besides(told)}` : "no round yet"],
     ["Least number", count(told.least), told.received >= told.least ? "reached" : "not reached in this round"],
     ["Refused", count(refused), refused ? "see below why" : "nothing"],
     ["Time", ...time],
