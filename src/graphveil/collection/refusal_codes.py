@@ -23,7 +23,7 @@ def _entries(backed: Mapping[str, str]) -> Iterator[Entry]:
     for code, backed_by in backed.items():
         told = REFUSALS[code]
         # Beside the person's words and not in their place: it is the same refusal to both.
-        to_do = f"{told.to_do} For the organiser: {_ORGANISER[code]}" if code in _ORGANISER else told.to_do
+        to_do = f"{told.to_do} For the organiser: {ORGANISER[code]}" if code in ORGANISER else told.to_do
         yield _entry(code, told.happened, told.means, to_do, backed_by)
 
 
@@ -32,7 +32,7 @@ def _entry(code: str, sentence: str, means: str, to_do: str, backed_by: str) -> 
 
 
 #: What who runs the collection can do besides.
-_ORGANISER: Final[Mapping[str, str]] = {
+ORGANISER: Final[Mapping[str, str]] = {
     "conflict": "if it happens often, ask whether devices were set up twice.",
     "closed": "open another round if the reports of late people are wanted.",
     "impossible": "if there are many, find the program that makes them.",

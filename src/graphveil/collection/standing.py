@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import distinct, func, select
 
 from graphveil.collection.empty import empty_in
-from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.collection.refusal_codes import ORGANISER, REFUSAL_CODES
 from graphveil.collection.store import Store
 from graphveil.collection.tables import COUNTS, EPOCHS, REPORTS
 from graphveil.device.learned import decimal
@@ -113,5 +113,6 @@ def _methods(task: Task) -> Iterator[tuple[str, bool]]:
 
 
 def _explained(code: str) -> Mapping[str, str]:
-    entry = REFUSAL_CODES[code]
-    return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": entry.limits}
+    # What a person should do is told to the person: who runs the collection reads what they can do themselves.
+    entry, to_do = REFUSAL_CODES[code], ORGANISER.get(code, "")
+    return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": to_do[:1].upper() + to_do[1:]}

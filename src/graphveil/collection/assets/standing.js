@@ -77,7 +77,7 @@ export function participation(told) {
 export function refusals(told) {
   if (!told.refused.length) return el("p", {}, "Nothing so far.");
   const lines = told.refused.map((one) =>
-    el("li", {}, el("p", {}, el("strong", {}, count(one.count)), ` ${one.says} `, el("code", {}, one.code)), el("p", { class: "soft" }, `${one.means} ${one.to_do}`)));
+    el("li", {}, el("p", {}, el("strong", {}, count(one.count)), ` ${one.says} `, el("code", {}, one.code)), el("p", { class: "soft" }, `${one.means} ${one.to_do}`.trim())));
   return el("div", {}, el("p", { class: "soft" }, "Reports and enrolments, counted over all rounds. None of them was stored; one that was sent again and taken is counted here too. What cannot be read as a report counts once a request."), el("ul", { class: "plain" }, lines));
 }
 
