@@ -55,6 +55,7 @@ def test_refusals_are_told_to_the_organiser_with_what_an_organiser_can_do(url: s
     assert (tag["code"], tag["count"], tag["to_do"]) == ("bad-tag", 1, "")
     assert (token["code"], token["count"]) == ("bad-token", 2)
     assert token["to_do"].startswith("Where it was lost, graphveil collect enrol")
+    running.store.engine.dispose()
 
 
 def test_counts_are_those_of_the_rows(url: str) -> None:
