@@ -280,7 +280,7 @@ def properties(name: str) -> dict[str, Any]:
 def test_the_schema_says_kinds_defaults_and_meanings() -> None:
     said = properties("lpgnn")
     assert said["epochs"] == {
-        "description": "epochs",
+        "description": "maximum number of epochs",
         "default": 500,
         "type": "integer",
         "minimum": 1,

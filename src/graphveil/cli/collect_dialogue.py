@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from graphveil.cli.console import complain
 from graphveil.collection.declare import Prices
@@ -19,7 +19,8 @@ from graphveil.device.reading import number
 from graphveil.device.telling import hidden_in
 from graphveil.errors import InputError
 
-_DAYS = 30
+#: Seconds: 30 days.
+_WINDOW_LENGTH = 30 * 24 * 3600
 _MODES = ("lower", "both", "directed")
 _HEAD = (
     "Some of what people will read is missing. Enter alone takes what stands in [brackets], or leaves it empty: it can "
@@ -99,7 +100,8 @@ class Dialogue:
             self._kept(told, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
         if "closes" not in told:
             opens = str(told.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
-            later = f"{datetime.fromtimestamp(moment_of('opens', opens), UTC) + timedelta(_DAYS):%Y-%m-%d}"
+            end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
+            later = f"{end:%Y-%m-%d}"
             self._kept(told, "closes", "Until when? (as before, and later)", lambda text: _after(opens, text), later)
 
     def _least(self, told: dict[str, object], people: int) -> None:
