@@ -211,10 +211,14 @@ async function act(kind, work, done) {
   find("refused").replaceChildren();
   say("One moment.");
   try {
-    const found = await work();
-    fill("done", note("good", ...done(found)));
-    say(done(found)[0]);
-    await refresh();
+    const lines = done(await work());
+    // Shown once the page has looked again, at one moment: whoever reads that it is done may press what comes next.
+    try {
+      await refresh();
+    } finally {
+      fill("done", note("good", ...lines));
+    }
+    say(lines[0]);
     goTo("next");
   } catch (error) {
     say("");
