@@ -35,7 +35,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def what_works(words: list[str], kept: Path, folder: Path) -> list[int | bool]:
-    """The exit codes of a command with plenty of memory and with little, and whether features can be read with little."""
+    """Exit codes of a command with plenty of memory and with little, and whether little is enough to read features."""
     os.chdir(folder)
     os.environ["GRAPHVEIL_DATA"] = str(folder)
     # What is imported and compiled is there after a first run.
