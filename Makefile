@@ -9,6 +9,9 @@ LOWEST := .venv-lowest
 NEWEST := .venv-newest
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+# Tests start hundreds of processes: where byte code may not be kept, each would compile the same libraries again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants site clean
 
 demo: $(BASE)

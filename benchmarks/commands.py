@@ -38,12 +38,14 @@ def taken(root: Path, command: str, data: str | None) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         if words[0] == "train":
             words += ["--out", f"{folder}/run"]
+        # Byte code is kept, as it is for users: without it, compiling libraries anew would be half of a short command.
+        place = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run(
             [sys.executable, "-m", "graphveil", *words],
             check=True,
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
+            env={**place, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
