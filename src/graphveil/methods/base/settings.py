@@ -47,7 +47,7 @@ class NetworkSettings:
     seed: int = 0
     device: str = "cpu"
     loss: str = "drop"
-    patience: int = 100
+    patience: int = 50
 
     def __post_init__(self) -> None:
         for name, allowed in (("model", BACKBONES), ("scaling", SCALINGS), ("selection", SELECTIONS), ("loss", LOSSES)):
