@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis.extra.numpy as arrays
 import numpy as np
@@ -13,9 +15,18 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphveil.aggregation import grid, quantise, unit_rows
+from graphveil.engine import Blocks, create
 from graphveil.errors import InputError
 
 ANY = arrays.arrays(np.float32, (5, 7), elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
+
+
+@pytest.fixture(params=["torch", "loop"])
+def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By torch, or by the compiled loop that many rows take."""
+    if request.param == "loop":
+        monkeypatch.setattr(grid, "FEW", -1)
+    return request.param
 
 
 def integer_norms(values: Tensor) -> list[int]:
@@ -40,6 +51,7 @@ def many_rows(seed: int = 0) -> Tensor:
     return x
 
 
+@pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("bits", [1, 7, 10, 16, 20])
 def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
     """Checklist item 16, exactly; and rows lose at most a step a coordinate."""
@@ -55,6 +67,7 @@ def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
     assert float(lost.abs().max()) <= 1 + 2**bits * 1e-6
 
 
+@pytest.mark.usefixtures("road")
 def test_narrow_rows_are_the_same_where_they_fit() -> None:
     x = many_rows()
     for bits, kind in ((1, torch.int16), (14, torch.int16), (15, torch.float32)):
@@ -80,6 +93,78 @@ def test_whatever_comes_in_a_row_on_the_grid_comes_out(x: np.ndarray, bits: int,
     assert max(integer_norms(values)) <= 4**bits
 
 
+SETTINGS = (
+    {},
+    {"bits": 1},
+    {"bits": 20},
+    {"narrow": True},
+    {"narrow": True, "bits": 14},
+    {"cap": 0.5},
+    {"cap": 2.0, "normalise": False},
+    {"cap": 1e-30, "normalise": False, "bits": 20},
+    {"cap": 1e30, "normalise": False, "narrow": True},
+)
+
+
+def both_roads(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+    """What torch and what the compiled loop make of some rows."""
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "FEW", -1)
+        by_loop = work()
+    return work(), by_loop
+
+
+def alike(found: tuple[Tensor, Tensor]) -> bool:
+    """Bit for bit: a zero has a sign as well."""
+    first, second = (one.contiguous().numpy() for one in found)
+    return first.dtype == second.dtype and first.tobytes() == second.tobytes()
+
+
+@settings(deadline=None, max_examples=100)
+@given(ANY)
+def test_whatever_comes_in_the_loop_finds_what_torch_does(x: np.ndarray) -> None:
+    rows = torch.from_numpy(x)
+    with pytest.MonkeyPatch.context() as patch:
+        for setting in SETTINGS:
+            assert alike(both_roads(patch, lambda: quantise(rows, **setting).values))  # noqa: B023
+        assert alike(both_roads(patch, lambda: unit_rows(rows)))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2, 3, 31, 33, 64, 100])
+def test_the_loop_finds_the_bits_of_torch(
+    columns: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, threads: Callable[[int], None]
+) -> None:
+    """At every length and width, in any layout and precision, in several blocks and threads, in place and on disk."""
+    monkeypatch.setattr(Blocks, "of", staticmethod(lambda rows, columns: Blocks(rows, 700)))
+    rows = many_rows()[:, torch.arange(columns) % 33] * torch.linspace(0.5, 2.0, columns)
+    rows[5::7] = math.nan
+    for x in (rows, rows.double(), rows.half(), rows.T.contiguous().T, rows[::3], rows[:0]):
+        for count in (1, 3):
+            threads(count)
+            for setting in SETTINGS if x is rows else SETTINGS[:1]:
+                assert alike(both_roads(monkeypatch, lambda: quantise(x, **setting).values))  # noqa: B023
+            assert alike(both_roads(monkeypatch, lambda: unit_rows(x)))  # noqa: B023
+    if columns:
+        kept = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
+
+        def in_place(out: np.ndarray) -> Tensor:
+            out[:] = rows
+            return unit_rows(torch.from_numpy(out), out=out).clone()
+
+        for out in (kept, np.empty_like(kept)):
+            assert alike(both_roads(monkeypatch, lambda: in_place(out)))  # noqa: B023
+            assert alike((unit_rows(rows), in_place(out)))
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets how many threads torch has; as before when the test ends."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e38])
 def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
     x = torch.ones(1100, 3)
@@ -92,6 +177,7 @@ def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
     assert unit_rows(x)[700].tolist() == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("road")
 def test_short_rows_stay_short_without_normalising() -> None:
     x = torch.tensor([[0.3, 0.0], [0.0, -8.0], [0.0, 0.0]])
     rows = quantise(x, cap=2.0, bits=10, normalise=False)
@@ -99,6 +185,7 @@ def test_short_rows_stay_short_without_normalising() -> None:
     assert integer_norms(rows.values)[2] == 0
 
 
+@pytest.mark.usefixtures("road")
 def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
     x = many_rows()
     whole = quantise(x).values
@@ -107,6 +194,7 @@ def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
     assert torch.equal(quantise(x.T.contiguous().T).values, whole)
 
 
+@pytest.mark.usefixtures("road")
 def test_unit_rows_have_length_one() -> None:
     x = many_rows()
     lengths = unit_rows(x).norm(dim=1)

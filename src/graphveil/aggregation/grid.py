@@ -9,7 +9,7 @@ what one edge can change.  Truncation towards zero never lengthens a row, and in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from graphveil.aggregation.names import require_bits
 from graphveil.aggregation.shared import as_tensor
-from graphveil.engine import Blocks, room_beside
+from graphveil.engine import Block, Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
 from graphveil.late import torch
 
@@ -31,6 +31,8 @@ _SAFETY: Final = 1 - 2.0**-21
 _BLOCK: Final = 512
 #: Values of a part on a device: few launches, and 128 MB of temporary numbers.
 _DEVICE: Final = 1 << 22
+#: More values than these take longer by torch than a compiler takes to load.
+FEW: Final = 1 << 22
 _LARGEST: Final = float(np.finfo(np.float32).max)
 # Beyond this length the scale of a row would lose digits.
 _LONGEST: Final = 1e30
@@ -94,22 +96,31 @@ def quantise(
         values = torch.from_numpy(np.empty(shape, kind) if beside is None else room_beside(beside, shape, kind))
     else:
         values = torch.empty(shape, device=x.device)
-    for own in _parts(x):
-        block = x[own].detach().float()
-        lengths = _lengths(block)
-        scale = (2.0**bits * _SAFETY) / (lengths if normalise else lengths.clamp(min=cap))
-        # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be told
-        # otherwise.
-        usable = (lengths > 0) & (lengths < _LONGEST)
-        scale = torch.where(usable, scale.clamp(max=_LARGEST), 0.0).float()
-        # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
-        # counts.
-        steps = torch.mul(block, scale[:, None]).trunc_()
-        if not bool(usable.all()):
-            # Written over, since NaN times 0 is NaN.
-            steps[~usable] = 0.0
-        values[own] = steps
+    steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
+    if _worth_a_loop(x):
+        from graphveil.aggregation.grid_loop import put_on_grid
+
+        _each_block(x, values.numpy(), lambda rows, own: put_on_grid(rows, steps, shortest, _LONGEST, _LARGEST, own))
+    else:
+        for own in _parts(x):
+            values[own] = _on_grid(x[own].detach().float(), steps, shortest)
     return GridRows(values, cap, bits)
+
+
+def _on_grid(block: Tensor, steps: float, shortest: float) -> Tensor:
+    """Return rows [n, c] scaled to so many steps, at least as if they were `shortest`, and truncated."""
+    lengths = _lengths(block)
+    # A NaN length fails both comparisons, so such a row sends zeros: neighbours of a planted NaN would all be told
+    # otherwise.
+    usable = (lengths > 0) & (lengths < _LONGEST)
+    scale = torch.where(usable, (steps / lengths.clamp(min=shortest)).clamp(max=_LARGEST), 0.0).float()
+    # Towards zero and not to the nearest: rounding up any coordinate could make the row longer than the sensitivity
+    # counts.
+    found = torch.mul(block, scale[:, None]).trunc_()
+    if not bool(usable.all()):
+        # Written over, since NaN times 0 is NaN.
+        found[~usable] = 0.0
+    return found
 
 
 def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tensor:
@@ -121,10 +132,12 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
         x: float [n, c].
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
-    if out is not None:
-        for block in Blocks.of(*out.shape):
-            out[block.rows] = unit_rows(x[block.rows]).numpy()
-        return as_tensor(out)
+    if _worth_a_loop(x):
+        from graphveil.aggregation.grid_loop import scale_to_one
+
+        found = np.empty(tuple(x.shape), np.float32) if out is None else out
+        _each_block(x, found, lambda rows, own: scale_to_one(rows, _LONGEST, own))
+        return as_tensor(found)
     rows = x.detach().float()
     result = torch.empty_like(rows)
     for own in _parts(rows):
@@ -133,7 +146,28 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
         torch.div(rows[own], torch.where(usable, lengths, 1.0).float()[:, None], out=result[own])
         if not bool(usable.all()):
             result[own][~usable] = 0.0
-    return result
+    if out is None:
+        return result
+    out[:] = result.numpy()
+    return as_tensor(out)
+
+
+def _worth_a_loop(x: Tensor) -> bool:
+    """Whether torch would take longer over rows than a compiler takes to load."""
+    return x.is_cpu and x.numel() > FEW
+
+
+def _each_block(
+    x: Tensor, out: npt.NDArray[Any], task: Callable[[npt.NDArray[np.float32], npt.NDArray[Any]], None]
+) -> None:
+    """Have a compiled task write rows of `out` from those of `x` [n, c], block by block in torch's threads."""
+
+    def work(block: Block) -> None:
+        # As tensors and back: for arrays that are mapped or may not be written, loops would be compiled once more.
+        task(x[block.rows].detach().float().contiguous().numpy(), as_tensor(out[block.rows]).numpy())
+
+    for _ in LocalEngine(torch.get_num_threads()).map_blocks(work, Blocks.of(*out.shape)):
+        pass
 
 
 def _parts(rows: Tensor) -> Iterator[slice]:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.device_sums import noisy_sums
 from graphveil.aggregation.exact_sum import ReceiverRows
-from graphveil.aggregation.grid import GridRows, quantise, unit_rows
+from graphveil.aggregation.grid import FEW, GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine
@@ -54,8 +54,6 @@ _FEWEST_STEPS: Final = 10
 # there is a table.
 _FINE: Final = (10, 1 << 14)
 _COARSE: Final = (8, _MOST_STEPS)
-# More values than these take longer to add up than a compiler takes to load.
-_FEW: Final = 1 << 22
 # Room for the rounding of a few float64 operations.
 _UP: Final = 1 + 1e-14
 
@@ -260,7 +258,7 @@ class PerturbedSum:
         bits = self.row_bits(rows.weight_bits)
         # Every row is brought to the cap here, whatever came in: the sensitivity does not lean on what the caller
         # normalised.
-        grid = quantise(x, bits=bits, narrow=x.numel() > _FEW and x.is_cpu, beside=out)
+        grid = quantise(x, bits=bits, narrow=x.numel() > FEW and x.is_cpu, beside=out)
         noise = self._noise(self.sigmas[hop - 1], bits + rows.weight_bits)
         blocks = Blocks.of(*grid.values.shape)
         # Keys of blocks leave this process, their secret does not: a worker can take off the noise of its blocks alone.
