@@ -12,9 +12,15 @@ import uvicorn
 
 
 @contextmanager
-def served(application: Any) -> Iterator[str]:
-    """Serve an application in a thread; gives its address."""
+def served(application: Any, room: int | None = None) -> Iterator[str]:
+    """Serve an application in a thread; gives its address.
+
+    Args:
+        application: of ASGI. room: bytes that the system keeps of what somebody does not read yet; None: as it likes.
+    """
     with socket.socket() as own:
+        if room is not None:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
         own.bind(("127.0.0.1", 0))
         own.listen(100)  # whoever comes before the server is up waits
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", log_config=None, access_log=False))

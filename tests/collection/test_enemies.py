@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.export import export
 from graphveil.collection.intake import Intake, reports_in
 from graphveil.collection.service import Collector
@@ -29,7 +30,7 @@ from graphveil.device.wire import Report, report
 from tests.collection.collections import Collection, begun, key, secret, token
 from tests.collection.postgresql import Postgres
 from tests.collection.test_service import asked, said, served
-from tests.on_device.signing import label
+from tests.on_device.signing import label, links
 
 #: An address that is no other's: what is written down of it would be found.
 ADDRESS = "127.0.0.77"
@@ -58,6 +59,16 @@ def talk(url: str, data: bytes, *more: bytes) -> bytes:
         except (TimeoutError, ConnectionError):
             pass
         return told
+
+
+def slow_reader(port: int) -> socket.socket:
+    """A connection of which little is on its way at once."""
+    reader = socket.socket()
+    # Before it connects: what one end may send is agreed on then.
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+    reader.settimeout(60.0)
+    reader.connect(("127.0.0.1", port))
+    return reader
 
 
 def post(path: str, body: bytes, *headers: str) -> bytes:
@@ -184,16 +195,24 @@ def test_right_reports_among_as_many_wrong_ones(url: str) -> None:
 
 def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
     """Whoever asks for everybody's id and reads none of it holds nothing that reports wait for."""
-    running = begun(url, label(), people=30_000, enrolled=2)
-    with served(Collector(running.store)) as address:
+    running = begun(url, label(), links(30_000), people=30_000, enrolled=2)
+    collector, ended = Collector(running.store), []
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        await collector(scope, receive, send)
+        ended.append(scope.get("path"))
+
+    # What the system would take from the server in the readers' place is less than the list.
+    with served(watched, room=1 << 12) as address:
         port = int(address.rpartition(":")[2])
-        readers = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
+        readers = [slow_reader(port) for _ in range(20)]
         for reader in readers:
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
             reader.sendall(b"GET /ids HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert {reader.recv(12) for reader in readers} == {b"HTTP/1.1 200"}
         empty = bytes(-(-running.task.bits // 8))
         one = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()
         assert said(f"{address}/reports", one) == (201, {"answers": ["accepted"]})
+        assert ended == ["/reports"], "no reader was slow"
         for reader in readers:
             reader.close()
     running.store.engine.dispose()
