@@ -21,6 +21,7 @@ from graphveil.collection.desk import Desk
 from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.service import Collector
 from graphveil.collection.store import hashed
 from graphveil.errors import InputError
@@ -149,6 +150,21 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
     for told in ({"folder": "out"}, None):
         assert "1 people have answered" in office.ask("export", told)[1]["detail"]
     assert not [path for path in office.desk.folder.iterdir() if path.is_dir()]
+
+
+def test_after_a_scrub_no_round_is_opened(office: Office) -> None:
+    joined = [enrolled(office.desk, number) for number in range(2)]
+    office.ask("open", {})
+    assert [sent(office.desk, number, joined[number]) for number in range(2)] == [["accepted"]] * 2
+    office.ask("close", {})
+    office.ask("export", {"folder": "out"})
+    assert office.ask("status")[1]["scrubbed"] is False
+    office.desk.scrub(office.desk.folder / "out")
+    assert office.ask("status")[1]["scrubbed"] is True
+    status, told = office.ask("open", {})
+    assert (status, told["code"]) == (409, "not-now") and "was scrubbed; sign another task" in told["detail"]
+    assert "a collection that was scrubbed" in REFUSAL_CODES[told["code"]].means
+    assert office.ask("status")[1]["open"] is False
 
 
 def test_without_the_key_the_command_is_told(office: Office, tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ import json
 import logging
 import ssl
 import threading
+import time
 import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,15 +26,18 @@ from graphveil.collection.declare import Prices
 from graphveil.collection.desk import OWN, Desk
 from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
+from graphveil.collection.frozen import Last, Row
 from graphveil.collection.intake import Intake
 from graphveil.collection.organiser import new_key
 from graphveil.collection.serving import Place, address, listening, server_of
-from graphveil.collection.store import hashed
+from graphveil.collection.store import Store, hashed
+from graphveil.collection.tables import opened
 from graphveil.device import Opening, answer
 from graphveil.device.wire import report
 from graphveil.errors import DataError, InputError
-from tests.collection.collections import key, secret
+from tests.collection.collections import begun, key, secret
 from tests.collection.test_drafts import SUBJECT
+from tests.on_device.signing import label
 
 TYPED = {
     "organiser": "me", "purpose": "p", "contact": "c", "opens": "2026-01-01", "closes": "2036-01-01", "least": 1,
@@ -171,6 +177,62 @@ def test_nothing_is_scrubbed_that_an_export_does_not_keep(desk: Desk, url: str, 
     with pytest.raises(InputError, match="scrubbed"):
         desk.export(tmp_path / "three")
     assert read_export(tmp_path / "two").bodies.numbers.tolist() == [0, 1]
+
+
+def test_what_was_scrubbed_is_asked_nothing_more(desk: Desk, url: str, tmp_path: Path) -> None:
+    """An export holds all epochs or none: later reports would be acknowledged, paid for, and never come out."""
+    desk.sign(database=url)
+    desk.enrol()
+    joined = enrolled(desk, 0)
+    desk.open()
+    assert sent(desk, 0, joined) == ["accepted"]
+    desk.close()
+    desk.export(tmp_path / "out")
+    assert desk.status()["scrubbed"] is False
+    desk.scrub(tmp_path / "out")
+    assert desk.status()["scrubbed"] is True
+    with pytest.raises(InputError, match="this collection was scrubbed; sign another task: `graphveil collect init`"):
+        desk.open()
+    assert desk.status()["epoch"] == 1
+    # Again, where the first time did not get to its end.
+    assert desk.scrub(tmp_path / "out")["forgotten"] == 0
+
+
+def test_nothing_is_scrubbed_while_an_epoch_is_open(desk: Desk, url: str, tmp_path: Path) -> None:
+    desk.sign(database=url)
+    desk.enrol()
+    joined = enrolled(desk, 0)
+    for name in ("one", "two"):
+        desk.open()
+        if name == "two":
+            with pytest.raises(InputError, match="epoch 2 is open, and its reports are in no export; close it and exp"):
+                desk.scrub(tmp_path / "one")
+        assert sent(desk, 0, joined, label="left") == ["accepted"]
+        desk.close()
+        desk.export(tmp_path / name)
+    assert desk.scrub(tmp_path / "two")["forgotten"] == 2
+
+
+def test_no_epoch_opens_while_bodies_are_forgotten(url: str) -> None:
+    """Another process opens one after the reports were compared: it waits, and is refused."""
+    running = begun(url, label())
+    assert running.intake.take([running.report(number, {"label": "sad"}) for number in range(5)]) == ["accepted"] * 5
+    running.store.close_epoch()
+
+    class Slow(Last):
+        def keeps(self, rows: Iterator[Row]) -> bool:
+            opening.append(pool.submit(other.open_epoch, b"n" * 16))
+            time.sleep(0.3)
+            return super().keeps(rows)
+
+    other, opening = Store(opened(url)), list[Future[int]]()
+    with ThreadPoolExecutor(1) as pool:
+        assert running.store.scrub(Slow(**vars(running.store.frozen()[0]))) == 5
+        with pytest.raises(InputError, match="was scrubbed"):
+            opening[0].result()
+    assert running.store.opened() == 1
+    running.store.engine.dispose()
+    other.engine.dispose()
 
 
 @pytest.mark.parametrize("name", [*sorted(OWN), "Database", "task.json.unfinished"])

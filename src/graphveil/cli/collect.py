@@ -286,7 +286,10 @@ def scrub(
     exported: Annotated[Path, typer.Argument(metavar="EXPORT", help="The export that keeps what is forgotten here.")],
     as_json: options.Json = False,
 ) -> None:
-    """Forget what exported reports say, for good; who has sent one stays known, so that nobody counts twice."""
+    """Forget what exported reports say, for good, and end the collection: no epoch can be opened after it.
+
+    Who has sent a report stays known, so that nobody counts twice.
+    """
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk
 

@@ -79,6 +79,8 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
 def status(answer: Mapping[str, Any]) -> RenderableType:
     """How far a collection has come."""
     epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
+    if answer["scrubbed"]:
+        epoch += "; scrubbed, so that none can be opened any more"
     facts = [
         ("Task", f"{answer['name']}, {answer['task'][:16]}"),
         ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),

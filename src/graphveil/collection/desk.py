@@ -147,7 +147,7 @@ class Desk:
 
         Raises:
             InputError: nobody has enrolled, or the epoch before is open, or the key is another one, or the task has
-            closed.
+            closed, or was scrubbed.
         """
         with self.store() as store:
             task, signer = store.task(), read_key(key or self.folder / KEY)
@@ -197,7 +197,7 @@ class Desk:
             empty = store.empty(status["epoch"])
             # As an export counts them: towards the least number.
             spoken = {"received": status["received"] - empty, "empty": empty}
-            return {**told, "least": task.least, **status, **spoken, "hashes": frozen}
+            return {**told, "least": task.least, **status, **spoken, "hashes": frozen, "scrubbed": store.is_scrubbed}
 
     def export(self, out: Path, most_links: int | None = None) -> dict[str, Any]:
         """Write what was collected into a new folder, whole or not at all.
@@ -224,13 +224,14 @@ class Desk:
         return {"folder": str(out), **told, "findings": findings.facts, "forged": moved}
 
     def scrub(self, exported: Path) -> dict[str, Any]:
-        """Forget what reports of the closed epochs say; that they were sent, and by whom, stays known.
+        """Forget what reports say, and end the collection; that they were sent, and by whom, stays known.
 
         Args:
             exported: the folder that keeps them.
 
         Raises:
-            InputError: it is an export of another task, of other epochs than are closed now, or lacks a report.
+            InputError: it is an export of another task, of other epochs than are closed now, or lacks a report; or an
+            epoch is open.
         """
         from graphveil.collection.export import FILES, read_export
 

@@ -162,9 +162,13 @@ def last_of(rows: Iterator[Row]) -> Iterator[Row]:
         yield held
 
 
-def scrubbed() -> InputError:
-    """Return the refusal to read what was forgotten."""
-    return InputError("bodies were scrubbed", remedy="train on the export that was made before")
+def scrubbed(remedy: str = "train on the export that was made before") -> InputError:
+    """Return the refusal to read what was forgotten, or to go on without it.
+
+    Args:
+        remedy: what to do instead.
+    """
+    return InputError("this collection was scrubbed", remedy=remedy)
 
 
 def _rows(held: bytearray, width: int) -> Bytes:

@@ -97,8 +97,9 @@ _OTHERS: Final = (
         "Take the token of the file admin-token.", f"{_SERVICE}::test_administration_asks_for_its_token",
     ),
     _entry(
-        "not-now", "the organiser's request cannot be met as things stand", "Such as closing where nothing is open, or "
-        "exporting fewer reports than the least number; the answer says which.",
+        "not-now", "the organiser's request cannot be met as things stand", "Such as closing where nothing is open, "
+        "exporting fewer reports than the least number, or opening a round of a collection that was scrubbed; the "
+        "answer says which.",
         "Do as the answer says.", "tests/collection/test_administration.py::test_what_cannot_be_done_says_why",
     ),
     _entry(

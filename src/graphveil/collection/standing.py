@@ -53,6 +53,7 @@ class Standing:
             "hours": self.hours(),
             "answered": self.answered(),
             "epochs": [digest.hex() for _, digest in self.store.closed()],
+            "scrubbed": self.store.is_scrubbed,
             "refused": refused,
         }
 

@@ -24,12 +24,13 @@ export function span(seconds) {
 
 /** What comes next: a head, a sentence, and which buttons can be used. */
 export function next(told) {
-  const { now, opens, closes, open, epoch, received, least, enrolled, answered } = told;
+  const { now, opens, closes, open, epoch, received, least, enrolled, answered, scrubbed } = told;
   const ready = answered >= least;
   const after = ready
     ? `An export would hold the reports of ${count(answered)} people.`
     : `${count(answered)} people have answered in closed rounds; nothing can be exported from fewer than ${count(least)}.`;
-  const can = { open: !open && enrolled > 0 && now < closes, close: open, export: ready && epoch > 0 };
+  const can = { open: !open && !scrubbed && enrolled > 0 && now < closes, close: open, export: !scrubbed && ready && epoch > 0 };
+  if (scrubbed) return { kind: "", head: "This collection was scrubbed", said: "What people said is in the export that was made before, and not here any more. No further round can be opened: to ask again, sign another task.", can };
   if (open && now >= closes) return { kind: "care", head: `The window is over; round ${epoch} is still open`, said: "Close it: no report is taken any more.", can };
   if (open && now < opens) return { kind: "care", head: `Round ${epoch} is open, and the window is not`, said: `Reports are taken from ${moment(opens)} on.`, can };
   if (open) {
