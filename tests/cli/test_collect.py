@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -17,11 +19,13 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
+from sqlalchemy import delete
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.drafts import read_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.learning import read_edges
+from graphveil.collection.tables import SETTINGS
 from graphveil.device import Opening, Task
 from graphveil.device.home import Home
 from graphveil.graphs import load_parts
@@ -85,11 +89,12 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
         assert "epsilon 1.5 is spent" in type_in("device", "spent", "--folder", "device4").out
         status = type_in("collect", "status", "clubs", "--json").json
         assert (status["enrolled"], status["received"], status["open"]) == (2, 2, True)
-        # The administration's token is told once, kept by its owner, and admits.
-        request = urllib.request.Request(f"{url}/admin/status", headers={"Authorization": f"Bearer {told['admin']}"})
+        # The administration's token is kept by its owner, and admits.
+        token = Path(told["admin_file"]).read_text().strip()
+        request = urllib.request.Request(f"{url}/admin/status", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request) as answer:
             assert json.load(answer)["received"] == 2
-        assert (signed / "admin-token").read_text().strip() == told["admin"]
+        assert (signed / "admin-token").read_text().strip() == token and told["admin"] is None
         closed = type_in("collect", "close", "clubs", "--json").json
         assert (closed["epoch"], closed["received"]) == (1, 2)
         late = type_in("device", "answer", task[:8], "mine.json", "--folder", "device4")
@@ -104,6 +109,27 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
     found = read_export(tmp_path / "out")
     assert found.bodies.numbers.tolist() == [4, 7] and found.facts["epochs"][0]["hash"] == closed["hash"]
     assert found.facts["epochs"][0]["nonce"] == opened["nonce"]
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["words", "json"])
+def test_the_administrations_token_is_told_to_a_terminal_and_to_no_log(signed: Path, words: list[str]) -> None:
+    command = [sys.executable, "-m", "graphveil", "collect", "serve", str(signed), "--port", "0", *words]
+    here, there = pty.openpty()
+    for out in (subprocess.PIPE, there):
+        with subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
+            said = b""
+            while b'"admin_file"' not in said and b"Ctrl-C" not in said:
+                assert process.poll() is None, said
+                said += process.stdout.readline() if process.stdout else os.read(here, 4096)
+            process.send_signal(signal.SIGINT)
+        token = (signed / "admin-token").read_bytes().strip()
+        assert (token in said) == (out == there), said
+        assert b"admin-token" in said
+        # As if it were the first time again, for the terminal.
+        with Desk(signed).store() as store, store.engine.begin() as connection:
+            connection.execute(delete(SETTINGS).where(SETTINGS.c.name == "admin"))
+    os.close(here)
+    os.close(there)
 
 
 @pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])

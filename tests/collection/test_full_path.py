@@ -170,9 +170,10 @@ def test_from_a_declaration_to_a_trained_model(
     with ExitStack() as stack:
         # One address stands for everybody here.
         told = stack.enter_context(serving(tmp_path / "clubs", "--enrolments-burst", "100"))
+        token = Path(told["admin_file"]).read_text().strip()
         programs = commands_of(names, ROOT / "clients" / "js" / "lines.js").items()
         clients = [stack.enter_context(Client(name, command)) for name, command in programs]
-        collected(Town(browser, told["url"], tokens, graph), clients, Organiser(browser, told["url"]), told["admin"])
+        collected(Town(browser, told["url"], tokens, graph), clients, Organiser(browser, told["url"]), token)
         commands = trainings(browser)
     found = read_export(tmp_path / "clubs" / "collected")
     assert found.bodies.numbers.tolist() == list(range(PEOPLE)) and found.facts["answered"] == PEOPLE

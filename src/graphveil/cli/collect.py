@@ -238,7 +238,9 @@ def serve(
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")
 
     def started(answer: dict[str, object]) -> None:
-        emit(answer, as_json=as_json, screen=lambda: screens.serving(answer))
+        # A service's output goes to a log, where whoever reads it would be the organiser from then on.
+        told = answer if sys.stdout.isatty() else {**answer, "admin": None}
+        emit(told, as_json=as_json, screen=lambda: screens.serving(told))
         # Now and not at the end, which does not come: a script waits for the address.
         sys.stdout.flush()
 

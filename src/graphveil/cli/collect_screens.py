@@ -73,6 +73,8 @@ def serving(answer: Mapping[str, object]) -> RenderableType:
     facts += [("People", f"{answer['url']}/"), ("Organiser", f"{answer['url']}/organiser")]
     if answer["admin"]:
         facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
+    elif answer["admin_file"]:
+        facts.append(("Admin token", f"in the file {answer['admin_file']}"))
     return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])
 
 

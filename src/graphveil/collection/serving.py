@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.collection.desk import Desk
+from graphveil.collection.desk import ADMIN, Desk
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.limits import Rate
 from graphveil.errors import InputError
@@ -62,7 +62,7 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
 
     Args:
         desk: with a task that was signed. place: where to listen. enrolments: how often one address may enrol.
-        started: hears the address, and the administration's token the first time.
+        started: hears the address, the administration's token the first time, and the file that keeps it.
 
     Raises:
         InputError: the address or a file of TLS cannot be used.
@@ -79,6 +79,7 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
             "url": address(own, place),
             "task": task.hash.hex(),
             "admin": desk.admin_token(store),
+            "admin_file": str(desk.folder / ADMIN) if (desk.folder / ADMIN).is_file() else None,
         }
         with _ended_by_signals(server):
             started(told)
