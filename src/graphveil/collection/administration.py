@@ -21,7 +21,7 @@ from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from fastapi.security import HTTPBearer
 
 from graphveil.collection.answers import problem
 from graphveil.collection.arrival import forget
@@ -29,6 +29,8 @@ from graphveil.collection.desk import KEY, Desk
 from graphveil.collection.expected import Surroundings, expected
 from graphveil.collection.export import FILES, export
 from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.models import Exporting, Losing
+from graphveil.collection.openapi import add
 from graphveil.collection.standing import Standing, training
 from graphveil.collection.store import Store, hashed
 from graphveil.collection.tokens import replaced
@@ -38,8 +40,8 @@ from graphveil.writing import partial_folder
 
 #: Of wrong tokens from one address: whoever has mistyped goes on, whoever tries tokens does not.
 WRONG_TOKENS = Rate(0.1, 10.0)
-#: A name that leads nowhere but into its own folder.
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+#: What is said of the header; `_admitted` reads it.
+_BEARER = HTTPBearer(auto_error=False, description="The administration's token: the file admin-token.")
 
 
 class Refused(Exception):
@@ -59,18 +61,6 @@ class Refused(Exception):
         return Response(body, status, {name.decode(): value.decode() for name, value in headers})
 
 
-class Exporting(BaseModel):
-    """The name of a folder that is not there yet."""
-
-    folder: str = Field(pattern=_NAME)
-
-
-class Losing(BaseModel):
-    """Who lost their token."""
-
-    id: str
-
-
 class Administration:
     """The organiser's part of a collector.
 
@@ -88,14 +78,19 @@ class Administration:
 
     def routes(self) -> APIRouter:
         """Return the routes, all of which ask for the token first."""
-        made = APIRouter(prefix="/admin", dependencies=[Depends(self._admitted)])
-        made.get("/status")(self._status)
-        made.get("/expected")(self._expected)
-        made.post("/open")(self._open)
-        made.post("/close")(self._close)
-        made.post("/export")(self._export)
-        made.get("/export", response_class=StreamingResponse)(self._download)
-        made.post("/tokens")(self._token)
+        made = APIRouter(dependencies=[Depends(self._admitted), Depends(_BEARER)])
+        add(
+            made,
+            {
+                "GET /admin/status": self._status,
+                "GET /admin/expected": self._expected,
+                "POST /admin/open": self._open,
+                "POST /admin/close": self._close,
+                "POST /admin/export": self._export,
+                "GET /admin/export": self._download,
+                "POST /admin/tokens": self._token,
+            },
+        )
         return made
 
     def _status(self) -> dict[str, Any]:

@@ -17,13 +17,14 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
 import graphveil
@@ -36,6 +37,8 @@ from graphveil.collection.door import Door, Receive, Scope, Send, said_size
 from graphveil.collection.group import Group
 from graphveil.collection.intake import Intake
 from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.models import Enrolling, Round
+from graphveil.collection.openapi import add, completed
 from graphveil.collection.pages import page_routes
 from graphveil.collection.store import Store
 from graphveil.collection.tally import Tally
@@ -54,21 +57,6 @@ ENROLMENTS = Rate(1.0, 30.0)
 VISITS = Rate(100.0, 3_000.0)
 #: Ids that cost an address one more of these: to read and send as many takes as long as the counters do.
 IDS_A_VISIT = 500
-
-
-class Enrolling(BaseModel):
-    """What a device says to be enrolled, both hexadecimal: the token it was given, a key of 32 bytes that it made."""
-
-    token: str
-    key: str
-
-
-class Round(BaseModel):
-    """Number of the last epoch, 0 before the first; whether reports of it are taken now; until when at the latest."""
-
-    epoch: int
-    open: bool
-    until: int | None
 
 
 class Collector:
@@ -154,7 +142,9 @@ class Collector:
     def _made(self) -> FastAPI:
         title, version = "graphveil collector", graphveil.__version__
         # No pages of the framework's: they load scripts of others.
-        app = FastAPI(title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None)
+        app = FastAPI(
+            title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None, openapi_url=None
+        )
         app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
         app.add_exception_handler(RequestValidationError, _unread)
@@ -162,16 +152,26 @@ class Collector:
             app.add_exception_handler(status, _unknown)
         app.add_exception_handler(SQLAlchemyError, _failed)
         app.add_exception_handler(Exception, _failed)
-        app.get("/task")(self._task)
-        app.get("/opening")(self._opening)
-        app.get("/ids")(self._ids)
-        app.get("/epoch")(self._round)
-        app.post("/enrolments")(self._enrol)
-        app.get("/heartbeat")(lambda: {"alive": True})
-        app.get("/version")(lambda: {"version": graphveil.__version__, "standard": 1})
-        app.get("/metrics")(self._metrics)
+        add(app.router, self._public())
         app.include_router(self._administration.routes())
+        # Made when somebody asks: it takes longer than all else here.
+        document = cache(lambda: completed(app.openapi()))
+        app.get("/openapi.json", include_in_schema=False, response_model=None)(document)
         return app
+
+    def _public(self) -> dict[str, Callable[..., Any]]:
+        """What answers each route that asks for no token."""
+        version = {"version": graphveil.__version__, "standard": 1}
+        return {
+            "GET /task": self._task,
+            "GET /opening": self._opening,
+            "GET /ids": self._ids,
+            "GET /epoch": self._round,
+            "POST /enrolments": self._enrol,
+            "GET /heartbeat": lambda: {"alive": True},
+            "GET /version": lambda: version,
+            "GET /metrics": self._metrics,
+        }
 
     def _task(self) -> Response:
         return Response(self.task.data, media_type="application/json")

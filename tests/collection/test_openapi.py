@@ -1,0 +1,181 @@
+"""`/openapi.json` and the service say the same: every answer and every refusal is as it is described, and described."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from graphveil.collection.answers import STATUS
+from graphveil.collection.declare import Prices
+from graphveil.collection.desk import Desk
+from graphveil.collection.drafts import write_draft
+from graphveil.collection.service import Collector
+from graphveil.device import Opening, answer
+from graphveil.device.wire import report
+from tests.collection.collections import begun, key, secret, url_of
+from tests.collection.test_administration import JSON, tokens
+from tests.collection.test_desk import TYPED, enrolled
+from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_service import asked, said, served
+
+PROBLEM = "application/problem+json"
+
+
+@dataclass
+class Described:
+    """A collector whose every answer is held against its own description.
+
+    Args:
+        url: of the collector. token: of its administration. seen: route and status of what was answered.
+    """
+
+    url: str
+    token: str
+    document: dict[str, Any]
+    seen: set[tuple[str, int]] = field(default_factory=set)
+
+    def ask(self, route: str, told: object = None, **more: str) -> Any:
+        """What a route answers; its code, where it refuses.
+
+        Args:
+            route: method and path. told: as JSON, or bytes as they are. more: headers, and `query`.
+        """
+        method, path = route.split()
+        query = more.pop("query", "")
+        data = told if isinstance(told, bytes) else json.dumps(told or {}).encode() if method == "POST" else None
+        headers = {"Authorization": f"Bearer {self.token}", **JSON} | more
+        status, body, answered = asked(f"{self.url}{path}{query}", data, **headers)
+        self.seen.add((route, status))
+        kind = answered["content-type"].partition(";")[0]
+        schema = self.document["paths"][path][method.lower()]["responses"][str(status)]["content"][kind]["schema"]
+        assert schema
+        if kind not in ("application/json", PROBLEM):
+            return body
+        value = json.loads(body)
+        jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
+        return value["code"] if kind == PROBLEM else value
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            yield f"{method.upper()} {path}", one
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    write_draft(folder, SUBJECT, {**TYPED, "least": 2}, Prices(label="1", links="1"))
+    made = Desk(folder)
+    made.sign()
+    made.enrol()
+    return made
+
+
+@pytest.fixture
+def office(desk: Desk) -> Iterator[Described]:
+    with desk.store() as store, served(Collector(store, desk=desk)) as url:
+        token = desk.admin_token(store)
+        assert token is not None
+        yield Described(url, token, said(f"{url}/openapi.json")[1])
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    with served(Collector(begun(url_of(tmp_path)).store)) as url:
+        told: dict[str, Any] = said(f"{url}/openapi.json")[1]
+    return told
+
+
+def test_every_route_says_what_it_answers_and_refuses(document: dict[str, Any]) -> None:
+    found = dict(operations(document))
+    assert len(found) == 16 and len({one["operationId"] for one in found.values()}) == 16
+    codes = set()
+    for route, one in found.items():
+        assert re.match("[A-Z]", one["summary"]), route
+        told = {int(status): response["content"] for status, response in one["responses"].items()}
+        good = [content for status, content in told.items() if status < 300]
+        assert good and all(kind["schema"] for content in good for kind in content.values()), route
+        for status, content in told.items():
+            if status >= 300:
+                assert list(content) == [PROBLEM], route
+                reference, named = content[PROBLEM]["schema"]["allOf"]
+                mine = named["properties"]["code"]["enum"]
+                assert reference == {"$ref": "#/components/schemas/Problem"}
+                assert mine and {STATUS[code] for code in mine} == {status}, route
+                codes |= set(mine)
+    # What is answered somewhere is described somewhere, and nothing is left of what the framework would answer.
+    assert codes == set(STATUS) - {"accepted", "again"}
+    assert '"422"' not in json.dumps(document) and "ValidationError" not in json.dumps(document)
+
+
+def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+    named = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)))
+    assert named == set(document["components"]["schemas"]) and {"Status", "Problem", "Answers"} <= named
+
+
+def test_the_administration_and_nothing_else_has_the_bearers_scheme(document: dict[str, Any]) -> None:
+    scheme = document["components"]["securitySchemes"]["HTTPBearer"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for route, one in operations(document):
+        mine = [{"HTTPBearer": []}] if " /admin/" in route else None
+        assert one.get("security") == mine, route
+
+
+def test_the_scheme_admits_and_refuses_nobody(office: Described) -> None:
+    """The framework's own would answer 403, or pass what is no token of ours."""
+    for told in ("Basic eDp5", "Bearer", "Bearer x", "bearer", ""):
+        assert office.ask("GET /admin/status", Authorization=told) == "not-admitted"
+
+
+def sent(desk: Desk, number: int) -> bytes:
+    with desk.store() as store:
+        task = store.task()
+        opening = Opening.of(store.setting("opening") or b"", task)
+    person = task.person(number, opening.nonce(1))
+    body = answer(task, person, {"label": "right", "links": []}, secret(number)).body
+    return report(task.hash, opening.epoch, body, secret(number), key(number)).to_bytes()
+
+
+def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -> None:
+    ask = office.ask
+    token = tokens(desk)["ann"]
+    assert ask("GET /opening") == "no-opening" and ask("POST /admin/open") == "not-now"
+    assert ask("POST /enrolments", {"token": token, "key": key(0).hex()}) == {"number": 0, "joined": 1}
+    assert ask("POST /enrolments", {"token": "00", "key": key(0).hex()}) == "bad-token"
+    assert ask("POST /enrolments", {"token": token, "key": "00"}) == "bad-enrolment"
+    assert ask("POST /enrolments", {"key": [token]}) == "bad-request"
+    assert ask("POST /enrolments", bytes(1 << 17)) == "too-large"
+    enrolled(desk, 1)
+    assert ask("GET /admin/expected")["means"][0]["error"] is None
+    ask("POST /admin/open")
+    one, two = (sent(desk, number) for number in (0, 1))
+    assert [ask("POST /reports", told) for told in (one, one, two[:-1], one[:-1] + b"\0")] == [
+        {"answers": ["accepted"]}, {"answers": ["again"]}, "truncated", "bad-tag",
+    ]  # fmt: skip
+    assert ask("POST /reports", one + two) == {"answers": ["again", "accepted"]}
+    told = ask("GET /admin/status")
+    assert told["received"] == 2 and told["refused"] and told["hours"] and told["train"]
+    assert ask("GET /admin/expected", query="?neighbours=4")["accuracy"]["neighbours"] == 4.0
+    assert ask("GET /admin/expected", query="?alike=2") == "bad-request"
+    for path in ("task", "opening", "ids", "epoch", "heartbeat", "version", "metrics"):
+        assert ask(f"GET /{path}")
+    ask("POST /admin/close")
+    assert ask("POST /admin/close") == "not-now" and ask("GET /epoch")["until"] is None
+    assert ask("POST /admin/export", {"folder": "../out"}) == "bad-request"
+    assert ask("POST /admin/export", {"folder": "out"})["epochs"] and ask("GET /admin/export").startswith(b"PK")
+    assert ask("POST /admin/tokens", {"id": "cleo"})["id"] == "cleo"
+    assert ask("POST /admin/tokens", {"id": "ann"}) == "not-now"
+    (desk.folder / "organiser.key").rename(desk.folder / "elsewhere")
+    assert ask("POST /admin/open") == "no-key"
+    every = {(route, int(status)) for route, one in operations(office.document) for status in one["responses"]}
+    good = {(route, status) for route, status in every if status < 300}
+    assert good <= office.seen
