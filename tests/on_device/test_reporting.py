@@ -133,9 +133,24 @@ def test_a_crash_before_the_seal_loses_nothing(tmp_path: Path) -> None:
     seal = path.with_suffix(".seal").read_bytes()
     second = book(task, opening_of(task, *NONCES), WHO, {"label": "glad"}, DeviceLedger(path))
     path.with_suffix(".seal").write_bytes(seal)
+    assert DeviceLedger(path).spent == 2
     assert book(task, opening_of(task, *NONCES), WHO, {}, DeviceLedger(path)) == second
     book(task, opening_of(task, *NONCES, bytes([7] * 16)), WHO, {"label": "calm"}, DeviceLedger(path))
     assert (DeviceLedger(path).spent, len(DeviceLedger(path).booked())) == (3, 3)
+
+
+def test_what_a_crash_kept_from_its_seal_is_sealed_before_it_is_sent(tmp_path: Path) -> None:
+    """Cut off after its report has left, the line would be missed by nobody, and another one be made."""
+    task, path = task_of(label()), tmp_path / "ledger.jsonl"
+    path.touch()
+    DeviceLedger(path).begin()
+    seal = path.with_suffix(".seal").read_bytes()
+    first = book(task, opening_of(task, NONCES[0]), WHO, {"label": "sad"}, DeviceLedger(path))
+    path.with_suffix(".seal").write_bytes(seal)
+    assert book(task, opening_of(task, NONCES[0]), WHO, {"label": "glad"}, DeviceLedger(path)) == first
+    path.write_bytes(b"")
+    with refused("ledger"):
+        book(task, opening_of(task, NONCES[0]), WHO, {"label": "glad"}, DeviceLedger(path))
 
 
 def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ A line that was cut by a crash was never sent, and is left out.  One process wri
 
 Beside it lies a seal, how many bytes were booked and their SHA-256: a ledger that is shorter than that, or another one,
 is refused, since whatever it has forgotten would be told and not be counted.  The seal is written second: after a crash
-between the two the ledger is a line ahead, which is right.  Copies of both that are put back together cannot be told
-from the present ones.
+between the two the ledger is a line ahead, and is sealed before the report of that line leaves.  Copies of both that
+are put back together cannot be told from the present ones.
 """
 
 from __future__ import annotations
@@ -121,6 +121,20 @@ class DeviceLedger:
             os.fsync(file.fileno())
         sync_folder(self._path.parent)
         self._seal(whole + line.encode() + b"\n")
+
+    def seal(self) -> None:
+        """Seal all lines that are whole, those too that a crash kept from it.
+
+        A report that leaves from a line without a seal could be cut off afterwards, and nobody would see it.
+
+        Raises:
+            DeviceError: `ledger`, as `booked`.
+        """
+        kept = self._sealed()
+        # What another process wrote before it died may be in memory alone.
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+        self._seal(kept[: kept.rfind(b"\n") + 1])
 
     def begin(self) -> None:
         """Make the two files, where nothing was ever booked."""

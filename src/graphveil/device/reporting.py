@@ -72,6 +72,7 @@ def book(
     with ledger.alone():
         old = [one for one in ledger.booked(task.hash) if one.epoch == opening.epoch]
         if old:
+            ledger.seal()
             return report(task.hash, opening.epoch, bytes.fromhex(old[0].body), who.secret, who.key)
         # Before anything is paid: no collector takes it.
         task.require_inside(clock())
