@@ -145,6 +145,20 @@ def test_a_device_that_lost_a_part_of_itself_says_nothing_more(
     assert len(set(enrolled.reports)) == 1
 
 
+def test_who_is_enrolled_makes_no_second_secret(enrolled: Pretended, run: Run, data: Path, home: Path) -> None:
+    """Secret and ledger are gone together, and the enrolment is there: by its key the person would be the same."""
+    assert run("answer", data)[0] == 0
+    kept = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
+    for path in kept:
+        path.unlink()
+    for words in (("answer", data), ("show", data), ("enrol", enrolled.url, *ENROL)):
+        refused(run(*words), "ledger")
+    assert not (home / "secret").exists() and len(enrolled.reports) == len(enrolled.enrolled) == 1
+    for path, data_before in kept.items():
+        path.write_bytes(data_before)
+    assert run("answer", data)[0] == 0 and len(set(enrolled.reports)) == 1
+
+
 def test_a_folder_that_cannot_be_read_is_one_line(enrolled: Pretended, run: Run, data: Path, home: Path) -> None:
     place = home / TASK.hash.hex() / "enrolled.json"
     kept = place.read_bytes()

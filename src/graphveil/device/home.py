@@ -87,7 +87,8 @@ class Home:
         path, ledger = self._folder / "secret", self.ledger()
         with ledger.alone():
             # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
-            lost_secret = not path.exists() and ledger.booked()
+            # Whoever is enrolled had a secret, though the ledger is gone with it: collectors know their key still.
+            lost_secret = not path.exists() and (ledger.booked() or self.tasks())
             lost_ledger = path.exists() and not ledger.is_whole
             if lost_secret or lost_ledger:
                 raise DeviceError(
