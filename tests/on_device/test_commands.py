@@ -282,6 +282,25 @@ def test_a_limit_is_kept(run: Run, collector: Pretended, data: Path) -> None:
     assert run("spent")[1].endswith("epsilon 1 is spent; 1 left of 2\n")
 
 
+def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: Path, home: Path) -> None:
+    enrol = ("enrol", collector.url, *ENROL)
+    assert run(*enrol, "--limit", "2")[0] == 0
+    (home / "limit").unlink()
+    for words in (("answer", data), ("show", data), ("spent",), enrol):
+        found = run(*words)
+        refused(found, f"ledger: {home / 'limit'}, your own limit, is gone")
+        assert "Write the limit into that file again: 5, 2.5 or none." in found[2]
+    assert not collector.reports
+    (home / "limit").write_text("2\n")
+    refused(run("answer", data), "cap")
+    (home / "limit").unlink()
+    assert run(*enrol, "--limit", "none")[0] == 0 and run("answer", data)[0] == 0
+
+
+def test_who_sets_no_limit_has_said_so(enrolled: Pretended, run: Run, home: Path) -> None:
+    assert (home / "limit").read_text() == "none" and run("spent")[1] == "epsilon 0 is spent; no limit\n"
+
+
 @pytest.mark.parametrize(
     "url", ["http://example.org", "ftp://localhost", "localhost", "file:///etc/passwd", "http://[", ""]
 )

@@ -27,6 +27,7 @@ def test_a_secret_is_on_disk_before_it_is_told(tmp_path: Path) -> None:
     # Beside the lock that is held meanwhile.
     assert [[one for one in names if one != "ledger.lock"] for names in found] == [
         *(["ledger.new"], ["named"], ["."]),
+        *(["limit.new"], ["named"], ["."]),
         *(["secret.new"], ["named"], ["."]),
     ]
 

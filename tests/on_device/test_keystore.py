@@ -216,5 +216,6 @@ def test_keyring_is_loaded_where_it_is_needed_and_not_before(home: Path, tmp_pat
     # A secret in a file asks no key store for it, now or ever.
     home.mkdir(mode=0o700)
     DeviceLedger(home / "ledger.jsonl").begin()
+    (home / "limit").write_text("none")
     (home / "secret").write_bytes(bytes(32))
     assert a_program(home, tmp_path, "NoSuchStore").communicate()[0] == "00" * 32 + "\n"

@@ -36,7 +36,7 @@ def enrol(
     task: Annotated[str, typer.Option("--task", metavar="HASH", help="Of the task, as you were told it.")],
     id: As = None,
     limit: Annotated[
-        str | None, typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost.")
+        str | None, typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, or none.")
     ] = None,
     folder: Folder = None,
 ) -> None:

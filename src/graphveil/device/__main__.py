@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     enrol.add_argument("token")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
-    enrol.add_argument("--limit", help="epsilon that all your reports together may cost")
+    enrol.add_argument("--limit", help="epsilon that all your reports together may cost, or none")
     enrol.set_defaults(run=_enrol, stands=refusals.JOINING)
     show = commands.add_parser("show", help="what is asked, and what a report would say; nothing is sent")
     show.add_argument("data", type=Path, nargs="?", help='JSON: {"features": [...], "label": "...", "links": [...]}')

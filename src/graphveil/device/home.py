@@ -3,7 +3,7 @@
     secret          32 bytes, or where they are in the platform's key store (see `keystore`)
                                                 made once; whoever reads it can undo the noise of every report
     ledger.jsonl, ledger.seal                   see `ledger`
-    limit           epsilon over all tasks, a decimal
+    limit           epsilon over all tasks, a decimal, or none
     HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
 
 The folder is its owner's alone (0700), its files too (0600).
@@ -28,6 +28,7 @@ from graphveil.device.reporting import Enrolled
 from graphveil.device.task import Task
 
 _RESTORE = "Restore the folder as it was last."
+_NO_LIMIT, _LIMITS = "none", "5, 2.5 or none"
 _OTHER = "Make it usable, or name another --folder."
 
 
@@ -84,7 +85,7 @@ class Home:
 
     def _held(self) -> bytes | keystore.Kept:
         """The secret, or where it is; made where there was none."""
-        path, ledger = self._folder / "secret", self.ledger()
+        path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
         with ledger.alone():
             # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
             # Whoever is enrolled had a secret, though the ledger is gone with it: collectors know their key still.
@@ -96,6 +97,9 @@ class Home:
                 )
             if not path.exists():
                 ledger.begin()
+                # Said before there is a secret: from then on a file that is missing is a limit that was lost.
+                if not limit.exists():
+                    write(limit, _NO_LIMIT.encode())
                 secret = os.urandom(SECRET_BYTES)
                 # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
                 kept = keystore.keep(secret)
@@ -107,20 +111,37 @@ class Home:
         """Return the person's own limit over all tasks, None for none.
 
         Args:
-            decimal: a new one.
+            decimal: a new one, or "none".
+
+        Raises:
+            DeviceError: `ledger`, where it cannot be read, or is gone; `command`, where the new one is none.
         """
-        path = self._folder / "limit"
+        path, secret = self._folder / "limit", self._folder / "secret"
         if decimal is not None:
-            try:
-                number({"limit": decimal}, "limit")
-            except DeviceError as error:
-                raise DeviceError("command", error.said, "Write --limit 5, or --limit 2.5.") from error
-            write(path, decimal.encode())
+            self._keep_limit(decimal)
+        # Asked first: whoever makes the secret meanwhile has written the limit before.
+        is_begun = secret.exists()
+        if not path.exists():
+            if is_begun:
+                said = f"{path}, your own limit, is gone, or an earlier version made the folder and had none"
+                raise DeviceError("ledger", said, f"Write the limit into that file again: {_LIMITS}.")
+            return None
+        told = path.read_text().strip()
         try:
-            return Fraction(path.read_text()) if path.exists() else None
+            return None if told == _NO_LIMIT else Fraction(told)
         except ValueError as error:
             said = f"your own limit in {path} is no number"
-            raise DeviceError("ledger", said, "Write it there again, as 5 or 2.5.") from error
+            raise DeviceError("ledger", said, f"Write it there again: {_LIMITS}.") from error
+
+    def _keep_limit(self, decimal: str) -> None:
+        try:
+            if decimal != _NO_LIMIT:
+                number({"limit": decimal}, "limit")
+        except DeviceError as error:
+            raise DeviceError("command", error.said, f"Write a limit as one of these: {_LIMITS}.") from error
+        # Alone: who begins the folder at the same time must not write over it that there is none.
+        with DeviceLedger(self._ledger).alone():
+            write(self._folder / "limit", decimal.encode())
 
     def ledger(self) -> DeviceLedger:
         """Return the ledger of all tasks."""
