@@ -301,6 +301,26 @@ def test_who_sets_no_limit_has_said_so(enrolled: Pretended, run: Run, home: Path
     assert (home / "limit").read_text() == "none" and run("spent")[1] == "epsilon 0 is spent; no limit\n"
 
 
+def test_two_terminals_that_enrol_at_once_are_one_device(run: Run, collector: Pretended, data: Path) -> None:
+    """One waits while the person is asked who they are; meanwhile the other one spends the token for its own key."""
+    words, right, keys = ("enrol", collector.url, *ENROL), collector.answer, list[str]()
+
+    def answer(path: str, body: bytes) -> tuple[int, bytes]:
+        if path == "/ids" and not keys:
+            keys.append("")
+            assert run(*words)[0] == 0
+        if path == "/enrolments":
+            keys.append(json.loads(body)["key"])
+            if keys[-1] != keys[1]:
+                return 403, b'{"code":"bad-token"}'
+        return right(path, body)
+
+    collector.answer = answer  # type: ignore[method-assign]
+    assert run(*words)[0] == 0
+    assert len(keys) == 3 and keys[1] == keys[2]
+    assert run("answer", data)[0] == 0
+
+
 @pytest.mark.parametrize(
     "url", ["http://example.org", "ftp://localhost", "localhost", "file:///etc/passwd", "http://[", ""]
 )

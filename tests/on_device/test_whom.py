@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import pty
 import subprocess
@@ -70,6 +72,31 @@ def test_on_a_terminal_the_person_is_asked(collector: Pretended, tmp_path: Path)
     code, told = typed(tmp_path / "home", enrol(collector), "y\n")
     assert code == 0 and 'You answer as "Ann 3", person 3. If this is not you, stop' in told
     assert len(collector.enrolled) == 1
+
+
+def test_a_token_that_is_typed_is_in_no_list_of_processes(collector: Pretended, tmp_path: Path) -> None:
+    """Where it stands on the command line, whoever is on the machine could spend it while the person is asked."""
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "graphveil.device", "--folder", str(tmp_path / "home"), *enrol(collector, "-")]
+    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
+        os.close(there)
+        told = b""
+        for asked, typed in ((b"Token: ", TOKEN), (b"[y/N]", "y")):
+            while asked not in told:
+                told += os.read(here, 4096)
+            assert TOKEN.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            os.write(here, f"{typed}\n".encode())
+        with contextlib.suppress(OSError):
+            while more := os.read(here, 4096):
+                told += more
+    os.close(here)
+    assert process.returncode == 0 and collector.enrolled[0]["token"] == TOKEN
+
+
+def test_a_token_comes_through_a_pipe(run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    for said, code in (("", 2), (f"{TOKEN}\n", 0)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+        assert run(*enrol(collector, "-"), "--as", "Ann 3")[0] == code
 
 
 def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, tmp_path: Path) -> None:

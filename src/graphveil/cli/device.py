@@ -32,11 +32,12 @@ def group() -> typer.Typer:
 
 def enrol(
     url: Annotated[str, typer.Argument(metavar="URL", help="Of the collector.")],
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="That you were given.")],
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="That you were given; - reads it from stdin.")],
     task: Annotated[str, typer.Option("--task", metavar="HASH", help="Of the task, as you were told it.")],
     id: As = None,
     limit: Annotated[
-        str | None, typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, or none.")
+        str | None,
+        typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, or none."),
     ] = None,
     folder: Folder = None,
 ) -> None:

@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     enrol = commands.add_parser("enrol", help="take part in a task with a token that you were given")
     enrol.add_argument("url", help="of the collector")
-    enrol.add_argument("token")
+    enrol.add_argument("token", help="or -: it is read from stdin, and nobody else on this machine sees it")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
     enrol.add_argument("--limit", help="epsilon that all your reports together may cost, or none")
@@ -96,26 +96,44 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
         raise DeviceError(
             "command", "--task is no hash: it has 64 digits, 0 to 9 and a to f", "Copy it again, whole."
         ) from error
-    home, remote = Home(told.folder), Remote(told.url)
+    home, remote, token = Home(told.folder), Remote(told.url), _token(told.token)
     task = Task.of(remote.task(), digest)
     begun = home.tasks().get(task.hash.hex())
     # Before the token is spent, and long before anything is booked: only the person knows who they are.
-    expected = _number(task, told.token)
+    expected = _number(task, token)
     agreed = begun.id if begun is not None and begun.number == expected else None
     id = whom(remote, task, expected, told.id, agreed)
     home.limit(told.limit)
     # Before it, too: who has no secret, or not any more, cannot take part.
     home.secret()
-    # On disk before it is told: where the answer is lost, the same key asks again.
-    one = begun or Enrolment(told.url, os.urandom(32).hex())
-    home.keep(task, one)
-    number, joined = remote.enrol(told.token, one.key)
-    task.person(number, bytes(16))
-    _require_same(one, number, joined, bool(home.ledger().booked(task.hash)))
-    home.keep(task, Enrolment(told.url, one.key, number, joined, id))
+    number, joined = _join(home, remote, task, token, Enrolment(told.url, os.urandom(32).hex(), id=id))
     yield from telling.asked(task)
     yield f"your secret is kept in {home.place}"
     yield f"you are {telling.whom(number, id)}, from epoch {joined} on; nothing of yours was sent"
+
+
+def _token(word: str) -> str:
+    """Return the token that was typed, or the first line of stdin for "-"."""
+    if word != "-":
+        return word
+    if sys.stdin.isatty():
+        sys.stderr.write("Token: ")
+        sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def _join(home: Home, remote: Remote, task: Task, token: str, fresh: Enrolment) -> tuple[int, int]:
+    """Spend a token for the key of this folder, that of `fresh` where it has none; return number and first epoch."""
+    with home.ledger().alone():
+        # Read again: another terminal may have joined while the person was asked, and the collector knows that key.
+        one = home.tasks().get(task.hash.hex()) or replace(fresh, id=None)
+        # On disk before it is told: where the answer is lost, the same key asks again.
+        home.keep(task, one)
+        number, joined = remote.enrol(token, one.key)
+        task.person(number, bytes(16))
+        _require_same(one, number, joined, bool(home.ledger().booked(task.hash)))
+        home.keep(task, replace(fresh, key=one.key, number=number, joined=joined))
+    return number, joined
 
 
 def _number(task: Task, token: str) -> int:
