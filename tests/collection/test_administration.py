@@ -89,7 +89,7 @@ def test_a_collection_is_run_from_the_page_alone(office: Office) -> None:
     status, told = office.ask("export", {"folder": "collected"})
     assert status == 200 and told["answered"] == 2
     folder = office.desk.folder / "collected"
-    assert told["folder"] == str(folder) and told["train"][0].startswith(f"graphveil train label-propagation {folder}")
+    assert told["folder"] == str(folder) and told["train"][0].startswith(f"graphveil train label-pool {folder}")
     assert read_export(folder).bodies.numbers.tolist() == [0, 2]
 
 
@@ -108,7 +108,7 @@ def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> Non
         }  # fmt: skip
     office.ask("close", {})
     assert office.ask("status")[1]["answered"] == 1
-    assert "1 people have answered" in office.ask("export", {"folder": "out"})[1]["detail"]
+    assert "1 person has answered" in office.ask("export", {"folder": "out"})[1]["detail"]
     # The last report of each counts: who answers now does, and who answered before and says nothing now does not.
     office.ask("open", {})
     for number, label in ((0, "left"), (1, ""), (2, "right")):
@@ -148,7 +148,7 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
     office.ask("close", {})
     # One report of a least number of two: neither a folder nor a file comes out.
     for told in ({"folder": "out"}, None):
-        assert "1 people have answered" in office.ask("export", told)[1]["detail"]
+        assert "1 person has answered" in office.ask("export", told)[1]["detail"]
     assert not [path for path in office.desk.folder.iterdir() if path.is_dir()]
 
 

@@ -71,7 +71,8 @@ def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
             where=collected.task.name,
             remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
         )
-    told = f"{collected.too_few.get('label', 0):,} people sent a label"
+    few = collected.too_few.get("label", 0)
+    told = "1 person sent a label" if few == 1 else f"{few:,} people sent a label"
     raise InputError(told, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,13 @@ import numpy.typing as npt
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.frozen import Bytes, Last, Leaves
 from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
-from graphveil.collection.store import Store
 from graphveil.device.features import Features
 from graphveil.device.people import ids_hash
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from graphveil.collection.store import Store
 
 Numbers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.int32]
@@ -99,7 +101,8 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
     # The least number stands in what everybody has agreed to: below it a single person stands out too much. Who sent a
     # report of nothing hides nobody.
     if answered < task.least:
-        raise InputError(f"{answered} people have answered", allowed=f"{task.least} or more, as the task says")
+        who = "1 person has" if answered == 1 else f"{answered:,} people have"
+        raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
     told = {
         "standard": 1,
         "task": task.hash.hex(),

@@ -6,15 +6,17 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, select
 
 from graphveil.collection.seals import SHORT, flag_places, flags_of, leaf_of, leaf_size, salt_of, seal_of
-from graphveil.collection.tables import ENROLMENTS, REPORTS
 from graphveil.device.task import Task
 from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Numbers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -138,6 +140,11 @@ def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
     Args:
         connection: of the database. epochs: the closed ones.
     """
+    # Here and not above: who trains on an export reads no database.
+    from sqlalchemy import select
+
+    from graphveil.collection.tables import ENROLMENTS, REPORTS
+
     columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
     asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
     ordered = asked.where(REPORTS.c.epoch.in_(epochs)).order_by(REPORTS.c.number, REPORTS.c.epoch)
