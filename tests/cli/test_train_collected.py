@@ -75,10 +75,16 @@ def test_nothing_is_said_of_a_truth_that_nobody_has(type_in: Terminal, tmp_path:
 
 def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
     out, _ = exported(tmp_path)
-    for name in ("answer-pool", "gap", "solitude", "dprr", "heterorr"):
+    none = ("answer-pool", "gap", "heterorr")
+    for name, said in (
+        *((name, f"{name} trains on no reports of devices") for name in none),
+        ("solitude", "the task asks for features, label, and solitude needs links too"),
+        ("dprr", "and dprr needs links and degree too"),
+        ("label-pool", "label-pool does not read features"),
+    ):
         refused = type_in("train", name, out)
         assert refused.code == 2 and refused.err.count("\n") == 1
-        assert f"{name} does not read features, label" in refused.err and "allowed: lpgnn, upgnet" in refused.err
+        assert said in refused.err and "allowed: lpgnn, upgnet" in refused.err
 
 
 def test_the_screen_says_that_it_is_an_estimate(type_in: Terminal, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.collection.export import read_export
-from graphveil.collection.learning import Repetition, collected_graph, estimated, learn, read_edges
+from graphveil.collection.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges, vague
 from graphveil.collection.reports import Received
 from graphveil.errors import DataError, InputError
 from graphveil.methods import load_method
@@ -69,14 +69,26 @@ def test_the_labels_that_judge_are_neither_trained_on_nor_chosen_by(tmp_path: Pa
 
 
 def test_what_is_sent_and_not_read_is_not_left_out_of_a_guarantee(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="label-pool does not read features, label"):
+    with pytest.raises(InputError, match="label-pool does not read features; allowed: lpgnn, upgnet"):
         learned("label-pool", *exported(tmp_path))
 
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path) -> None:
     made = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
-    for name in ("lpgnn", "gap", "blink"):
-        with pytest.raises(InputError, match=f"{name} does not read features, label, links"):
+    for name, said in (
+        ("lpgnn", "lpgnn does not read links"),
+        ("gap", "gap trains on no reports of devices"),
+        ("blink", "the task asks for features, label, links, and blink needs degree too"),
+    ):
+        with pytest.raises(InputError, match=f"{said}; allowed: link-beliefs, list-sums, links, solitude"):
+            learned(name, *made)
+
+
+def test_what_a_task_does_not_ask_for_is_named(tmp_path: Path) -> None:
+    made = exported(tmp_path, label("3"))
+    for name, needs in (("lpgnn", "features"), ("links", "links"), ("dprr", "links and degree")):
+        said = f"the task asks for label alone, and {name} needs {needs} too; allowed: label-pool"
+        with pytest.raises(InputError, match=said):
             learned(name, *made)
 
 
@@ -167,6 +179,27 @@ def test_intervals_hold_the_accuracy_on_true_labels() -> None:
     assert covered(keep, flip, (keep, flip)) > 0.91
     # As it came, agreement with noisy labels is another figure.
     assert covered(keep, flip, (1.0, 0.0)) < 0.1
+
+
+def test_an_estimate_beyond_what_an_accuracy_can_be_is_said_to_be_one() -> None:
+    """Its lift is of what came out, and would not be the difference of the figures beside it."""
+    runs = [{"label-pool": np.zeros(8), "majority": np.ones(8), "public-only": np.full(8, 0.25)}]
+    (said,) = beyond(runs, 0.6, 0.2)
+    assert said.startswith("label-pool came out below 0 %; majority came out above 100 %: by chance alone, and shown")
+    assert not beyond([{"label-pool": np.array([0.0, 0.0, 1.0])}], 0.6, 0.2)
+
+
+@pytest.mark.parametrize(("epsilon", "is_vague"), [("0.5", True), ("8", False)])
+def test_figures_that_say_nothing_are_said_to(epsilon: str, is_vague: bool, tmp_path: Path) -> None:
+    """At epsilon 0.5 the 30 labels held out leave everything open; at 8 they are nearly the true ones."""
+    notes = learned("label-propagation", *exported(tmp_path, label(epsilon)), Repetition(controls=False)).notes
+    assert any(note.startswith("too few have answered: 30 labels were held out") for note in notes) is is_vague
+
+
+def test_how_far_apart_the_ends_are_is_said_in_percent() -> None:
+    assert vague(Interval(0.4, 0.1, 0.599, (0.4,), "wilson"), 9) == ()
+    (said,) = vague(Interval(0.4, 0.083, 0.859, (0.4,), "wilson"), 1)
+    assert "1 label were held" not in said and "anything from 8% to 86%; these figures say next to nothing" in said
 
 
 def test_estimates_stay_where_shares_are() -> None:

@@ -30,6 +30,7 @@ from graphveil.device.label import Label
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from tests.on_device.signing import features, label, links, task_of
+from tests.pages import ROOT
 
 PEOPLE = 2000
 SHARES = [0.01, 0.05, 0.1]
@@ -148,7 +149,10 @@ def test_a_collections_bounds_are_told_rounded_up() -> None:
     field = task.fields[2]
     assert found[3].most == pytest.approx(2 / (1 - 2 * flip_chance(field)))  # type: ignore[arg-type]
     sentence = sentence_of(found)
-    assert sentence.startswith("5% forged reports move averaged features by at most") and "no bound" in sentence
+    assert sentence.startswith("5% forged reports move averaged features by at most") and sentence.endswith(
+        "accuracy has no bound, and was measured: docs/how-to/forged-reports.md"
+    )
+    assert (ROOT / moved.MEASURED).is_file()
     assert Bound("x", 0.12345, "points").sentence == "x by at most 0.124 points"
     assert Bound("x", 0.0, "").sentence == "x by at most 0"
     assert replace(found[0], most=1.0).sentence == "averaged features by at most 1 on average"

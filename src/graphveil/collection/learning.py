@@ -58,11 +58,20 @@ _OF_TASK = (
     "queries",
 )
 #: What each method reads; of public edges all but the last.
-LABELS_ALONE, WITH_FEATURES = ("label-propagation", "label-pool"), ("lpgnn", "upgnet")
+#: The first of each is offered first: of labels alone, the one that forged reports move least.
+LABELS_ALONE, WITH_FEATURES = ("label-pool", "label-propagation"), ("lpgnn", "upgnet")
 WITH_LISTS = ("link-beliefs", "list-sums", "links", "solitude")
 #: For what lists with a degree beside them stand, by method.
 WITH_DEGREES = {"blink": "degree-and-lists", "dprr": "degree-preserving"}
-
+#: What must have been asked for each; lists are read with features beside them, or without.
+_NEEDS = {
+    **dict.fromkeys(LABELS_ALONE, (Label.kind,)),
+    **dict.fromkeys(WITH_FEATURES, (Features.kind, Label.kind)),
+    **dict.fromkeys(WITH_LISTS, (Label.kind, Links.kind)),
+    **dict.fromkeys(WITH_DEGREES, (Label.kind, Links.kind, Degree.kind)),
+}
+#: The share of all accuracies between the ends of an interval, from which on it tells next to nothing.
+_WIDE = 0.5
 
 _TIMES = {1: "once", 2: "twice"}
 
@@ -148,8 +157,11 @@ def learn(
         for number in range(repetition.repeats)
     ]
     first = runs[0].method
-    scores = _scores(name, [one.agreed for one in runs], *received.privacy().channel(len(received.schema.classes)))
+    agreed, channel = [one.agreed for one in runs], received.privacy().channel(len(received.schema.classes))
+    scores = _scores(name, agreed, *channel)
     first.lift = scores.lift
+    told = (participation(received), *again(received), *left_out(received))
+    judged = (*vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
     return Result(
         method=name,
         built=choice.method.name,
@@ -160,7 +172,7 @@ def learn(
         cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
         history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
         model=first,
-        notes=(ESTIMATED, participation(received), *again(received), *left_out(received), *notes),
+        notes=(ESTIMATED, *told, *judged, *notes),
     )
 
 
@@ -228,6 +240,34 @@ def left_out(received: Received) -> tuple[str, ...]:
     return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
 
 
+def vague(accuracy: Interval, held: int) -> tuple[str, ...]:
+    """Return in a sentence that an accuracy tells next to nothing; nothing where it tells something.
+
+    Args:
+        accuracy: of the method. held: labels that judged it.
+    """
+    if accuracy.high - accuracy.low < _WIDE:
+        return ()
+    labels = "1 label was" if held == 1 else f"{held:,} labels were"
+    return (
+        f"too few have answered: {labels} held out to judge by, which leaves an accuracy of anything from "
+        f"{accuracy.low:.0%} to {accuracy.high:.0%}; these figures say next to nothing of the method",
+    )
+
+
+def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> tuple[str, ...]:
+    """Return in a sentence whose estimates lie where no accuracy can be, so that others are shown; nothing where none.
+
+    Args:
+        runs: 1.0 or 0.0 for each report held out, of the method and of each control. keep, flip: p and q of a report.
+    """
+    agreed = {label: float(np.mean([run[label].mean() for run in runs])) for label in runs[0]}
+    ends = {"below 0 %": [label for label, share in agreed.items() if share < flip]}
+    ends["above 100 %"] = [label for label, share in agreed.items() if share > keep]
+    each = "; ".join(f"{', '.join(labels)} came out {end}" for end, labels in ends.items() if labels)
+    return (f"{each}: by chance alone, and shown as that end. The lift is of what came out",) if each else ()
+
+
 def again(received: Received) -> tuple[str, ...]:
     """Return in a sentence how often people answered, and what that was priced at; nothing where each did once."""
     times = received.again()
@@ -291,14 +331,26 @@ def require_able(name: str, received: Received) -> None:
     Raises:
         InputError: naming the methods that do.
     """
-    kinds = {field.kind for field in received.collected.task.fields}
+    asked = [field.kind for field in received.collected.task.fields]
+    kinds = set(asked)
     lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
     methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
     able = next((names for kind, names in methods.items() if kind in kinds), ())
     # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
     if name not in able or kinds - set(methods):
-        told = f"{name} does not read {', '.join(field.kind for field in received.collected.task.fields)}"
-        raise InputError(told, where=received.schema.name, allowed=", ".join(able))
+        raise InputError(_unable(name, asked), where=received.schema.name, allowed=", ".join(able))
+
+
+def _unable(name: str, asked: Sequence[str]) -> str:
+    """Say why a method does not train on what was asked: something it needs is missing, or it reads less."""
+    needs = _NEEDS.get(name)
+    if needs is None:
+        return f"{name} trains on no reports of devices"
+    missing = [kind for kind in needs if kind not in asked]
+    if missing:
+        told = f"{asked[0]} alone" if len(asked) == 1 else ", ".join(asked)
+        return f"the task asks for {told}, and {name} needs {' and '.join(missing)} too"
+    return f"{name} does not read {', '.join(kind for kind in asked if kind not in needs)}"
 
 
 def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:

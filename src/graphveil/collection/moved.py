@@ -37,6 +37,8 @@ from graphveil.errors import InputError
 Masks = npt.NDArray[np.bool_] | npt.NDArray[np.float64]
 #: The share of forged reports that is printed, and for how many placings labels are looked at.
 PRINTED, PLACINGS = 0.05, 100
+#: Where it is told what forged reports cost on published graphs.
+MEASURED = "docs/how-to/forged-reports.md"
 #: Placings that are looked at together: more would take memory and save no time.
 _TOGETHER = 10
 
@@ -160,5 +162,6 @@ def of_targets(
 
 
 def sentence_of(found: tuple[Bound, ...], share: float = PRINTED) -> str:
-    """Return bounds as a sentence."""
-    return f"{share:.0%} forged reports move {'; '.join(one.sentence for one in found)}; accuracy has no bound"
+    """Return bounds as a sentence, and where what has none was measured."""
+    told = "; ".join(one.sentence for one in found)
+    return f"{share:.0%} forged reports move {told}; accuracy has no bound, and was measured: {MEASURED}"
