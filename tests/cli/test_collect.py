@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +80,8 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
         for number in (4, 7):
             words = ("enrol", url, tokens[number][1], "--task", task, "--folder", f"device{number}")
             assert type_in("device", *words).code == 0
+        guessed = ("enrol", url, bytes(16).hex() + tokens[9][1][32:], "--task", task, "--folder", "device9")
+        assert type_in("device", *guessed).err.startswith("bad-token: ")
         opened = type_in("collect", "open", "clubs", "--json").json
         assert (opened["epoch"], opened["enrolled"]) == (1, 2)
         for number in (4, 7):
@@ -101,6 +104,8 @@ def test_from_a_declaration_to_a_folder_to_train_on(signed: Path, type_in: Termi
         assert "nothing new was sent" in late.out
     with serving(signed) as told:
         assert told["admin"] is None
+    # It was no report that was refused.
+    assert re.search(r"refused as +times\n.+\nbad-token +1 *\n", type_in("collect", "status", "clubs").out)
     exported = type_in("collect", "export", "clubs", "-o", "out", "--json", "--most-links", 9).json
     assert exported["answered"] == 2 and exported["most_links"] == 9
     # Who is honest is not suspected, and how far somebody else could have gone is said.
@@ -190,7 +195,7 @@ def test_a_draft_tells_what_is_promised_and_what_plan_says(type_in: Terminal) ->
     assert told["plan"]["guarantee"]["epsilon"] == 12 and "(epsilon = 12, " in told["guarantee"][-1]
     for name, asked, method in (
         ("two", ("--epsilon-x", 1), "lpgnn"),
-        ("three", ("--epsilon-y", 1), "label-propagation"),
+        ("three", ("--epsilon-y", 1), "label-pool"),
         ("both", ("--epsilon-a", 50, "--mode", "both"), "link-beliefs"),
     ):
         told = type_in("collect", "init", "social-100", "-o", name, *asked, "--json").json
@@ -199,8 +204,13 @@ def test_a_draft_tells_what_is_promised_and_what_plan_says(type_in: Terminal) ->
     for number, asked in enumerate((("--epsilon-d", 1), ("--epsilon-a", 100, "--epsilon-d", "0.1"))):
         assert type_in("collect", "init", "social-100", "-o", f"unread{number}", *asked, "--json").json["plan"] is None
     screen = type_in("collect", "init", "social-100", "-o", "four", "--epsilon-y", 1).out
-    assert "To fill in" in screen and "e^1.00" in screen and "label-propagation on social-100" in screen
+    assert "To fill in" in screen and "e^1.00" in screen and "label-pool on social-100" in screen
+    # Three bits of the label and whether it is answered: what the device says, and no part of a byte.
+    assert re.search(r"Report +1 byte a person *\n", screen)
+    lists = type_in("collect", "init", "social-100", "-o", "six", "--epsilon-a", 1, "--json").json
+    assert lists["report_bytes"] == lists["plan"]["report_bytes"] == 13
     nothing = type_in("collect", "init", "social-100", "-o", "five", "--json").json
+    assert nothing["report_bytes"] == 0
     assert (nothing["missing"][-1], nothing["guarantee"], nothing["plan"]) == ("price", [], None)
 
 
@@ -272,6 +282,12 @@ def test_days_need_no_quotes(drafted: Path, type_in: Terminal) -> None:
         ("init social-100 -o new --ids none.txt", "none.txt is no file"),
         ("init social-100 -o new --epsilon-y x", "no decimal above 0"),
         ("init social-100 -o new --epsilon-a 1 --mode no", "mode is 'no'"),
+        ("init social-100 -o new --least 101", "least is 101; allowed: 1 to 100, the people"),
+        ("init social-100 -o new --opens soon", "opens is 'soon'; allowed: 2027-01-31"),
+        (
+            "init social-100 -o new --opens 2026-02-01 --closes 2026-01-01",
+            "closes is '2026-01-01'; allowed: after opens",
+        ),
         ("sign new", "new holds no draft of a task"),
         ("sign clubs --database mysql://a", "allowed: sqlite:///FILE, postgresql"),
         ("sign clubs --database postgresql+psycopg://a:secret@127.0.0.1:1/a", "the database cannot be used"),

@@ -114,6 +114,7 @@ def init(
     from graphveil.cli import collect_screens as screens
     from graphveil.cli.collect_dialogue import Dialogue
     from graphveil.collection.declare import Prices
+    from graphveil.collection.drafts import require_possible
     from graphveil.collection.planned import drafted
     from graphveil.collection.subject import subject_of
     from graphveil.writing import refuse_used_folder
@@ -125,6 +126,7 @@ def init(
     # Before anybody is asked, and before it is made: a used folder, or a graph that cannot be read, is told at once.
     refuse_used_folder(out)
     subject = subject_of(data, data_root, ids)
+    require_possible(typed, len(subject.ids))
     dialogue = None if as_json else Dialogue.here()
     if dialogue is not None:
         typed, prices = dialogue.completed(subject, typed, prices)

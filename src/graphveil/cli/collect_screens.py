@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from graphveil.cli.tables import described, pairs, rows
+from graphveil.device.bits import sized
 from graphveil.reports.base.text import printable
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
         return Group(head, Text(), pairs(facts))
     from graphveil.cli import screens
 
-    return Group(head, Text(), pairs(facts), Text(), screens.planned(plan))
+    report = f"{sized(answer['report_bytes'])} a person"
+    return Group(head, Text(), pairs(facts), Text(), screens.planned(plan, report))
 
 
 def signed(answer: Mapping[str, Any]) -> RenderableType:
@@ -94,7 +96,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
     if not answer["refused"]:
         return pairs([*facts, ("Refused", "none")])
-    table = rows(("refused as", "reports"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))
+    table = rows(("refused as", "times"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))
     return Group(pairs(facts), Text(), table)
 
 

@@ -171,8 +171,12 @@ def _lead(record: RunRecord) -> Text:
     return Text.assemble((head, "bold"), said, words.rival_sentence(record))
 
 
-def planned(plan: Plan) -> RenderableType:
-    """The guarantee, expected noise and cost of a run."""
+def planned(plan: Plan, report: str | None = None) -> RenderableType:
+    """The guarantee, expected noise and cost of a run.
+
+    Args:
+        plan: of the run. report: what a person's device sends, in words; None: what the method's reports take.
+    """
     head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
     figures: Any = plan.figures
     section = "" if figures is None else figures.section
@@ -191,7 +195,7 @@ def planned(plan: Plan) -> RenderableType:
         more = f", plus 4 for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
         price = figures.epsilon_relationship
     by_curator = section in ("curator", "release")
-    sent = [] if by_curator else [("Report", f"{plan.report_bytes:,.1f} bytes a person{more}")]
+    sent = [] if by_curator else [("Report", report or f"{plan.report_bytes:,.1f} bytes a person{more}")]
     rivals = " and rivals" if section != "noise_to_signal" and section else ""
     cost = [
         ("Adversary", adversary(plan.guarantee)),

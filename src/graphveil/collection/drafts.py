@@ -18,6 +18,7 @@ from typing import Any
 from graphveil.collection.declare import Prices, Words, task_facts
 from graphveil.collection.subject import Subject
 from graphveil.device.errors import DeviceError
+from graphveil.device.task import body_bits, fields_of
 from graphveil.device.telling import hidden_in
 from graphveil.errors import InputError
 from graphveil.graphs.schema import schema_facts, schema_from
@@ -88,13 +89,9 @@ class Draft:
         """
         if self.missing:
             raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
-        opens, closes = moment_of("opens", self.opens), moment_of("closes", self.closes)
-        if closes <= opens:
-            raise InputError(f"closes is {self.closes!r}", where=TASK, allowed=f"after opens, {self.opens!r}")
-        people = len(self.subject.ids)
-        if self.least > people:
-            raise InputError(f"least is {self.least:,}", where=TASK, allowed=f"1 to {people:,}, the people")
-        return self._declared(opens, closes, self.least)
+        told = {"opens": self.opens, "closes": self.closes, "least": self.least}
+        require_possible(told, len(self.subject.ids))
+        return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
 
     def guarantee(self) -> list[str]:
         """Return what is promised at the prices, in sentences; nothing where there are none.
@@ -105,6 +102,17 @@ class Draft:
         # Of no window and least number: neither changes what is promised.
         guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
         return list(guarantee)
+
+    def report_bytes(self) -> int:
+        """Return the bytes of one report at the prices, 0 where nothing is asked.
+
+        Raises:
+            InputError: a price that no task can have.
+        """
+        if not self.asks:
+            return 0
+        with refusals(TASK):
+            return -(-body_bits(fields_of(self._declared(0, 1, 1), len(self.subject.ids))) // 8)
 
     def _declared(self, opens: int, closes: int, least: int) -> dict[str, object]:
         about = self.subject
@@ -229,6 +237,24 @@ def moment_of(name: str, told: str) -> int:
         raise InputError(f"{name} is {told!r}", where=TASK, allowed="2027-01-31, or 2027-01-31T08:00") from error
     # Without a zone it is UTC, here and on every device: the organiser's own zone is known to nobody else.
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def require_possible(told: Mapping[str, object], people: int) -> None:
+    """Refuse a window or a least number that no task can have, whatever else is filled in.
+
+    Args:
+        told: what is known of them. people: how many may take part.
+
+    Raises:
+        InputError: a day that is none, an end before the beginning, or more reports than people.
+    """
+    opens, closes = (str(told.get(name) or "") for name in ("opens", "closes"))
+    seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}
+    if len(seconds) == 2 and seconds["closes"] <= seconds["opens"]:
+        raise InputError(f"closes is {closes!r}", where=TASK, allowed=f"after opens, {opens!r}")
+    least: Any = told.get("least", 0)
+    if least > people:
+        raise InputError(f"least is {least:,}", where=TASK, allowed=f"1 to {people:,}, the people")
 
 
 def _require_keys(told: Mapping[str, object], known: set[str], where: str) -> None:

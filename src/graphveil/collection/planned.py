@@ -28,7 +28,7 @@ def drafted(
         number. prices: what is known of them.
 
     Returns:
-        What is missing and what is promised; the plan, where there is a graph to plan with.
+        What is missing, what is promised and what a report takes; the plan, where there is a graph to plan with.
 
     Raises:
         InputError: a price that no task can have, or a folder that is used.
@@ -39,9 +39,12 @@ def drafted(
         write_draft(partial, subject, typed, prices)
         # As it will be read: what cannot be signed is refused before the folder is there.
         draft = replace(read_draft(partial), subject=subject)
-        guarantee, made = draft.guarantee(), planned(draft)
+        guarantee, size, made = draft.guarantee(), draft.report_bytes(), planned(draft)
     told = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
-    return {**told, "guarantee": guarantee, "plan": None if made is None else made.to_dict()}, made
+    # As devices send it, in whole bytes, and no method's own account of it.
+    made = None if made is None else replace(made, report_bytes=float(size))
+    plan = None if made is None else made.to_dict()
+    return {**told, "guarantee": guarantee, "report_bytes": size, "plan": plan}, made
 
 
 def planned(draft: Draft) -> Plan | None:
@@ -55,7 +58,7 @@ def planned(draft: Draft) -> Plan | None:
         return None
     # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
     settings: dict[str, Any] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
-    if method != "label-propagation":
+    if method != "label-pool":
         settings["epsilon_x"] = None if prices.features is None else float(prices.features)
     return plan(method, graph, settings | _lists(prices))
 
@@ -85,4 +88,4 @@ def _method(prices: Prices) -> str | None:
         return "link-beliefs"
     if prices.features is not None:
         return "lpgnn"
-    return "label-propagation" if prices.label is not None else None
+    return "label-pool" if prices.label is not None else None

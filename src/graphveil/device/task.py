@@ -10,7 +10,7 @@ assigned.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -93,7 +93,7 @@ class Task:
         opens = whole(facts, "opens", 0, _LARGEST)
         made = cls(
             hash=digest, key=key, **words, opens=opens, closes=whole(facts, "closes", opens + 1, _LARGEST),
-            least=whole(facts, "least", 1, people), people=people, fields=_fields(facts, people),
+            least=whole(facts, "least", 1, people), people=people, fields=fields_of(facts, people),
             guarantee=texts(facts, "guarantee"), public=texts(facts, "public"), data=data,
         )  # fmt: skip
         # No threshold is trusted: whoever signs a task may be mistaken, or lie about its epsilon.
@@ -104,7 +104,7 @@ class Task:
     @property
     def bits(self) -> int:
         """Bits of a body: for each field whether it is answered, and the answer."""
-        return sum(1 + one.width for one in self.fields)
+        return body_bits(self.fields)
 
     @property
     def epsilon(self) -> Fraction:
@@ -215,7 +215,20 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
     return MappingProxyType(outer[name]), key
 
 
-def _fields(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
+def body_bits(fields: Iterable[Field]) -> int:
+    """Return the bits of a body: for each field whether it is answered, and the answer."""
+    return sum(1 + one.width for one in fields)
+
+
+def fields_of(facts: Mapping[str, object], people: int) -> tuple[Field, ...]:
+    """Return what a task asks.
+
+    Args:
+        facts: of the task. people: how many may take part.
+
+    Raises:
+        DeviceError: `bad-task`, no fields of the standard.
+    """
     told = facts["fields"]
     if not isinstance(told, list) or not told:
         raise DeviceError("bad-task", "no fields")
