@@ -342,6 +342,10 @@ def phones(
     data: options.Data,
     players: Players,
     url: Annotated[str, typer.Option("--url", help="Of a collector on this machine.")] = "http://127.0.0.1:8700",
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", metavar="FILE", help="As collect enrol wrote or read it. Default: in FOLDER."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Rehearse with made-up phones beside a device of yours: all whose tokens are left enrol, wait and answer.
@@ -355,5 +359,5 @@ def phones(
     from graphveil.collection.phones import ring
 
     with working() as tell:
-        answer = ring(folder, data, url, players.cast(None), tell)
+        answer = ring(folder, data, url, players.cast(None), tell, tokens)
     emit(answer, as_json=as_json, screen=lambda: screens.plain(answer))

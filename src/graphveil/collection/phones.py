@@ -26,6 +26,7 @@ from graphveil.collection.tokens import read_tokens
 from graphveil.device.errors import DeviceError
 from graphveil.device.remote import Remote
 from graphveil.device.task import Opening, Task
+from graphveil.device.token import number_of
 from graphveil.device.wire import read
 from graphveil.errors import InputError
 from graphveil.graphs.load import load_parts
@@ -33,12 +34,14 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.progress import Progress, ProgressCallback
 
 
-def ring(folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback) -> dict[str, Any]:
+def ring(
+    folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
+) -> dict[str, Any]:
     """Let everybody whose token is left take part in one epoch.
 
     Args:
-        folder: with the tokens. data: whose nodes are the people, in the order of the tokens. url: of the collector.
-        cast: programs, dropouts, retries, seed. tell: hears of progress.
+        folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
+        cast: programs, dropouts, retries, seed. tell: hears of progress. tokens: their file; None: that of the folder.
 
     Returns:
         How many enrolled, whose tokens were taken, how many answered and sent again.
@@ -50,11 +53,11 @@ def ring(folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback) 
         raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
     with ExitStack() as stack, refusals(url):
         remote, graph = Remote(url), load_parts(data)
-        tokens, task = _tokens(folder / TOKENS, graph.num_nodes), Task.of(remote.task())
+        found, task = _tokens(tokens or folder / TOKENS, graph.num_nodes), Task.of(remote.task())
         clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
         shown(task, clients)
         phones = Phones(remote, graph, cast, clients, tell)
-        return phones.answered(task, phones.enrolled(tokens))
+        return phones.answered(task, phones.enrolled(found))
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,11 @@ class Phones:
 
 def _tokens(path: Path, people: int) -> list[str]:
     try:
-        found = [token.hex() for _, token in read_tokens(path)]
+        # By number and not by line: a file of the organiser's own may name people in any order.
+        found = [token.hex() for _, token in sorted(read_tokens(path), key=lambda row: number_of(row[1]))]
     except OSError as error:
-        raise InputError(f"{path} holds no tokens", remedy="make them: `graphveil collect enrol FOLDER`") from error
+        remedy = "make them: `graphveil collect enrol FOLDER`, or name the file that holds them: --tokens FILE"
+        raise InputError(f"{path} holds no tokens", remedy=remedy) from error
     if len(found) != people:
         raise InputError(f"{len(found):,} tokens, and {people:,} nodes", where=str(path))
     return found
