@@ -13,10 +13,14 @@ import { answering, lookAgain } from "./round.js";
 import { isAboutLinks, terms } from "./terms.js";
 import { answersAs, doing, now, refuse, showAccounts, step, takeLimit } from "./visit.js";
 
+/** Whether something stands behind "#" that is no place of this page: a link, or what a mail has made of one. */
+const isInvited = () => location.hash !== "" && !find(location.hash.slice(1));
+
 /** The two parts of the link, which leave the address bar. A browser's own history may keep them. */
 function link() {
+  if (!isInvited()) return undefined;
   const told = location.hash;
-  if (!told.includes(".")) return undefined;
+  // Before it is read: a link that was cut, or whose point is written otherwise, holds the token all the same.
   history.replaceState(null, "", location.pathname);
   const [, token, hash] = /^#([\da-f]+)\.([\da-f]{64})$/i.exec(told) ?? [];
   if (!token) refuse({ code: "bad-link" });
@@ -100,5 +104,5 @@ async function join(token) {
 addEventListener("focus", lookAgain);
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && lookAgain());
 // A link that is pasted where the page is open changes the fragment alone.
-addEventListener("hashchange", () => location.hash.includes(".") && location.reload());
+addEventListener("hashchange", () => isInvited() && location.reload());
 doing("Loading", start);
