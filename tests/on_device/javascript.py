@@ -41,6 +41,23 @@ def tools() -> Path:
     return folder
 
 
+def page_said(folder: Path, script: str, told: object) -> Any:
+    """What a script that stands beside the modules of the person's page says, in Node: of the constant `told`.
+
+    Args:
+        folder: that is not there yet. script: of a module; it hands its answer to `say`. told: as JSON.
+    """
+    shutil.copytree(ROOT / "src" / "graphveil" / "collection" / "assets", folder)
+    # Else Node takes the files of the page for scripts.
+    (folder / "package.json").write_text('{"type": "module"}')
+    begin = 'import { readFileSync } from "node:fs";\nconst told = JSON.parse(readFileSync(0, "utf8"));\n'
+    (folder / "said.js").write_text(begin + "const say = (one) => console.log(JSON.stringify(one));\n" + script)
+    command, put = [node(), str(folder / "said.js")], json.dumps(told)
+    done = subprocess.run(command, input=put, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
 def deno() -> list[str]:
     """How Deno is told to run a program that reads its own files."""
     found = shutil.which("deno")

@@ -49,6 +49,22 @@ def test_answers_of_two_modes_count_a_link_from_both_ends() -> None:
     assert float(about_one_link(task.fields)) == 2.5
 
 
+def test_odds_at_most_hold_however_large_they_are() -> None:
+    """A report of ten bits has odds of e^98. The check of a threshold counts e^44 at most; what is told may not."""
+    for task, epsilon in (
+        (task_of(features("100", 10, sampled=10)), "100"),
+        (task_of(links(PEOPLE, "30", "both"), degree(PEOPLE, "30", "both"), people=PEOPLE), "120"),
+    ):
+        told = "\n".join(telling.asked(task))
+        assert f"odds up to practical certainty (epsilon {epsilon})" in told and "odds at most" not in told
+
+
+def test_what_both_ends_report_is_called_so() -> None:
+    for mode, said in (("directed", True), ("both", True), ("lower", False)):
+        told = telling.asked(task_of(links(PEOPLE, "1", mode), degree(PEOPLE, "0.5", "lower"), people=PEOPLE))
+        assert any("by list and number, yours and theirs: " in line for line in told) == said
+
+
 def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     """Nobody checks what it says: the device's own figures stand before it."""
     words = "Each report hides everything about you (epsilon = 0.01)."

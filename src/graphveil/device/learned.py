@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Final
 
 from graphveil.device.answer import NANO
 from graphveil.device.degree import Degree
-from graphveil.device.exact import LARGEST
 from graphveil.device.features import Features
 from graphveil.device.label import Label
 from graphveil.device.links import Links
 from graphveil.device.task import Field, Task
+
+#: Above this epsilon the factor, from 485 million on, would tell nobody anything, and words do.
+_TOLD: Final = 20
 
 
 def learned(task: Task) -> Iterator[str]:
@@ -37,21 +40,22 @@ def about_one_link(fields: Sequence[Field]) -> Fraction:
         fields: of a task.
     """
     asked = _about_links(fields)
-    # Where one answer tells of links by where they begin and another one of either end, two reports tell of a link.
-    mixed = len({one.mode for one in asked}) > 1
-    twice = {"both", "directed"} if mixed else {"both"}
+    twice = _twice(asked)
     return sum((one.epsilon * (2 if one.mode in twice else 1) for one in asked), Fraction(0))
 
 
 def odds(epsilon: Fraction) -> str:
-    """Return e^epsilon in four digits, rounded up: "at most" must hold.
+    """Tell how far anybody's odds can rise: by e^epsilon in four digits, rounded up, as "at most" must hold.
 
     Args:
-        epsilon: above 44 it counts as 44, as the check of thresholds does.
+        epsilon: of all that is told, without a cap; a large one is told in words.
     """
-    factor = math.exp(float(min(epsilon, Fraction(LARGEST))))
+    if epsilon > _TOLD:
+        return "odds up to practical certainty"
+    factor = math.exp(float(epsilon))
     unit = 10.0 ** (math.floor(math.log10(factor)) - 3)
-    return f"{math.ceil(factor / unit) * unit:,.4g}"
+    told = math.ceil(factor / unit) * unit
+    return f"odds at most {told:,.{4 if told < 10_000 else 9}g} times those before"
 
 
 def decimal(epsilon: Fraction) -> str:
@@ -61,11 +65,17 @@ def decimal(epsilon: Fraction) -> str:
 
 
 def _sure(epsilon: Fraction) -> str:
-    return f"odds at most {odds(epsilon)} times those before (epsilon {decimal(epsilon)})"
+    return f"{odds(epsilon)} (epsilon {decimal(epsilon)})"
 
 
 def _about_links(fields: Sequence[Field]) -> list[Links | Degree]:
     return [one for one in fields if isinstance(one, Links | Degree)]
+
+
+def _twice(asked: Sequence[Links | Degree]) -> set[str]:
+    """Return the modes in which both ends report a link."""
+    # Where one answer tells of links by where they begin and another one of either end, two reports tell of a link.
+    return {"both", "directed"} if len({one.mode for one in asked}) > 1 else {"both"}
 
 
 def _relationship(fields: Sequence[Field]) -> str:
@@ -73,7 +83,7 @@ def _relationship(fields: Sequence[Field]) -> str:
     modes = {one.mode for one in asked}
     what = "whether you are linked to" if modes == {"directed"} else "whether you are linked with"
     by = " and number" if len(asked) > 1 else ""
-    theirs = ", yours and theirs" if "both" in modes else ""
+    theirs = ", yours and theirs" if modes & _twice(asked) else ""
     return (
         f"{what} one certain person, by {'number' if isinstance(asked[0], Degree) and not by else 'list'}{by}{theirs}"
     )

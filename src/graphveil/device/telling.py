@@ -136,7 +136,7 @@ def _read(one: Field) -> str:
 
 
 def _surer(one: Field) -> str:
-    return f"; whoever reads it has odds at most {odds(one.epsilon)} times those before"
+    return f"; whoever reads it has {odds(one.epsilon)}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -3,8 +3,8 @@
 import { theirs } from "./dom.js";
 
 const NANO = 1e9;
-/** As the check of thresholds does: more than 44 counts as 44. */
-const LARGEST = 44;
+/** Above this epsilon the factor, from 485 million on, would tell nobody anything, and words do. */
+const TOLD = 20;
 /** More than what floating-point numbers lose on the way. */
 const SLACK = 1e-12;
 
@@ -32,7 +32,7 @@ export function down(chance) {
   return "practically 0%";
 }
 
-const factor = (nano) => Math.exp(Math.min(Number(nano) / NANO, LARGEST));
+const factor = (nano) => Math.exp(Number(nano) / NANO);
 
 /** How sure a guess that was even before can become, rounded up. */
 export const surest = (nano) => up(1 / (1 + 1 / factor(nano)));
@@ -40,11 +40,13 @@ export const surest = (nano) => up(1 / (1 + 1 / factor(nano)));
 /** The same as a number from 0 to 100, for a bar. */
 export const surestBar = (nano) => 100 / (1 + 1 / factor(nano));
 
-/** How many times as sure anybody can become, four digits, rounded up. */
+/** How many times as sure anybody can become, four digits, rounded up; in the words of the device in Python. */
 export function times(nano) {
+  if (Number(nano) > TOLD * NANO) return "up to practical certainty";
   const found = factor(nano) * (1 + SLACK);
   const unit = 10 ** (Math.floor(Math.log10(found)) - 3);
-  return (Math.ceil(found / unit) * unit).toLocaleString("en", { maximumSignificantDigits: 4 });
+  const said = (Math.ceil(found / unit) * unit).toLocaleString("en", { maximumSignificantDigits: 4 });
+  return `at most ${said} times as sure as before`;
 }
 
 export const count = (number) => number.toLocaleString("en");

@@ -18,14 +18,14 @@ export async function readings(task, person, values, bits, names) {
     const inside =
       bits[place] === null
         ? [el("p", {}, "Your report leaves this out. That it does can be seen, and nothing else.")]
-        : [...(await READ[field.kind](told, bits[place], { person, values, names })), weight(field, told)];
+        : [...(await READ[field.kind](told, bits[place], { person, values, names })), weight(task, place)];
     parts.push(el("section", { class: "card reading" }, el("h3", {}, TITLES[field.kind]), inside));
   }
   return parts;
 }
 
-function weight(field, told) {
-  const [what, epsilon] = bound(field, told);
+function weight(task, place) {
+  const [what, epsilon] = bound(task, place);
   return el(
     "p",
     { class: "soft" },

@@ -50,12 +50,21 @@ export function question({ kind, width }, told, people) {
 export const isAboutLinks = ({ kind }) => kind === "links" || kind === "degree";
 
 /** What the guarantee of a question is about, and its epsilon: of both ends of a connection where both report it. */
-export function bound({ kind, epsilon }, told) {
+export function bound({ fields, facts: told }, place) {
+  const { kind, epsilon } = fields[place];
   if (kind === "features") return ["your numbers", epsilon];
   if (kind === "label") return ["which one you are", epsilon];
+  const isTwice = twice(told.fields).includes(told.fields[place].mode);
   const number = kind === "degree" ? ", by their number" : "";
-  const from = number + (told.mode === "both" ? ", by your answer and theirs" : "");
-  return [`whether one certain person is connected with you${from}`, told.mode === "both" ? 2n * epsilon : epsilon];
+  const from = number + (isTwice ? ", by your answer and theirs" : "");
+  return [`whether one certain person is connected with you${from}`, isTwice ? 2n * epsilon : epsilon];
+}
+
+/** The modes in which both ends report a connection. */
+function twice(told) {
+  const modes = new Set(told.map(({ mode }) => mode).filter(Boolean));
+  // Where one answer is about links by where they begin and another about either end, two reports tell of a link.
+  return modes.size > 1 ? ["both", "directed"] : ["both"];
 }
 
 /** The whole of a task, for a person who has not agreed to anything yet. */
@@ -130,9 +139,10 @@ export function terms(task, hash) {
   ];
 }
 
-/** What each answer can tell, and what those about the same thing can tell together. */
-function bounds({ fields, facts: told }) {
-  const each = fields.map((one, place) => bound(one, told.fields[place]));
+/** What each answer can tell, and what those about the same thing can tell together: words, and epsilon. */
+export function bounds(task) {
+  const { fields } = task;
+  const each = fields.map((_, place) => bound(task, place));
   const together = (what, part) => {
     const own = each.filter((_, place) => part(fields[place]));
     return own.length > 1 ? [[what, own.reduce((sum, [, epsilon]) => sum + epsilon, 0n)]] : [];
@@ -154,7 +164,7 @@ function bar(what, nano) {
       {},
       el("strong", {}, said),
       ` ${what.startsWith("whether") ? "" : "of "}${what} `,
-      el("span", { class: "soft" }, `(epsilon ${decimal(nano)}: at most ${times(nano)} times as sure as before)`),
+      el("span", { class: "soft" }, `(epsilon ${decimal(nano)}: ${times(nano)})`),
     ),
     el("progress", { max: 100, value: surestBar(nano), "aria-label": `${what}: ${said}` }),
   );

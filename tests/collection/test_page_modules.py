@@ -1,0 +1,56 @@
+"""The person's page and the device in Python say and refuse the same; the page's own modules run in Node."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+from graphveil.device.answer import NANO
+from graphveil.device.learned import about_one_link, odds
+from tests.on_device.javascript import page_said
+from tests.on_device.signing import degree, links, task_of
+
+MODES = ("lower", "both", "directed")
+
+BOUNDS = """
+import { readTask } from "./device.js";
+import { bounds } from "./terms.js";
+const found = [];
+for (const one of told) {
+  const task = await readTask(new TextEncoder().encode(one));
+  found.push(bounds(task).map(([what, nano]) => [what, `${nano}`]));
+}
+say(found);
+"""
+
+
+def test_of_one_link_both_say_the_same_whatever_the_modes(tmp_path: Path) -> None:
+    """A list and a number of links leave together, and where their modes differ a directed one is of either end."""
+    asked = [(links(12, "0.7", mode), degree(12, "0.3", other)) for mode, other in product(MODES, MODES)]
+    alone = [(make(12, "0.7", mode),) for make in (links, degree) for mode in MODES]
+    tasks = [task_of(*fields) for fields in (*asked, *alone)]
+    page = page_said(tmp_path / "page", BOUNDS, [task.data.decode() for task in tasks])
+    for task, rows in zip(tasks, page, strict=True):
+        assert len(rows) == (3 if len(task.fields) > 1 else 1)
+        assert Fraction(int(rows[-1][1]), NANO) == about_one_link(task.fields)
+        for one, (what, nano) in zip(task.fields, rows, strict=False):
+            ends = Fraction(int(nano), NANO) / one.epsilon
+            assert ends == (2 if "by your answer and theirs" in what else 1)
+    # Else both could be wrong alike.
+    assert [float(about_one_link(task.fields)) for task in tasks[:9]] == [1, 1.3, 1.3, 1.7, 2, 2, 1.7, 2, 1]
+
+
+TIMES = """
+import { times } from "./numbers.js";
+say(told.map((nano) => times(BigInt(nano))));
+"""
+
+
+def test_both_tell_the_same_odds(tmp_path: Path) -> None:
+    told = ("0.001", "1", "5", "9.3", "12", "20", "20.000000001", "45", "100", "999999999")
+    page = page_said(tmp_path / "page", TIMES, [str(int(Fraction(one) * NANO)) for one in told])
+    ours = [odds(Fraction(one)).removeprefix("odds ") for one in told]
+    assert [one.replace("times as sure as before", "times those before") for one in page] == ours
+    assert ours[5] == "at most 485,200,000 times those before"
+    assert ours[6:] == ["up to practical certainty"] * 4
