@@ -7,8 +7,12 @@ from itertools import product
 from pathlib import Path
 
 from graphveil.device.answer import NANO
+from graphveil.device.errors import DeviceError
 from graphveil.device.learned import about_one_link, odds
+from graphveil.device.people import ids_hash, ids_of
+from graphveil.device.task import Task
 from tests.on_device.javascript import page_said
+from tests.on_device.pretended import spelled
 from tests.on_device.signing import degree, links, task_of
 
 MODES = ("lower", "both", "directed")
@@ -54,3 +58,44 @@ def test_both_tell_the_same_odds(tmp_path: Path) -> None:
     assert [one.replace("times as sure as before", "times those before") for one in page] == ours
     assert ours[5] == "at most 485,200,000 times those before"
     assert ours[6:] == ["up to practical certainty"] * 4
+
+
+NAMES = """
+import { readTask } from "./device.js";
+import { names } from "./collector.js";
+const found = [];
+for (const [task, lines] of told) {
+  globalThis.fetch = async () => new Response(lines);
+  const read = await readTask(new TextEncoder().encode(task));
+  found.push(await names(read).catch(({ code }) => code));
+}
+say(found);
+"""
+
+
+def taken(task: Task, data: bytes) -> list[str] | str:
+    """The ids that the device in Python takes; "bad-ids" where it takes none."""
+    try:
+        return list(ids_of(task, data))
+    except DeviceError:
+        return "bad-ids"
+
+
+def test_both_take_the_same_lists_of_people(tmp_path: Path) -> None:
+    cases = [
+        (3, ("Ann", "Bob", "\ufffd"), ("Ann", "Bob", "\ufffd")),
+        (3, ("Ann", "Bob", "Ann"), ("Ann", "Bob", "Ann")),
+        (3, ("Ann", "Bob"), ("Ann", "Bob")),
+        (3, ("Ann", "Bob", "Cem", "Dia"), ("Ann", "Bob", "Cem", "Dia")),
+        # As many different ids as people, since there are more lines: both ends of each link would report it.
+        (4, ("Ann", "Bob", "Ann", "Bob", "x", "y"), ("Ann", "Bob", "Ann", "Bob", "x", "y")),
+        # No text has half of a character. Whoever writes one as U+FFFD takes two such ids for two people, and one hash.
+        (2, ("\ud800", "\ud801"), ("\ufffd", "\ufffd")),
+        (2, ("Ann", "\udfff"), ("Ann", "\ufffd")),
+    ]
+    tasks = [task_of(links(people), people=people, least=1, ids=ids_hash(hashed)) for people, _, hashed in cases]
+    lists = [spelled(told) for _, told, _ in cases]
+    put = [[task.data.decode(), data.decode()] for task, data in zip(tasks, lists, strict=True)]
+    ours = [taken(task, data) for task, data in zip(tasks, lists, strict=True)]
+    assert page_said(tmp_path / "page", NAMES, put) == ours
+    assert ours == [list(cases[0][1]), *["bad-ids"] * 6]

@@ -81,9 +81,14 @@ def test_without_links_nobody_asks_for_names(browser: Browser, tmp_path: Path) -
         assert not [asked for asked in one.recorder.seen if asked.path == "/ids"]
 
 
-def test_a_list_that_names_somebody_twice_is_refused(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "twice",
+    # The second has as many different names as people, since it has more lines.
+    [[*IDS[:-1], IDS[0]], [*IDS[::2], *IDS[::2], *IDS[1::2]]],
+    ids=["twice", "padded"],
+)
+def test_a_list_that_names_somebody_twice_is_refused(twice: list[str], browser: Browser, tmp_path: Path) -> None:
     """The hash is right, and one person stands on both sides of another: both would report their link."""
-    twice = [*IDS[:-1], IDS[0]]
     with running(tmp_path, links(PEOPLE), ids=ids_hash(twice)) as one:
         one.recorder.lies["/ids"] = spelled(twice)
         visit = Visit(browser, one)

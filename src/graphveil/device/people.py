@@ -38,7 +38,7 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
         task: holds their hash. data: as the collector told them, a line of JSON each.
 
     Raises:
-        DeviceError: `collector`, where they are not those of the task, or one stands there twice.
+        DeviceError: `collector`, where they are not those of the task, or not each of its people once.
     """
     try:
         ids = tuple(json.loads(line) for line in data.split(b"\n") if line)
@@ -46,7 +46,8 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         is_right = False
     # Twice: somebody with a number below yours and one above, whose link with you both of you would report.
-    if not is_right or len(set(ids)) != task.people:
+    # Without the length a list could hold everybody twice, and as many names of nobody.
+    if not is_right or len(ids) != task.people or len(set(ids)) != len(ids):
         said = "the collector's list of people is not that of the task, or names one twice"
         raise DeviceError("collector", said, "Do not answer; tell the organiser.")
     return ids
