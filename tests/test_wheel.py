@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.on_device.javascript import node
 
 ROOT = Path(__file__).parent.parent
 #: Import names that differ from their distribution's name.
@@ -80,6 +83,21 @@ def test_the_wheel_holds_the_pages_of_a_collector(command: Path) -> None:
     done = subprocess.run(run, check=True, capture_output=True, text=True, env=CLEAN)
     here = ROOT / "src" / "graphveil" / "collection" / "assets"
     assert done.stdout.split() == sorted(path.name for path in here.iterdir())
+
+
+@pytest.mark.slow
+def test_the_wheel_plays_people_with_both_clients(command: Path, tmp_path: Path) -> None:
+    node()
+    draft = ["init", "social-100", "-o", "clubs", "--epsilon-y", "2"]
+    play = ["simulate", "clubs", "social-100", "--people", "8", "--clients", "python,js", "--json"]
+    for words in (draft, play):
+        run = [command, "collect", *words]
+        done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=CLEAN, check=False)
+        assert done.returncode == 0, done.stderr
+    assert {name: count > 0 for name, count in json.loads(done.stdout)["clients"].items()} == {
+        "python": True,
+        "js": True,
+    }
 
 
 def test_declared_dependencies_cover_the_imports() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.collection.clients import LINES
 from graphveil.collection.pages import ASSETS, FOLDER, PAGES
 from graphveil.collection.service import Collector
 from tests.collection.collections import begun, url_of
@@ -37,7 +38,7 @@ def test_each_file_is_served_as_it_is_and_once(url: str, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["person.html", "../pages.py", "..%2fpages.py", "%2fetc%2fpasswd", "", "device.js.map"]
+    "name", ["person.html", "../pages.py", "..%2fpages.py", "%2fetc%2fpasswd", "", "device.js.map", "lines.mjs"]
 )
 def test_no_other_file_is_served(url: str, name: str) -> None:
     assert asked(f"{url}/assets/{name}")[0] == 404
@@ -47,11 +48,12 @@ def test_no_other_file_is_served(url: str, name: str) -> None:
 
 
 def test_every_file_of_the_folder_is_in_the_list() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted([*ASSETS, *PAGES.values()])
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted([*ASSETS, *PAGES.values(), LINES.name])
 
 
 def test_the_client_is_the_one_that_was_built() -> None:
-    assert (FOLDER / "device.js").read_bytes() == BUNDLE.read_bytes()
+    for name in ("device.js", LINES.name):
+        assert (FOLDER / name).read_bytes() == (BUNDLE.parent / name).read_bytes()
 
 
 def test_no_page_holds_a_script_a_style_or_another_site() -> None:

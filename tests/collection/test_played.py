@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import load_parts
 from graphveil.graphs.parts import SparseRows
 from graphveil.progress import Progress
-from tests.on_device.javascript import CLIENT, node
+from tests.on_device.javascript import node
 
 PYTHON = commands_of("python", Path("none"))
 GRAPH = load_parts("social-100")
@@ -61,7 +61,7 @@ def test_reports_are_those_of_the_graphs_people(tmp_path: Path) -> None:
 def test_both_clients_play_together(tmp_path: Path) -> None:
     node()
     folder = drafted(tmp_path / "draft", features="30000", label="40", links="40", degree="5")
-    cast = Cast(12, commands_of("python,js", CLIENT / "lines.js"), dropouts=0, retries=1)
+    cast = Cast(12, commands_of("python,js"), dropouts=0, retries=1)
     told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
     assert (told["answered"], told["again"], told["clients"]) == (12, 12, {"python": 6, "js": 6})
     found = read_export(tmp_path / "out")

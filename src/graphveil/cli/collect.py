@@ -66,9 +66,9 @@ class Players:
     clients: Annotated[
         str, typer.Option("--clients", metavar="python[,js]", help="Programs that people answer with, in turn.")
     ] = "python"
-    js: Annotated[Path, typer.Option("--js", metavar="FILE", help="The client in JavaScript, which Node.js runs.")] = (
-        Path("clients/js/lines.js")
-    )
+    js: Annotated[
+        Path | None, typer.Option("--js", metavar="FILE", help="Another client in JavaScript than ours, for Node.js.")
+    ] = None
     dropouts: Annotated[
         float, typer.Option("--dropouts", min=0, max=1, help="Share of the enrolled who never answer.")
     ] = 0.1

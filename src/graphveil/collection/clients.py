@@ -9,12 +9,15 @@ from pathlib import Path
 
 from graphveil.errors import InputError
 
+#: The program of `clients/js`, as it was built there: it lies beside the pages, and none of them loads it.
+LINES = Path(__file__).parent / "assets" / "lines.mjs"
 
-def commands_of(names: str, js: Path) -> dict[str, Sequence[str]]:
+
+def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
     """Return how each client is started.
 
     Args:
-        names: python, js or both, with a comma. js: the client in JavaScript.
+        names: python, js or both, with a comma. js: another program than ours in JavaScript.
 
     Raises:
         InputError: another name, one twice, or what JavaScript needs is not here.
@@ -26,7 +29,8 @@ def commands_of(names: str, js: Path) -> dict[str, Sequence[str]]:
     if len(set(asked)) < len(asked):
         raise InputError(f"{names!r} names a client twice", where="--clients", allowed="python, js, or python,js")
     return {
-        name: _javascript(js) if name == "js" else [sys.executable, "-m", "graphveil.device", "lines"] for name in asked
+        name: _javascript(js or LINES) if name == "js" else [sys.executable, "-m", "graphveil.device", "lines"]
+        for name in asked
     }
 
 
@@ -34,9 +38,6 @@ def _javascript(program: Path) -> Sequence[str]:
     found = shutil.which("node")
     if found is None:
         raise InputError("there is no node", where="--clients js", remedy="install Node.js 20 or later")
-    # It lies beside the source and in a package of its own, and in no wheel of ours.
     if not program.is_file():
-        raise InputError(
-            f"{program} is no file", where="--js", allowed="lines.js of clients/js, or of @graphveil/device"
-        )
+        raise InputError(f"{program} is no file", where="--js", remedy="leave the option out: our client is installed")
     return [found, str(program)]

@@ -16,7 +16,8 @@ from fastapi import APIRouter, Request, Response
 
 FOLDER = Path(__file__).parent / "assets"
 PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
-#: All that is served by its name. `device.js` is the client of `clients/js`, as it was built there.
+#: All that is served by its name. `device.js` is the client of `clients/js`, as it was built there; so is `lines.mjs`,
+#: which no page needs.
 ASSETS = (
     *("look.css", "icon.svg", "device.js", "dom.js", "numbers.js"),
     # Of the person's page.
