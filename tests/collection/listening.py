@@ -16,14 +16,26 @@ def served(application: Any, room: int | None = None) -> Iterator[str]:
     """Serve an application in a thread; gives its address.
 
     Args:
-        application: of ASGI. room: bytes that the system keeps of what somebody does not read yet; None: as it likes.
+        application: of ASGI. room: see `ran`.
+    """
+    quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
+    with ran(uvicorn.Server(uvicorn.Config(application, **quiet)), room) as url:
+        yield url
+
+
+@contextmanager
+def ran(server: uvicorn.Server, room: int | None = None) -> Iterator[str]:
+    """Run a server in a thread; gives its address.
+
+    Args:
+        server: that has not begun. room: bytes that the system keeps of what somebody does not read yet; None: as it
+            likes.
     """
     with socket.socket() as own:
         if room is not None:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
         own.bind(("127.0.0.1", 0))
         own.listen(100)  # whoever comes before the server is up waits
-        server = uvicorn.Server(uvicorn.Config(application, log_level="warning", log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, args=([own],), daemon=True)
         thread.start()
         try:

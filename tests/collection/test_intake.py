@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
+from socket import inet_aton
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sqlalchemy import select
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.intake import Intake, reports_in
 from graphveil.collection.limits import Buckets
+from graphveil.collection.service import Collector
 from graphveil.collection.store import Sent, Store
 from graphveil.collection.tables import ENROLMENTS, PEOPLE, REPORTS, opened
 from graphveil.device import DeviceError, Report, answer, answers, read
@@ -23,6 +25,7 @@ from graphveil.device.wire import report
 from graphveil.errors import InputError
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, secret, token, url_of
+from tests.collection.listening import served
 from tests.on_device.signing import degree, features, label, links, task_of
 
 
@@ -262,12 +265,18 @@ def test_two_processes_store_each_person_once(running: Collection, url: str, tmp
 
 
 def test_planted_values_are_nowhere(tmp_path: Path) -> None:
-    """Neither a token nor a device's secret nor a raw value stands in the database."""
-    running = begun(url_of(tmp_path), label(), links(MANY))
-    running.intake.take([running.report(number, {"label": "sad", "links": []}) for number in range(MANY)])
-    running.store.engine.dispose()
+    """Neither a token nor a device's secret stands in the database, nor the address that a report came from."""
+    running, address = begun(url_of(tmp_path), label(), links(MANY)), "127.0.0.78"
+    reports = [running.report(number, {"label": "sad", "links": []}) for number in range(MANY)]
+    with served(Collector(running.store)) as url:
+        client = HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=60, source_address=(address, 0))
+        client.request("POST", "/reports", b"".join(one.to_bytes() for one in reports))
+        assert client.getresponse().status == 200
+        client.close()
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    running.store.engine.dispose()
     for number in range(MANY):
         assert token(number) not in held and secret(number) not in held
-    assert key(3) in held  # what is looked for would be found
-    assert b"127.0.0.1" not in held and str(os.getpid()).encode() * 2 not in held
+    assert address.encode() not in held and inet_aton(address) not in held
+    # What is looked for would be found.
+    assert key(3) in held and all(one.body in held for one in reports)
