@@ -202,6 +202,7 @@ def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office:
     organiser.come(office.token)
     organiser.sees(REFUSAL_CODES["bad-tag"].means)
     assert f"7 {REFUSAL_CODES['bad-tag'].sentence}" in " ".join(organiser.text("#refusals").split())
+    assert "It is not what graphveil plan says, which tells no accuracy" in organiser.text("#accuracy")
     first = organiser.text("#accuracy .estimate")
     browser.ask("document.querySelector('#alike').value = '50'")
     browser.ask("document.querySelector('#around').requestSubmit()")

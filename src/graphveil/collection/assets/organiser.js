@@ -179,7 +179,7 @@ function accuracy({ accuracy: one, answered }) {
   return [
     el("p", { class: "estimate" }, `about ${percent(one.now)}`),
     el("p", {}, `right with the ${count(answered)} answers at hand; ${percent(one.everybody)} if everybody answered, ${percent(one.chance)} by guessing blindly.`),
-    el("p", { class: "soft" }, `An estimate and no measurement: it takes the label that most neighbours reported, and assumes ${one.neighbours} neighbours a person, ${percent(one.alike)} of them with the same label. Methods that use more do better; a graph that is not like that does worse.`),
+    el("p", { class: "soft" }, `An estimate and no measurement: it takes the label that most neighbours reported, and assumes ${one.neighbours} neighbours a person, ${percent(one.alike)} of them with the same label. Methods that use more do better; a graph that is not like that does worse. It is not what graphveil plan says, which tells no accuracy: its figures are of noise, and need the graph, which is not here.`),
   ];
 }
 
