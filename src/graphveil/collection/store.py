@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of, scrubbed
+from graphveil.collection.forgetting import is_scrubbed, require_bodies, require_closed
+from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of
 from graphveil.collection.rewriting import overwrite
 from graphveil.collection.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
 from graphveil.collection.tables import (
@@ -40,10 +41,6 @@ _AT_ONCE = 1 << 14
 HOUR = 3600
 _OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
-#: What salts the hash of an epoch goes with its bodies.
-_SCRUBBED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None), EPOCHS.c.secret.is_(None)).limit(1)
-#: Held by whoever opens an epoch or scrubs the closed ones: of two at once, the second sees what the first has done.
-_EVERY = select(EPOCHS.c.epoch).order_by(EPOCHS.c.epoch).with_for_update()
 _COUNTED = select(func.sum(COUNTS.c.count))
 _INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
 
@@ -240,10 +237,7 @@ class Store:
             InputError: the epoch before it is not closed, or bodies were scrubbed.
         """
         with self.engine.begin() as connection:
-            connection.execute(_EVERY).all()
-            # People would pay for reports that no export can hold: one of all epochs needs the bodies of all.
-            if self._is_scrubbed(connection):
-                raise scrubbed("sign another task: `graphveil collect init`")
+            require_bodies(connection)
             last = connection.execute(select(EPOCHS).order_by(EPOCHS.c.epoch.desc()).limit(1)).one_or_none()
             if last is not None and last.hash is None:
                 raise InputError(f"epoch {last.epoch} is open", remedy="close it first")
@@ -270,7 +264,7 @@ class Store:
     def is_scrubbed(self) -> bool:
         """Whether bodies were scrubbed: the collection can neither be exported nor go on."""
         with self.reader.connect() as connection:
-            return self._is_scrubbed(connection)
+            return is_scrubbed(connection)
 
     def close_epoch(self) -> tuple[int, bytes]:
         """Freeze the open epoch: return its number and the hash of everything that was received up to now.
@@ -397,11 +391,7 @@ class Store:
             InputError: an epoch is open, or the closed ones hold another one; or as `rewriting.overwrite`.
         """
         with self.engine.begin() as connection:
-            connection.execute(_EVERY).all()
-            # Its reports were acknowledged, and could not be exported beside bodies that are gone.
-            if (open := connection.execute(_OPEN).scalar_one_or_none()) is not None:
-                remedy = "close it and export the collection, then scrub it"
-                raise InputError(f"epoch {open} is open, and its reports are in no export", remedy=remedy)
+            require_closed(connection)
             # One by one: an epoch that is closed from now on was compared with nothing.
             epochs = connection.execute(_CLOSED).scalars().all()
             if not kept.keeps(last_of(rows_of(connection, epochs))):
@@ -485,10 +475,6 @@ class Store:
     def _or_nothing(self, table: Any) -> Any:
         dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql
         return dialect.insert(table).on_conflict_do_nothing()
-
-    @staticmethod
-    def _is_scrubbed(connection: Connection) -> bool:
-        return connection.execute(_SCRUBBED).scalar_one_or_none() is not None
 
     @staticmethod
     def _setting(connection: Connection, name: str) -> bytes | None:
