@@ -267,7 +267,7 @@ MET: dict[Callable[[Terminal], tuple[int, str, str]], tuple[str, str, str, str]]
     no_file: ("bad-value", NOTHING, "none.json cannot be read (No such file or directory)", "Correct the file"),
     too_dear: ("cap", NOTHING, "the report costs epsilon 1, and 0.5 is left of your own limit", "a larger --limit"),
     lost_its_secret: ("ledger", NOTHING, "lost its secret, or the record of what was spent", "Restore the device's"),
-    limit_is_damaged: ("ledger", NOTHING, "your own limit in", "Write it there again, as 5 or 2.5"),
+    limit_is_damaged: ("ledger", NOTHING, "your own limit in", "Write it there again: 5, 2.5 or none"),
 }
 
 
