@@ -171,7 +171,7 @@ def test_it_refuses_spoilt_tasks_as_python_does() -> None:
     ("name", "least"), [("laws", 3), ("reporting", 9), ("seal", 3)], ids=["laws", "reporting", "seal"]
 )
 def test_its_own_tests_pass(name: str, least: int) -> None:
-    """Laws of a million bits and of 5,000 labels, the ledger under writers that race and are killed: clients/js/tests."""
+    """Laws of a million bits and of 5,000 labels, the ledger under writers that race and die: clients/js/tests."""
     done = subprocess.run([node(), "--test", str(CLIENT / "tests" / f"{name}.test.js")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     passed = re.search(r"^\W+ pass (\d+)$", done.stdout, re.M)

@@ -10,8 +10,8 @@ the collector does not have:
     accuracy of the class with most votes, ties drawn by lot = sum over a of P(a) (F(a)^c - F(a-1)^c) / (c f(a))
 
 with f and F the law of another class's votes and c the number of classes: of m others that reach a as well, one in
-m + 1 ties is won. That is the plainest vote; what reads features or looks further does better. `graphveil plan` says none of it: it tells
-of noise by degree, which takes the graph, and no accuracy.
+m + 1 ties is won. That is the plainest vote; what reads features or looks further does better. `graphveil
+plan` has no such figure: it tells of noise by degree, which takes the graph, and no accuracy.
 """
 
 from __future__ import annotations
