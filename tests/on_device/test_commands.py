@@ -227,6 +227,16 @@ def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pre
     assert len({json.dumps(one) for one in enrolled.enrolled}) == 1
 
 
+def test_another_persons_token_is_refused_before_the_collector_hears_of_it(run: Run, enrolled: Pretended) -> None:
+    """To the collector a good token with another device's key is one that was spent: it would ask for a new one."""
+    enrolled.says["/enrolments"] = (403, b'{"code":"bad-token"}')
+    other = TOKEN[:-1] + "4"
+    found = run("enrol", enrolled.url, other, "--task", TASK.hash.hex(), "--as", IDS[4])
+    refused(found, "enrolment: this device is person 3 of the collection, and the token is person 4's. ")
+    assert "Take the token that you joined with, or another --folder." in found[2]
+    assert len(enrolled.enrolled) == 1
+
+
 def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended, data: Path) -> None:
     for status, told, said in (
         (507, b'{"code":"disk-full"}', "disk-full: the collector has no room"),

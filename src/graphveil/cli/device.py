@@ -11,9 +11,12 @@ Folder = Annotated[
     Path | None,
     typer.Option("--folder", metavar="FOLDER", help="Where secret and ledger are. Default: ~/.graphveil-device."),
 ]
-Task = Annotated[str, typer.Argument(metavar="TASK", help="Its hash, or the beginning of it.")]
+First = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. One word alone is DATA.")]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help='JSON: {"features": [...], "label": "...", "links": [...]}.')
+    str | None, typer.Argument(metavar="DATA", help='A file: {"features": [...], "label": "...", "links": [...]}.')
+]
+Task = Annotated[
+    str | None, typer.Option("--task", metavar="HASH", help="Or the beginning of it, where there are several tasks.")
 ]
 As = Annotated[
     str | None,
@@ -24,9 +27,9 @@ As = Annotated[
 def group() -> typer.Typer:
     """The commands of a device."""
     app = typer.Typer(help="Answer a collection from this machine.")
-    app.callback()(lambda: None)
-    for command in (enrol, show, answer, spent):
-        app.command()(command)
+    app.callback()(_before)
+    for name, command in _COMMANDS.items():
+        app.command(name)(command)
     return app
 
 
@@ -45,19 +48,33 @@ def enrol(
     _run(folder, "enrol", url, token, "--task", task, *_given("--as", id), *_given("--limit", limit))
 
 
-def show(task: Task, own: Data, folder: Folder = None) -> None:
-    """Show what is asked, and the report that would leave; nothing is booked or sent."""
-    _run(folder, "show", str(own), "--task", task)
+def show(first: First = None, own: Data = None, task: Task = None, folder: Folder = None) -> None:
+    """Show what is asked, and with DATA the report that would leave; nothing is booked or sent."""
+    _run(folder, "show", *_given("--task", task), *_words(first, own))
 
 
-def answer(task: Task, own: Data, id: As = None, folder: Folder = None) -> None:
+def answer(first: First = None, own: Data = None, task: Task = None, id: As = None, folder: Folder = None) -> None:
     """Book and send one report; again: the same one, at no price."""
-    _run(folder, "answer", str(own), "--task", task, *_given("--as", id))
+    _run(folder, "answer", *_given("--task", task), *_given("--as", id), *_words(first, own))
 
 
 def spent(folder: Folder = None) -> None:
     """Show what was sent, spent, left."""
     _run(folder, "spent")
+
+
+def _before(context: typer.Context, folder: Folder = None) -> None:
+    """Take the folder before the command as well."""
+    if folder is not None:
+        context.default_map = {name: {"folder": folder} for name in _COMMANDS}
+
+
+def _words(*told: str | None) -> list[str]:
+    # Behind "--": the name of a file may begin with a dash.
+    return ["--", *(one for one in told if one is not None)]
+
+
+_COMMANDS = {"enrol": enrol, "show": show, "answer": answer, "spent": spent}
 
 
 def _given(option: str, value: str | None) -> list[str]:

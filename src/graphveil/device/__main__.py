@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,13 +19,15 @@ from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
 from graphveil.device.home import Enrolment, Home
 from graphveil.device.lines import answered
+from graphveil.device.named import numbered
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.task import Opening, Task
 from graphveil.device.token import number_of, token_of
 from graphveil.device.whom import whom
 
-_EXAMPLE = '{"features": [0.5, 2], "label": "calm", "links": [4, 17]}, or a part of it'
+_EXAMPLE = '{"features": [0.5, 2], "label": "calm", "links": [4, "Ann"]}, or a part of it'
+_DATA = 'a file: {"features": [...], "label": "...", "links": [...]}'
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,25 +67,33 @@ def _refuse(error: DeviceError, stands: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m graphveil.device", description="Check a task, and answer it with a noisy report.")
     default = Path(os.environ.get("GRAPHVEIL_DEVICE", "~/.graphveil-device")).expanduser()
-    parser.add_argument("--folder", type=Path, default=default, help="where secret and ledger are kept: %(default)s")
+    where = "where secret and ledger are kept; %(default)s"
+    parser.add_argument("--folder", type=Path, default=default, help=where)
+    # Behind the command too; where it is left out there, it does not hide what stands before.
+    behind = argparse.ArgumentParser(add_help=False)
+    behind.add_argument("--folder", type=Path, default=argparse.SUPPRESS, help="where secret and ledger are kept")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    enrol = commands.add_parser("enrol", help="take part in a task with a token that you were given")
+    enrol = commands.add_parser("enrol", parents=[behind], help="take part in a task with a token that you were given")
     enrol.add_argument("url", help="of the collector")
     enrol.add_argument("token", help="or -: it is read from stdin, and nobody else on this machine sees it")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
     enrol.add_argument("--limit", help="epsilon that all your reports together may cost, or none")
     enrol.set_defaults(run=_enrol, stands=refusals.JOINING)
-    show = commands.add_parser("show", help="what is asked, and what a report would say; nothing is sent")
-    show.add_argument("data", type=Path, nargs="?", help='JSON: {"features": [...], "label": "...", "links": [...]}')
+    show = commands.add_parser(
+        "show", parents=[behind], help="what is asked, and what a report would say; nothing is sent"
+    )
     show.set_defaults(run=_show)
-    answer = commands.add_parser("answer", help="book and send the report of this epoch; again: the same one")
-    answer.add_argument("data", type=Path)
+    answer = commands.add_parser(
+        "answer", parents=[behind], help="book and send the report of this epoch; again: the same one"
+    )
     answer.add_argument("--as", dest="id", help="your id: where links are asked, as another person it is refused")
     answer.set_defaults(run=_answer)
     for one in (show, answer):
+        one.add_argument("first", nargs="?", metavar="TASK", help="as --task; one word alone is DATA")
+        one.add_argument("data", nargs="?", metavar="DATA", help=_DATA)
         one.add_argument("--task", help="its hash, or the beginning of it, where there are several")
-    commands.add_parser("spent", help="what was sent, spent, left").set_defaults(run=_spent)
+    commands.add_parser("spent", parents=[behind], help="what was sent, spent, left").set_defaults(run=_spent)
     lines = commands.add_parser("lines", help="JSON lines in, JSON lines out: docs/standard/conformance.md")
     lines.set_defaults(run=lambda told: answered(sys.stdin.buffer))
     return parser
@@ -99,8 +109,11 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     home, remote, token = Home(told.folder), Remote(told.url), _token(told.token)
     task = Task.of(remote.task(), digest)
     begun = home.tasks().get(task.hash.hex())
-    # Before the token is spent, and long before anything is booked: only the person knows who they are.
     expected = _number(task, token)
+    # Before the collector hears of the token: to it another key's token is one that was spent.
+    if begun is not None:
+        _require_person(begun, expected)
+    # Before the token is spent, and long before anything is booked: only the person knows who they are.
     agreed = begun.id if begun is not None and begun.number == expected else None
     id = whom(remote, task, expected, told.id, agreed)
     home.limit(told.limit)
@@ -145,23 +158,37 @@ def _number(task: Task, token: str) -> int:
     return number
 
 
-def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
-    """Refuse to become somebody else: a collector that lost the enrolment, put back from a backup, is told it again."""
+def _require_person(before: Enrolment, number: int) -> None:
+    """Refuse to become somebody else."""
     if before.number not in (None, number):
         said = f"this device is person {before.number} of the collection, and the token is person {number}'s"
         raise DeviceError("enrolment", said, "Take the token that you joined with, or another --folder.")
+
+
+def _require_same(before: Enrolment, number: int, joined: int, is_booked: bool) -> None:
+    """Refuse to become somebody else: a collector that lost the enrolment, put back from a backup, is told it again."""
+    _require_person(before, number)
     # By another nonce the device would be asked for other coordinates than it has answered.
     if is_booked and before.joined != joined:
         said = f"the collector counts you from epoch {joined} on, and you have answered as from {before.joined}"
         raise DeviceError("enrolment", said, "Nothing was changed; tell the organiser.")
 
 
+def _meant(told: argparse.Namespace) -> tuple[str | None, Path | None]:
+    """Which task is meant, and the person's file, which is the last word."""
+    task, data = (None, told.first) if told.data is None else (told.first, told.data)
+    if None not in (task, told.task):
+        raise DeviceError("command", f"{task} and --task {told.task} name a task each", "Leave one out.")
+    return told.task if task is None else task, None if data is None else Path(data)
+
+
 def _show(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
-    task, where, who = home.task(told.task)
+    digest, data = _meant(told)
+    task, where, who = home.task(digest)
     yield from telling.asked(task)
-    if told.data is not None:
-        opening, values = _opened(where, task, who), _values(told.data)
+    if data is not None:
+        opening, values = _opened(where, task, who), _values(data, task, where)
         made, nano = preview(task, opening, who, values, home.ledger())
         person = task.person(who.number, opening.nonce(who.joined))
         if where.id is not None:
@@ -173,10 +200,13 @@ def _show(told: argparse.Namespace) -> Iterator[str]:
 
 def _answer(told: argparse.Namespace) -> Iterator[str]:
     home = Home(told.folder)
-    task, where, who = home.task(told.task)
+    digest, data = _meant(told)
+    if data is None:
+        raise DeviceError("command", "the file of what you answer is missing", f"Write into it {_EXAMPLE}.")
+    task, where, who = home.task(digest)
     id = whom(Remote(where.url), task, who.number, told.id, where.id)
     _require_open(Remote(where.url), home, task, who)
-    opening, values = _opened(where, task, who), _values(told.data)
+    opening, values = _opened(where, task, who), _values(data, task, where)
     if id is not None:
         home.keep(task, replace(where, id=id))
         yield f"you answer as {telling.whom(who.number, id)}"
@@ -227,7 +257,7 @@ def _opened(where: Enrolment, task: Task, who: Enrolled) -> Opening:
     return opening
 
 
-def _values(path: Path) -> dict[str, object]:
+def _values(path: Path, task: Task, where: Enrolment) -> Mapping[str, object]:
     try:
         values = json.loads(path.read_bytes())
     except OSError as error:
@@ -236,7 +266,7 @@ def _values(path: Path) -> dict[str, object]:
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}") from error
     if not isinstance(values, dict):
         raise DeviceError("bad-value", f"{path} is not written as {_EXAMPLE}")
-    return values
+    return numbered(values, task, Remote(where.url).ids)
 
 
 if __name__ == "__main__":

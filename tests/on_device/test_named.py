@@ -1,0 +1,87 @@
+"""People in a person's own file: by number or by name, and nobody hears which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphveil.device import read
+from graphveil.device.__main__ import main
+from graphveil.device.answer import answers
+from graphveil.device.people import ids_hash
+from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
+from tests.on_device.signing import links, task_of
+
+# At epsilon 44 a bit is turned once in 10^19: what is sent is what was meant.
+TASK = task_of(links(12, "44", "both"), ids=ids_hash(IDS))
+Say = Callable[[object], tuple[int, str, str]]
+
+
+@pytest.fixture
+def collector() -> Iterator[Pretended]:
+    with pretended(TASK) as one:
+        yield one
+
+
+@pytest.fixture
+def say(collector: Pretended, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Say:
+    enrol = [
+        "enrol",
+        collector.url,
+        TOKEN,
+        "--task",
+        TASK.hash.hex(),
+        "--as",
+        IDS[3],
+        "--folder",
+        str(tmp_path / "home"),
+    ]
+    assert main(enrol) == 0
+    capsys.readouterr()
+
+    def said(linked: object, command: str = "answer") -> tuple[int, str, str]:
+        (tmp_path / "mine.json").write_text(json.dumps({"links": linked}))
+        return main([command, str(tmp_path / "mine.json"), "--folder", str(tmp_path / "home")]), *capsys.readouterr()
+
+    return said
+
+
+def test_names_are_the_numbers_of_the_tasks_list(say: Say, collector: Pretended) -> None:
+    assert say(["Ann 7", 1, "bob\x1b[2J"])[0] == 0
+    (bits,) = answers(TASK, TASK.person(3, bytes(16)), read(collector.reports[0])[0].body)
+    assert bits is not None and np.flatnonzero(bits).tolist() == [1, 7, 11]
+    # The same people by number are the same report, and by name a free one.
+    assert say([11, 7, 1])[1].endswith("nothing new was sent\n")
+
+
+@pytest.mark.parametrize(
+    ("linked", "said"),
+    [
+        (
+            ["Ann 12"],
+            "bad-value: an answer is not as declared: links names 'Ann 12', and nobody of that name takes part. ",
+        ),
+        (["4"], "bad-value: an answer is not as declared: links names 4, and nobody of that name takes part. "),
+        ([""], "bad-value: an answer is not as declared: links names '', and nobody"),
+        (["Ann 3"], "bad-value: an answer is not as declared: links names yourself, or somebody twice"),
+        (["Ann 4", 4], "bad-value: an answer is not as declared: links names yourself, or somebody twice"),
+        (["Ann 4", 12], "bad-value: an answer is not as declared: links names somebody by no number from 0 to 11"),
+        (["Ann 4", None], "bad-value: an answer is not as declared: links names somebody by no number"),
+        ("Ann 4", "bad-value: an answer is not as declared: links is no list of people"),
+    ],
+)
+def test_nobody_is_guessed(linked: object, said: str, say: Say, collector: Pretended) -> None:
+    code, _, err = say(linked)
+    assert code == 2 and err.startswith(said) and err.count("\n") == 1 and not collector.reports
+
+
+def test_a_list_of_other_people_names_nobody(say: Say, collector: Pretended) -> None:
+    """Two names that changed places would be links to somebody else."""
+    collector.says["/ids"] = (200, b"".join(json.dumps(one).encode() + b"\n" for one in (*IDS[1:], IDS[0])))
+    assert say(["Ann 7"])[2].startswith("collector: the collector's list of people is not that of the task")
+    # Who names numbers alone needs no list, and asks for none.
+    assert say([7])[0] == 0 and len(collector.reports) == 1
