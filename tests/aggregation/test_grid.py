@@ -15,18 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphveil.aggregation import grid, quantise, unit_rows
-from graphveil.engine import Blocks, create
+from graphveil.engine import create
 from graphveil.errors import InputError
 
 ANY = arrays.arrays(np.float32, (5, 7), elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
-
-
-@pytest.fixture(params=["torch", "loop"])
-def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """By torch, or by the compiled loop that many rows take."""
-    if request.param == "loop":
-        monkeypatch.setattr(grid, "FEW", -1)
-    return request.param
 
 
 def integer_norms(values: Tensor) -> list[int]:
@@ -51,7 +43,6 @@ def many_rows(seed: int = 0) -> Tensor:
     return x
 
 
-@pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("bits", [1, 7, 10, 16, 20])
 def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
     """Checklist item 16, exactly; and rows lose at most a step a coordinate."""
@@ -67,7 +58,6 @@ def test_no_row_is_longer_than_its_cap_in_whole_numbers(bits: int) -> None:
     assert float(lost.abs().max()) <= 1 + 2**bits * 1e-6
 
 
-@pytest.mark.usefixtures("road")
 def test_narrow_rows_are_the_same_where_they_fit() -> None:
     x = many_rows()
     for bits, kind in ((1, torch.int16), (14, torch.int16), (15, torch.float32)):
@@ -106,9 +96,9 @@ SETTINGS = (
 )
 
 
-def both_roads(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+def both_roads(work: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
     """What torch and what the compiled loop make of some rows."""
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid, "FEW", -1)
         by_loop = work()
     return work(), by_loop
@@ -124,26 +114,22 @@ def alike(found: tuple[Tensor, Tensor]) -> bool:
 @given(ANY)
 def test_whatever_comes_in_the_loop_finds_what_torch_does(x: np.ndarray) -> None:
     rows = torch.from_numpy(x)
-    with pytest.MonkeyPatch.context() as patch:
-        for setting in SETTINGS:
-            assert alike(both_roads(patch, lambda: quantise(rows, **setting).values))  # noqa: B023
-        assert alike(both_roads(patch, lambda: unit_rows(rows)))
+    for setting in SETTINGS:
+        assert alike(both_roads(lambda: quantise(rows, **setting).values))  # noqa: B023
+    assert alike(both_roads(lambda: unit_rows(rows)))
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 3, 31, 33, 64, 100])
-def test_the_loop_finds_the_bits_of_torch(
-    columns: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, threads: Callable[[int], None]
-) -> None:
+def test_the_loop_finds_the_bits_of_torch(columns: int, tmp_path: Path, threads: Callable[[int], None]) -> None:
     """At every length and width, in any layout and precision, in several blocks and threads, in place and on disk."""
-    monkeypatch.setattr(Blocks, "of", staticmethod(lambda rows, columns: Blocks(rows, 700)))
     rows = many_rows()[:, torch.arange(columns) % 33] * torch.linspace(0.5, 2.0, columns)
     rows[5::7] = math.nan
     for x in (rows, rows.double(), rows.half(), rows.T.contiguous().T, rows[::3], rows[:0]):
         for count in (1, 3):
             threads(count)
             for setting in SETTINGS if x is rows else SETTINGS[:1]:
-                assert alike(both_roads(monkeypatch, lambda: quantise(x, **setting).values))  # noqa: B023
-            assert alike(both_roads(monkeypatch, lambda: unit_rows(x)))  # noqa: B023
+                assert alike(both_roads(lambda: quantise(x, **setting).values))  # noqa: B023
+            assert alike(both_roads(lambda: unit_rows(x)))  # noqa: B023
     if columns:
         kept = create(tmp_path / "x.npy", tuple(rows.shape), np.float32)
 
@@ -152,7 +138,7 @@ def test_the_loop_finds_the_bits_of_torch(
             return unit_rows(torch.from_numpy(out), out=out).clone()
 
         for out in (kept, np.empty_like(kept)):
-            assert alike(both_roads(monkeypatch, lambda: in_place(out)))  # noqa: B023
+            assert alike(both_roads(lambda: in_place(out)))  # noqa: B023
             assert alike((unit_rows(rows), in_place(out)))
 
 
@@ -164,7 +150,6 @@ def threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e38])
 def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
     x = torch.ones(1100, 3)
@@ -177,7 +162,6 @@ def test_a_bad_entry_makes_its_row_zero_and_no_other(bad: float) -> None:
     assert unit_rows(x)[700].tolist() == [0, 0, 0]
 
 
-@pytest.mark.usefixtures("road")
 def test_short_rows_stay_short_without_normalising() -> None:
     x = torch.tensor([[0.3, 0.0], [0.0, -8.0], [0.0, 0.0]])
     rows = quantise(x, cap=2.0, bits=10, normalise=False)
@@ -185,7 +169,6 @@ def test_short_rows_stay_short_without_normalising() -> None:
     assert integer_norms(rows.values)[2] == 0
 
 
-@pytest.mark.usefixtures("road")
 def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
     x = many_rows()
     whole = quantise(x).values
@@ -194,7 +177,6 @@ def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
     assert torch.equal(quantise(x.T.contiguous().T).values, whole)
 
 
-@pytest.mark.usefixtures("road")
 def test_unit_rows_have_length_one() -> None:
     x = many_rows()
     lengths = unit_rows(x).norm(dim=1)
