@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -74,7 +75,7 @@ def _words(*told: str | None) -> list[str]:
     return ["--", *(one for one in told if one is not None)]
 
 
-_COMMANDS = {"enrol": enrol, "show": show, "answer": answer, "spent": spent}
+_COMMANDS: Mapping[str, Callable[..., None]] = {"enrol": enrol, "show": show, "answer": answer, "spent": spent}
 
 
 def _given(option: str, value: str | None) -> list[str]:

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     where = "where secret and ledger are kept; %(default)s"
     parser.add_argument("--folder", type=Path, default=default, help=where)
     # Behind the command too; where it is left out there, it does not hide what stands before.
-    behind = argparse.ArgumentParser(add_help=False)
+    behind = _Parser(add_help=False)
     behind.add_argument("--folder", type=Path, default=argparse.SUPPRESS, help="where secret and ledger are kept")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     enrol = commands.add_parser("enrol", parents=[behind], help="take part in a task with a token that you were given")
