@@ -168,6 +168,10 @@ def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -
                 phones.enter_context(beside(*typed))
                 while Desk(tmp_path / "clubs").status()["enrolled"] < 100:
                     time.sleep(0.1)
+            elif words[:2] == ["device", "enrol"]:
+                # It asks for the token.
+                command = [sys.executable, "-m", "graphveil", *typed]
+                subprocess.run(command, input=named["TOKEN"], text=True, stdout=subprocess.DEVNULL, check=True)
             else:
                 if words[:2] == ["collect", "close"]:
                     phones.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pty
 import subprocess
@@ -93,10 +92,11 @@ def test_a_token_that_is_typed_is_in_no_list_of_processes(collector: Pretended, 
     assert process.returncode == 0 and collector.enrolled[0]["token"] == TOKEN
 
 
-def test_a_token_comes_through_a_pipe(run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_comes_through_a_pipe(collector: Pretended, tmp_path: Path) -> None:
+    words = ["--folder", str(tmp_path / "home"), *enrol(collector, "-"), "--as", "Ann 3"]
     for said, code in (("", 2), (f"{TOKEN}\n", 0)):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(said))
-        assert run(*enrol(collector, "-"), "--as", "Ann 3")[0] == code
+        command = [sys.executable, "-m", "graphveil.device", *words]
+        assert subprocess.run(command, input=said, text=True, capture_output=True).returncode == code
 
 
 def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, tmp_path: Path) -> None:
