@@ -12,11 +12,11 @@ Folder = Annotated[
     Path | None,
     typer.Option("--folder", metavar="FOLDER", help="Where secret and ledger are. Default: ~/.graphveil-device."),
 ]
-First = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. One word alone is DATA.")]
+Task = Annotated[str | None, typer.Argument(metavar="TASK", help="As --task. One word alone is DATA.")]
 Data = Annotated[
     str | None, typer.Argument(metavar="DATA", help='A file: {"features": [...], "label": "...", "links": [...]}.')
 ]
-Task = Annotated[
+Named = Annotated[
     str | None, typer.Option("--task", metavar="HASH", help="Or the beginning of it, where there are several tasks.")
 ]
 As = Annotated[
@@ -49,14 +49,14 @@ def enrol(
     _run(folder, "enrol", url, token, "--task", task, *_given("--as", id), *_given("--limit", limit))
 
 
-def show(first: First = None, own: Data = None, task: Task = None, folder: Folder = None) -> None:
+def show(task: Task = None, own: Data = None, named: Named = None, folder: Folder = None) -> None:
     """Show what is asked, and with DATA the report that would leave; nothing is booked or sent."""
-    _run(folder, "show", *_given("--task", task), *_words(first, own))
+    _run(folder, "show", *_given("--task", named), *_words(task, own))
 
 
-def answer(first: First = None, own: Data = None, task: Task = None, id: As = None, folder: Folder = None) -> None:
+def answer(task: Task = None, own: Data = None, named: Named = None, id: As = None, folder: Folder = None) -> None:
     """Book and send one report; again: the same one, at no price."""
-    _run(folder, "answer", *_given("--task", task), *_given("--as", id), *_words(first, own))
+    _run(folder, "answer", *_given("--task", named), *_given("--as", id), *_words(task, own))
 
 
 def spent(folder: Folder = None) -> None:
