@@ -70,6 +70,7 @@ function twice(told) {
 /** The whole of a task, for a person who has not agreed to anything yet. */
 export function terms(task, hash) {
   const { facts: told, fields, people } = task;
+  const least = Number(told.least);
   return [
     facts([
       ["Who asks", theirs(told.organiser)],
@@ -78,7 +79,7 @@ export function terms(task, hash) {
       ["When", `from ${moment(told.opens)} to ${moment(told.closes)}`],
       [
         "How many",
-        `${count(people)} people are asked; nothing is passed on from fewer than ${count(Number(told.least))} reports`,
+        `${count(people)} people are asked; nothing is passed on from fewer than ${count(least)} ${least === 1 ? "report" : "reports"}`,
       ],
     ]),
     el("h2", {}, "What is asked of you"),
