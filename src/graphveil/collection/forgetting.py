@@ -8,7 +8,8 @@ from graphveil.collection.frozen import scrubbed
 from graphveil.collection.tables import EPOCHS
 from graphveil.errors import InputError
 
-_OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
+#: The epoch that is open, if one is.
+OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 #: What salts the hash of an epoch goes with its bodies.
 _SCRUBBED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None), EPOCHS.c.secret.is_(None)).limit(1)
 #: Held by whoever opens an epoch or scrubs the closed ones: of two at once, the second sees what the first has done.
@@ -50,6 +51,6 @@ def require_closed(connection: Connection) -> None:
     """
     connection.execute(_EVERY).all()
     # Its reports were acknowledged, and could not be exported beside bodies that are gone.
-    if (epoch := connection.execute(_OPEN).scalar_one_or_none()) is not None:
+    if (epoch := connection.execute(OPEN).scalar_one_or_none()) is not None:
         remedy = "close it and export the collection, then scrub it"
         raise InputError(f"epoch {epoch} is open, and its reports are in no export", remedy=remedy)

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from graphveil.collection.forgetting import is_scrubbed, require_bodies, require_closed
+from graphveil.collection.forgetting import OPEN, is_scrubbed, require_bodies, require_closed
 from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of
 from graphveil.collection.rewriting import overwrite
 from graphveil.collection.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
@@ -39,7 +39,6 @@ from graphveil.errors import InputError
 _AT_ONCE = 1 << 14
 #: Seconds.
 HOUR = 3600
-_OPEN = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_(None))
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
 _COUNTED = select(func.sum(COUNTS.c.count))
 _INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
@@ -258,7 +257,7 @@ class Store:
     def epoch(self) -> int | None:
         """Return the epoch that is open, if any."""
         with self.reader.connect() as connection:
-            return connection.execute(_OPEN).scalar_one_or_none()
+            return connection.execute(OPEN).scalar_one_or_none()
 
     @property
     def is_scrubbed(self) -> bool:
@@ -308,7 +307,7 @@ class Store:
         """
         with self.engine.begin() as connection:
             # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
-            found_open = connection.execute(_OPEN.with_for_update(read=True)).scalar_one_or_none()
+            found_open = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
             epoch = found_open if inside else None
             before, taken = self._stored(connection, [one.number for one in sent], epoch)
             # Of this epoch alone, and found out here: another process may have closed one and opened the next since
@@ -434,7 +433,7 @@ class Store:
             enrolled = int(connection.execute(_COUNTED.where(of == "enrolled")).scalar() or 0)
             mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
             received = int(connection.execute(mine).scalar() or 0)
-            open = connection.execute(_OPEN).scalar_one_or_none()
+            open = connection.execute(OPEN).scalar_one_or_none()
         told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
         return {**told, "refused": self.refusals()}
 
