@@ -1,4 +1,5 @@
 # Two commands: `make demo` sets up and shows what each kind of trust buys, `make test` sets up and passes the tests.
+# Tests stand in two tiers: `make test` runs those that show each fact once, `make test-all` also those marked slow.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,32 +9,40 @@ READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# What each step of this run takes is noted, and printed at the end of `make test`.
+export ACCOUNT := $(VENV)/account-$(shell date +%s).tsv
+TIMED := $(PYTHON) tests/account.py
 
 # Tests start hundreds of processes: where byte code may not be kept, each would compile the same libraries again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types unit test-fast test-lowest test-newest coverage metrics fuzz mutants site clean
+.PHONY: demo test test-all test-slow check lint types unit test-lowest test-newest coverage metrics fuzz mutants site clean
 
 demo: $(BASE)
 	$(BIN)/graphveil demo
 
 test: check unit
+	@$(TIMED)
+
+test-all: check unit test-slow
+	@$(TIMED)
 
 check: lint types
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	@$(TIMED) lint $(BIN)/ruff check src tests benchmarks docs
+	@$(TIMED) lint $(BIN)/ruff format --check src tests benchmarks docs
 
 types: $(READY)
-	$(BIN)/mypy
+	@$(TIMED) types $(BIN)/mypy
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST)
+	@OMP_NUM_THREADS=1 $(TIMED) tests $(BIN)/python $(PYTEST) --account -m "not slow"
 
-# Without the tests that are marked slow.
-test-fast: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow"
+# The second tier alone; ROOMS="tests/cli tests/graphs" runs some rooms, SECONDS=300 starts no test later than that.
+test-slow: $(READY)
+	@OMP_NUM_THREADS=1 $(TIMED) slow $(BIN)/python $(PYTEST) --account -m slow \
+		$(if $(SECONDS),--most-seconds $(SECONDS)) $(ROOMS) || [ $$? -eq 5 ]  # 5: no test of these rooms is slow
 
 # With the lowest versions that pyproject.toml allows, then with the newest there are: without constraints.txt.
 test-lowest:
@@ -66,7 +75,7 @@ define install
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'graphveil needs Python 3.11 or newer')"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing $(1) into $(VENV): about $(2); pip writes to $(VENV)/pip.log"
-	@$(BIN)/python -m pip install --no-compile --disable-pip-version-check --constraint constraints.txt --editable '$(3)' \
+	@$(TIMED) install $(BIN)/python -m pip install --no-compile --disable-pip-version-check --constraint constraints.txt --editable '$(3)' \
 		> $(VENV)/pip.log 2>&1 || { tail -n 5 $(VENV)/pip.log >&2; exit 1; }
 	@touch $@
 	@echo "Installed."

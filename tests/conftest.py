@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
+from collections import defaultdict
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests import account
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
@@ -26,6 +31,9 @@ ALONE = (
     "tests/test_docs.py::test_commands_on_embedded_graphs_run",
     "tests/test_notebooks.py::test_a_fresh_run_tells_the_same_story",
 )
+#: CPU seconds of this process and its ended children when the phase of a test before this one ended.
+CPU = pytest.StashKey[float]()
+STARTED = time.monotonic()
 
 
 def group(nodeid: str) -> str:
@@ -55,3 +63,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         slow = {group(item.nodeid) for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: group(item.nodeid) not in slow)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--account", action="store_true", help="note the CPU seconds of each test for tests/account.py")
+    parser.addoption("--most-seconds", type=float, help="skip the tests that would start later than this")
+
+
+class Account:
+    """Sums the CPU seconds of each test's phases, wherever they ran."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += float(str(dict(report.user_properties)["cpu_seconds"]))
+
+    def pytest_sessionfinish(self) -> None:
+        for test, seconds in self.seconds.items():
+            account.note(f"test {test}", 0.0, seconds)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--account") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Account())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[CPU] = sum(os.times()[:4])
+    most = item.config.getoption("--most-seconds")
+    if most is not None and time.monotonic() - STARTED > most:
+        pytest.skip(f"the {most:g} seconds of this run are over")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    now = sum(os.times()[:4])
+    # Each report carries the properties of those before it.
+    report.user_properties = [("cpu_seconds", now - item.stash.get(CPU, now))]
+    item.stash[CPU] = now
+    return report

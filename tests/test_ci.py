@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -19,12 +20,16 @@ def test_an_old_node_is_no_node(version: str, enough: bool, tmp_path: Path) -> N
     """As Debian 12 has it: there, and too old for the client."""
     if not SCRIPT.is_file():
         pytest.skip("not in a source distribution")
-    stubs = {"node": f"echo {version}", "npm": 'echo "npm $1" >> said', "apt-get": "exit 1", "make": 'echo "make $1"'}
+    stubs = {"node": f"echo {version}", "npm": 'echo "npm $1" >> said', "apt-get": "exit 1", "make": 'echo "make $*"'}
+    changed = "src/graphveil/cli/app.py src/graphveil/none/a.py tests/cli/test_near.py src/graphveil/graphs/mat.py"
+    stubs["git"] = f"[ $1 = rev-list ] && echo base || printf '%s\\n' {changed}"
     for name, does in stubs.items():
         stub = tmp_path / name
         stub.write_text(f"#!/bin/sh\ncd {tmp_path}\n{does}\n")
         stub.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run([SCRIPT], capture_output=True, text=True, check=True, env={**os.environ, "PATH": path})
-    assert done.stdout.endswith("make test\n") and (SKIPPED in done.stdout) != enough
+    *_, first, slow = done.stdout.splitlines()
+    assert first == "make test" and (SKIPPED in done.stdout) != enough
+    assert re.fullmatch(r"make test-slow ROOMS=tests/cli tests/graphs SECONDS=8[0-9]{2}", slow)
     assert (tmp_path / "said").exists() == enough
