@@ -41,6 +41,9 @@ def group(nodeid: str) -> str:
     file, _, _ = nodeid.partition("::")
     if file in NETWORK:
         return "network"
+    # They parse the whole source, once for all of them.
+    if file in ("tests/test_house.py", "tests/test_metrics.py"):
+        return "source"
     # One cluster for all of them.
     if file.startswith("tests/engine/"):
         return "engine"

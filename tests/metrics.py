@@ -25,10 +25,12 @@ import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from tests import source
 
 ROOT = Path(__file__).parent.parent
 TRAINS = ("fit", "fit_published", "train", "collect", "publish")
@@ -51,9 +53,13 @@ class File:
     def text(self) -> str:
         return self.path.read_text()
 
-    @cached_property
+    @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return source.tree(self.path)
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return source.nodes(self.path)
 
     @cached_property
     def lines(self) -> int:
@@ -90,6 +96,8 @@ class Metrics:
     function_median: int
     function_p90: int
     function_p99: int
+    function_longest: int
+    file_longest: int
     args: float
     comments: float
     any: float
@@ -119,7 +127,7 @@ class Code:
     @cached_property
     def estimators(self) -> set[str]:
         """Classes that train or publish, and the names of unions of them."""
-        nodes = [node for file in self.source for node in ast.walk(file.tree)]
+        nodes = [node for file in self.source for node in file.nodes]
         names = {node.name for node in nodes if isinstance(node, ast.ClassDef) and _trains(node)}
         for node in nodes:
             if isinstance(node, ast.Assign) and _is_union(node.value) and _names(node.value) & names:
@@ -132,20 +140,20 @@ class Code:
             file.at(node.lineno, ast.unparse(node))
             for file in self.source
             if {"methods", "reports"} & set(file.path.parts)
-            for node in ast.walk(file.tree)
+            for node in file.nodes
             if isinstance(node, ast.Call) and _asks_for(node, self.estimators)
         ]
 
     def privates(self) -> list[str]:
         """Where tests reach for a name of another object or module that starts with one underscore."""
-        return [file.at(line, what) for file in self.tests for line, what in _privates(file.tree)]
+        return [file.at(line, what) for file in self.tests for line, what in _privates(file.nodes)]
 
     def patches(self) -> list[str]:
         """Where tests replace code."""
         return [
             file.at(node.lineno, ast.unparse(node))
             for file in self.tests
-            for node in ast.walk(file.tree)
+            for node in file.nodes
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in PATCHES
@@ -181,6 +189,8 @@ class Code:
             function_median=_percentile(lengths, 0.5),
             function_p90=_percentile(lengths, 0.9),
             function_p99=_percentile(lengths, 0.99),
+            function_longest=lengths[-1],
+            file_longest=max(file.lines for file in self.source),
             args=sum(documented) / len(documented),
             comments=sum(_comments(file) for file in self.source) / lines,
             any=len(self.with_any(inside=False)) / parameters,
@@ -229,8 +239,8 @@ def _function(file: File, node: AnyFunction, path: tuple[str, ...], nested: bool
     )
 
 
-def _privates(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _privates(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Attribute) and _is_private(node.attr) and not _names(node.value) & {"self", "cls"}:
             yield node.lineno, ast.unparse(node)
         elif isinstance(node, ast.ImportFrom):
@@ -271,7 +281,7 @@ def _code_lines(file: File) -> int:
     """Lines that hold code: not blank, not a comment, not of a docstring."""
     texts = {
         line
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
@@ -286,6 +296,8 @@ def table(found: Metrics) -> str:
         ("function lines, median", f"{found.function_median}", "6 to 12", ""),
         ("function lines, 90th percentile", f"{found.function_p90}", "31 to 41", "<= 20"),
         ("function lines, 99th percentile", f"{found.function_p99}", "78 to 125", ""),
+        ("function lines, longest", f"{found.function_longest}", "", "<= 80"),
+        ("file lines, longest", f"{found.file_longest}", "", "<= 500"),
         ("docstrings with Args (public, two or more parameters)", f"{found.args:.1%}", "65% to 82%", ">= 70%"),
         ("comments by lines", f"{found.comments:.1%}", "5% to 8%", "3% to 6%"),
         ("parameters annotated Any", f"{found.any:.1%}", "0% to 3%", "<= 2%"),

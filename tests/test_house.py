@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.source import nodes, tree
 
 SOURCE = Path(__file__).parent.parent / "src" / "graphveil"
 GROUND = {"compiled", "errors", "progress", "reading", "writing"}
@@ -47,10 +50,11 @@ OUTSIDE = {"typer", "rich", "fastapi", "socket", "jinja2", "matplotlib"}
 DOOR = {"federation/transport/admission.py": {"socket"}}
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Every module a file imports, relative imports resolved."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -85,7 +89,7 @@ def module_of(file: Path) -> str:
 def runs_imports(file: Path, modules: set[str]) -> set[str]:
     """Our modules that a file imports when it runs: at its top or inside functions, not for the type checker alone."""
     imported: set[str] = set()
-    pending: list[ast.AST] = [ast.parse(file.read_text())]
+    pending: list[ast.AST] = [tree(file)]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -181,24 +185,6 @@ def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
         assert hasattr(module, name), name
 
 
-def test_functions_stay_short() -> None:
-    """No function over 80 lines, nine in ten at most 35 (docstrings left out); no file over 500 lines."""
-    lengths = []
-    for file in SOURCE.rglob("*.py"):
-        text = file.read_text()
-        assert len(text.splitlines()) <= 500, file
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = node.body[0]
-                doc = ast.get_docstring(node) is not None and isinstance(first, ast.Expr)
-                hidden = (first.end_lineno or 0) - first.lineno + 1 if doc else 0
-                length = (node.end_lineno or 0) - node.lineno + 1 - hidden
-                assert length <= 80, f"{file}: {node.name} has {length} lines"
-                lengths.append(length)
-    lengths.sort()
-    assert lengths[int(0.9 * len(lengths))] <= 35
-
-
 #: Every function outside graphs/ that touches a graph's raw features or labels, and what for.
 RAW_READERS = {
     "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
@@ -258,7 +244,7 @@ def raw_readers(file: Path) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
-    visit(ast.parse(file.read_text()), "")
+    visit(tree(file), "")
     return found
 
 
@@ -274,7 +260,7 @@ def test_no_statistic_of_private_values_is_taken_outside_the_mechanisms() -> Non
     banned = {"min", "max", "amin", "amax", "aminmax", "mean", "std", "var", "median", "quantile", "unique", "bincount"}
     for room in ("aggregation", "models", "training", "methods", "reports", "cli"):
         for file in files(room):
-            for node in ast.walk(ast.parse(file.read_text())):
+            for node in nodes(file):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in banned:
                     text = ast.unparse(node)
                     accuracy = "== graph.y" in text  # of a simulation, in the places named above
@@ -296,9 +282,9 @@ PUBLIC_DRAWS = {
 }
 
 
-def predictable_draws(tree: ast.AST) -> set[str]:
+def predictable_draws(module: ast.AST) -> set[str]:
     """The names of `PREDICTABLE` that are called."""
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node.func for node in ast.walk(module) if isinstance(node, ast.Call)]
     return {call.attr for call in calls if isinstance(call, ast.Attribute)} & PREDICTABLE
 
 
@@ -306,6 +292,6 @@ def test_privacy_noise_comes_from_no_generator_of_torch_or_numpy() -> None:
     private = [file for room in ("privacy", "mechanisms", "engine", "aggregation") for file in files(room)]
     descent = ("clip_loop", "clip_tensor", "clipped_sum", "dp_sgd", "noisy_updates", "step_noise")
     private += [SOURCE / "training" / f"{name}.py" for name in descent]
-    found = {str(file.relative_to(SOURCE)): predictable_draws(ast.parse(file.read_text())) for file in private}
+    found = {str(file.relative_to(SOURCE)): predictable_draws(tree(file)) for file in private}
     assert {name for name, draws in found.items() if draws} == set(PUBLIC_DRAWS)
     assert predictable_draws(ast.parse("torch.empty(3, device=x.device).normal_()")) == {"normal_"}

@@ -15,6 +15,8 @@ BARS = {
     "function_median": (1, 12),
     "function_p90": (1, 20),
     "function_p99": (1, 45),
+    "function_longest": (1, 80),
+    "file_longest": (1, 500),
     "args": (0.72, 1),
     "comments": (0.032, 0.06),
     "any": (0, 0.01),
