@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def shortened(words: list[str]) -> list[str]:
     return words if methods <= NO_EPOCHS else [*words, "--epochs", "3"]
 
 
+@cache
 def group() -> Any:
     return typer.main.get_command(build())
 
@@ -141,6 +143,7 @@ def test_commands_on_embedded_graphs_run(
         assert code == 0, f"graphveil {' '.join(words)}: {capsys.readouterr().err}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
 def test_python_examples_run_and_print_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -260,29 +263,19 @@ def rows_of(method: str) -> list[list[str]]:
     raise AssertionError(f"no page has a section on {method}")
 
 
-@pytest.mark.parametrize("method", [method.name for method in LINK_METHODS])
-def test_settings_of_methods_on_private_lists_are_those_of_the_program(method: str) -> None:
-    """The network's settings stand in the table of lpgnn."""
+#: Settings of a family that stand in the table of lpgnn alone, since its methods train the same network.
+NETWORK_SETTINGS = {
+    **{method.name: {*METHODS["gcn"].options, "model", "steps_x", "steps_y"} for method in LINK_METHODS},
+    **{name: {*METHODS["gcn"].options, "model", "steps_x"} for name in tagged(RELEASE)},
+    **{method.name: set[str]() for method in CURATOR_METHODS},
+}
+
+
+@pytest.mark.parametrize("method", NETWORK_SETTINGS)
+def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) -> None:
     listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
-    network = set(METHODS["gcn"].options) | {"model", "steps_x", "steps_y"}
-    options = {key: option for key, option in METHODS[method].options.items() if key not in network}
-    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
-
-
-@pytest.mark.parametrize("method", [method.name for method in CURATOR_METHODS])
-def test_settings_of_a_curators_methods_are_those_of_the_program(method: str) -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
-    options = METHODS[method].options
-    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
-
-
-@pytest.mark.parametrize("method", tagged(RELEASE))
-def test_settings_of_methods_that_publish_are_those_of_the_program(method: str) -> None:
-    """The network's settings stand in the table of lpgnn."""
-    listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
-    network = set(METHODS["gcn"].options) | {"model", "steps_x"}
-    options = {key: option for key, option in METHODS[method].options.items() if key not in network}
-    assert listed == {key: "none" if option.default is None else str(option.default) for key, option in options.items()}
+    options = {key: each for key, each in METHODS[method].options.items() if key not in NETWORK_SETTINGS[method]}
+    assert listed == {key: "none" if each.default is None else str(each.default) for key, each in options.items()}
 
 
 def test_every_way_to_make_edges_is_explained() -> None:

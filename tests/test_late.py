@@ -30,15 +30,15 @@ def test_a_late_module_has_what_the_module_has_at_that_moment(monkeypatch: pytes
         late.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("room", ["graphs", "mechanisms", "methods", "privacy"])
-def test_no_module_of_a_room_loads_torch(room: str) -> None:
-    script = f"""
+def test_no_module_of_a_light_room_loads_torch() -> None:
+    script = """
 import importlib, pkgutil, sys
-import graphveil.{room} as room
-for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-    importlib.import_module(module.name)
-    if "torch" in sys.modules:
-        sys.exit(module.name)
+for name in ("graphs", "mechanisms", "methods", "privacy"):
+    room = importlib.import_module("graphveil." + name)
+    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        importlib.import_module(module.name)
+        if "torch" in sys.modules:
+            sys.exit(module.name)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -23,7 +23,7 @@ def test_infinities_are_words_and_what_is_no_number_is_null() -> None:
     assert json.loads(to_json({"a": math.inf, "b": {"c": (1, 2.5)}})) == {"a": "inf", "b": {"c": [1, 2.5]}}
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.one_of(VALUES, st.lists(VALUES, max_size=4)))
 def test_toml_says_the_same_when_it_is_read_again(value: object) -> None:
     assert tomllib.loads(f"key = {toml_value(value)}") == {"key": value}
@@ -44,7 +44,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.dictionaries(KEYS, NESTED, max_size=4))
 def test_yaml_says_the_same_when_it_is_read_again(values: dict[str, object]) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML, which other libraries bring, is what reads it again")
