@@ -21,6 +21,8 @@ def ray() -> Iterator[RayEngine]:
     engine.close()
 
 
-@pytest.fixture
-def engines(ray: RayEngine) -> dict[str, Engine]:
-    return {"one": LOCAL, "threads": LocalEngine(3), "ray": ray}
+@pytest.fixture(params=["threads", pytest.param("ray", marks=pytest.mark.slow)])
+def engines(request: pytest.FixtureRequest) -> dict[str, Engine]:
+    """One thread, and what has to say the same."""
+    other = LocalEngine(3) if request.param == "threads" else request.getfixturevalue("ray")
+    return {"one": LOCAL, request.param: other}

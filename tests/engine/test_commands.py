@@ -20,6 +20,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", RUNS)
 def test_a_run_leaves_the_same_wherever_its_blocks_were_worked_on(method: str, ray: RayEngine, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"

@@ -83,6 +83,7 @@ def killed_once(block: Block, where: str) -> np.ndarray:
     return np.arange(block.start, block.stop)
 
 
+@pytest.mark.slow
 def test_the_block_of_a_killed_worker_is_done_again(ray: RayEngine, tmp_path: Path) -> None:
     blocks = Blocks(80, 10)
     own: Any = [str(tmp_path)] * len(blocks)
@@ -90,6 +91,7 @@ def test_the_block_of_a_killed_worker_is_done_again(ray: RayEngine, tmp_path: Pa
     assert (tmp_path / "killed").exists() and np.array_equal(found, np.arange(80))
 
 
+@pytest.mark.slow
 def test_the_cluster_asks_for_its_token_and_tells_nobody(ray: RayEngine) -> None:
     assert ray.workers == 2
     assert os.environ["RAY_AUTH_MODE"] == "token" and os.environ["RAY_USAGE_STATS_ENABLED"] == "0"

@@ -79,7 +79,7 @@ def test_p_on_disk_is_p(edges: np.ndarray, place: Path, tmp_path: Path) -> None:
         store_propagation(edges, NODES, tmp_path / "p")
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2, 3])
+@pytest.mark.parametrize("hops", [0, 2, 3])
 def test_hops_from_file_to_file_are_those_in_memory(
     hops: int, edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]
 ) -> None:
@@ -133,6 +133,7 @@ def what_works(place: Path, tmp_path: Path) -> list[bool]:
     return [works(work, WHOLE // 4) for work in tries]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory without files")
 def test_no_array_of_the_graph_is_held_in_memory(place: Path, tmp_path: Path) -> None:
     """The same work in memory is refused under the same limit: the limit is felt.
