@@ -1,9 +1,10 @@
-"""Inputs that several mechanism tests share."""
+"""Inputs and sources of noise that several mechanism tests share."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +12,18 @@ from torch import Tensor
 from graphveil.mechanisms import Values
 
 RANGE = (-1.0, 3.0)
+
+
+class Untouched:
+    """A source of noise that nobody may draw from."""
+
+    void = None
+
+    def uint64(self, count: int) -> Any:
+        raise AssertionError("noise was drawn")
+
+    def bytes(self, count: int) -> bytes:
+        raise AssertionError("noise was drawn")
 
 
 def vectors(dimension: int) -> Tensor:
@@ -29,6 +42,16 @@ def bad_vectors(dimension: int) -> dict[str, Tensor]:
         result[f"row {row}, column {dimension - 1}"] = values
     result["columns"] = torch.zeros(8, dimension + 1)
     return result
+
+
+def bad_labels(classes: int) -> dict[str, Tensor]:
+    """What is no label of so many classes by what a refusal must say."""
+    return {
+        "row 1": torch.tensor([0, classes, 0]),
+        "row 2": torch.tensor([0, 0, -1, 0]),
+        "integers": torch.zeros(3),
+        "one for each user": torch.zeros(3, 1, dtype=torch.int64),
+    }
 
 
 def by_every_road(values: Tensor) -> dict[str, Values]:

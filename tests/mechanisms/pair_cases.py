@@ -11,10 +11,10 @@ from torch import Tensor
 
 from graphveil.audit import exact
 from graphveil.mechanisms import PairDomain
+from tests.mechanisms import conformance
+from tests.mechanisms.conformance import FALSE_ALARM, ROUNDING
 
-FALSE_ALARM = 1e-6
-# Rounding of float64 logarithms; the integers themselves leave nothing over.
-ROUNDING = 1e-9
+__all__ = ["FALSE_ALARM", "ROUNDING"]
 NODES = 50
 
 
@@ -47,13 +47,7 @@ def worst_ratio(probabilities: np.ndarray[Any, Any]) -> float:
 
 def fits(counts: np.ndarray[Any, Any], probabilities: np.ndarray[Any, Any]) -> bool:
     """Whether a chi-square test at a false-alarm rate of 1e-6 accepts counts of releases; rare ones are merged."""
-    expected = probabilities * counts.sum()
-    order = np.argsort(expected)
-    counts, expected = counts[order], expected[order]
-    group = np.minimum(np.floor(np.cumsum(expected) / 10), np.floor(expected.sum() / 10) - 1).astype(int)
-    seen, hoped = np.bincount(group, counts), np.bincount(group, expected)
-    seen, hoped = seen[hoped > 0], hoped[hoped > 0]
-    return float(stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue) > FALSE_ALARM
+    return conformance.fits(counts, np.log(probabilities)) > FALSE_ALARM
 
 
 def fifty() -> tuple[PairDomain, Tensor]:

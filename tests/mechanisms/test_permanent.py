@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
 from graphveil.audit.feature_cases import feature_cases
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import (
     AdjacencyRR,
     AnalyticGaussian,
-    EdgeReports,
     MultiBit,
     NoisyCounts,
     PrivUnit,
@@ -82,17 +80,12 @@ def equal(one: Any, other: Any) -> bool:
 # ---- the same value, the same report ----
 
 
-def test_item_19_a_thousand_reports_are_one() -> None:
-    value = torch.linspace(0, 1, 12)
-    ledger = purse()
-    first, again = send(LABEL, 2)[0], send(VECTOR, value)[0]
-    named, _ = send_list([3, 70])
-    for _ in range(1000):
+def test_item_19_a_hundred_reports_are_one() -> None:
+    value, ledger = torch.linspace(0, 1, 12), purse()
+    first, again, named = send(LABEL, 2)[0], send(VECTOR, value)[0], send_list([3, 70])[0]
+    for _ in range(100):
         label, ledger = send(LABEL, 2, ledger)
-        assert equal(label, first)
-    for _ in range(300):
-        assert equal(send(VECTOR, value)[0], again)
-        assert send_list([70, 3])[0] == named
+        assert equal(label, first) and equal(send(VECTOR, value)[0], again) and send_list([70, 3])[0] == named
     assert ledger.total("unit") == (1.0, 0.0)
 
 
@@ -204,13 +197,6 @@ def test_item_19_distinct_values_are_counted_and_refused_beyond_the_cap() -> Non
     assert equal(send(LABEL, 1, ledger)[0], send(LABEL, 1)[0])  # what was paid for goes on
 
 
-def test_a_list_that_changed_is_refused_where_the_budget_holds_one() -> None:
-    _, ledger = send_list([3], ledger=purse(2.0))
-    with pytest.raises(BudgetError):
-        send_list([3, 70], ledger=ledger)
-    assert send_list([3], ledger=ledger)[1] is ledger
-
-
 def test_the_ledger_survives_and_shows_no_value() -> None:
     _, ledger = send(LABEL, 2)
     again = Ledger.from_dict(ledger.to_dict())
@@ -294,10 +280,10 @@ def test_labels_of_one_device_under_all_values_are_independent() -> None:
 
 
 def test_vectors_under_random_secrets_follow_the_mechanism() -> None:
-    """Every report of a small multi-bit (6 pairs, 4 answers each), 3,000 secrets; epsilon 4 for 2 is refused."""
+    """Every report of a small multi-bit (6 pairs, 4 answers each), 2,000 secrets; epsilon 4 for 2 is refused."""
     laws = [MultiBit(epsilon=epsilon, dimension=4, sampled=2) for epsilon in (2.0, 4.0)]
     value = torch.tensor([0.0, 0.3, 0.8, 1.0])
-    sent = permanent_reports(laws[0], value.expand(3000, 4), devices(3000), field="field")
+    sent = permanent_reports(laws[0], value.expand(2000, 4), devices(2000), field="field")
     reports = list(itertools.product(itertools.combinations(range(4), 2), itertools.product((0, 1), repeat=2)))
     place = {report: k for k, report in enumerate(reports)}
     found = zip(map(tuple, sent.indices.tolist()), map(tuple, sent.bits.tolist()), strict=True)
@@ -327,47 +313,36 @@ def test_lists_under_random_secrets_follow_the_mechanism() -> None:
     assert stats.binomtest(together, flips[:, 1:].size, LISTS.flip**2).pvalue > FALSE_ALARM
 
 
-def test_lists_of_everybody_make_reports_that_the_server_reads() -> None:
-    lists = AdjacencyRR(epsilon=4.0, nodes=30)
-    chain = torch.stack([torch.arange(29), torch.arange(1, 30)])
-    sent = [
-        sorted(send_list([user + 1][: 29 - user], user=user, lists=lists, secret=secret)[0])
-        for user, secret in enumerate(secrets(30))
-    ]
-    starts = torch.tensor([0, *itertools.accumulate(map(len, sent))])
-    reports = EdgeReports(starts, torch.tensor([j for named in sent for j in named], dtype=torch.int32))
-    found: Tensor = lists.log_likelihood(reports, torch.cat([chain, chain.flip(0)], dim=1))
-    assert bool(found.isfinite().all())
-
-
 # ---- two fields, two tasks, two lists ----
 
 
-def both(value: int, other: int, fields: tuple[str, str], count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
-    """What `count` devices send of two attributes with these values."""
-    kept = devices(count)
-    first, second = (
-        permanent_reports(LABEL, torch.full((count,), held), kept, field=field).labels.numpy()
-        for held, field in zip((value, other), fields, strict=True)
-    )
-    return first, second
+def both(value: int, other: int, fields: tuple[str, str], tasks: tuple[str, str] = ("a", "a")) -> list[np.ndarray]:
+    """What 4,000 devices send of two attributes with these values."""
+    return [
+        permanent_reports(
+            LABEL, torch.full((4000,), answer), [PermanentRandomness(each, task) for each in secrets(4000)], field=field
+        ).labels.numpy()
+        for answer, field, task in zip((value, other), fields, tasks, strict=True)
+    ]
 
 
-@pytest.mark.parametrize(("value", "other"), [(2, 2), (0, 3)])
-def test_two_fields_share_no_noise(value: int, other: int) -> None:
+@pytest.mark.parametrize(
+    ("other", "fields", "tasks"),
+    [(2, ("left", "right"), ("a", "a")), (3, ("left", "right"), ("a", "a")), (2, ("left", "left"), ("a", "b"))],
+    ids=["two fields", "two values", "two tasks"],
+)
+def test_two_fields_or_tasks_share_no_noise(other: int, fields: tuple[str, str], tasks: tuple[str, str]) -> None:
     """Sixteen cells of the product law, and how often reports agree, 4,000 devices, one false alarm in 10^6 each.
 
     Under one field name equal values would agree always, different ones as two draws do: it is refused.
     """
     law = LABEL.transition().numpy()
-    first, second = both(value, other, ("left", "right"))
-    chances = np.outer(law[value], law[other])
+    first, second = both(2, other, fields, tasks)
+    chances = np.outer(law[2], law[other])
     assert p_value(np.bincount(4 * first + second, minlength=16), chances.ravel()) > FALSE_ALARM
     agree = float(np.trace(chances))
     assert stats.binomtest(int((first == second).sum()), len(first), agree).pvalue > FALSE_ALARM
-    if value == other:
-        first, second = both(value, other, ("left", "left"))
-        assert stats.binomtest(int((first == second).sum()), len(first), agree).pvalue < FALSE_ALARM
+    assert other != 2 or stats.binomtest(len(first), len(first), agree).pvalue < FALSE_ALARM
 
 
 def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
@@ -392,31 +367,19 @@ def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
 
 
 def test_two_fields_of_vectors_and_lists_share_no_noise() -> None:
-    """Sampled columns of 300 devices, flips of 400 bits each: as independent draws agree, one false alarm in 10^6."""
+    """Sampled columns of 150 devices, flips of 400 bits each: as independent draws agree, one false alarm in 10^6."""
     value = torch.linspace(0, 1, 12)
     columns = [
         [set(send(VECTOR, value, secret=secret, field=field)[0].indices[0].tolist()) for field in ("left", "right")]
-        for secret in secrets(300)
+        for secret in secrets(150)
     ]
     shared = sum(len(left & right) for left, right in columns)
-    assert shared / 300 == pytest.approx(4 * 4 / 12, abs=6 * math.sqrt(4 / 3 / 300))
+    assert shared / 150 == pytest.approx(4 * 4 / 12, abs=6 * math.sqrt(4 / 3 / 150))
     friends, colleagues = (send_list([3, 70], field=field)[0] for field in ("friends", "colleagues"))
     same = 400 - len(friends ^ colleagues) - 1
     keep = 1 - LISTS.flip
     assert stats.binomtest(same, 399, keep**2 + LISTS.flip**2).pvalue > FALSE_ALARM
     assert same < 399
-
-
-def test_two_tasks_of_one_person_share_no_noise() -> None:
-    labels = torch.full((2000,), 2)
-    spring, autumn = (
-        permanent_reports(
-            LABEL, labels, [PermanentRandomness(secret, task) for secret in secrets(2000)], field="field"
-        ).labels.numpy()
-        for task in ("spring", "autumn")
-    )
-    agree = float((LABEL.transition()[2] ** 2).sum())
-    assert stats.binomtest(int((spring == autumn).sum()), 2000, agree).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("field", ["", " ", None, True, 1.5])
@@ -443,15 +406,6 @@ def test_every_device_has_the_codebook_that_randomize_gives_it() -> None:
     assert ledger.total("unit")[0] == 4.0
     with pytest.raises(InputError, match="no user is named"):
         permanent_report(mechanism, values[7], device=device(), field="field", ledger=purse(), unit="unit")
-
-
-def test_vectors_in_their_own_codebooks_are_unbiased() -> None:
-    """The mean of 2,000 devices' estimates is the value, within six standard errors of the mechanism's variance."""
-    mechanism = PrivUnit(epsilon=6.0, dimension=2)
-    value = torch.tensor([0.9, 0.2], dtype=torch.float64)
-    sent = permanent_reports(mechanism, value.expand(2000, 2), devices(2000), field="field")
-    spread = torch.sqrt(mechanism.variance(value[None])[0] / 2000)
-    assert bool(((mechanism.estimate(sent).double().mean(0) - value).abs() < 6 * spread).all())
 
 
 def test_a_version_that_prints_a_mechanism_otherwise_draws_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,7 +443,7 @@ def test_values_that_no_device_sends_are_refused_and_cost_nothing(mechanism: Any
         send(mechanism, value)
 
 
-@pytest.mark.parametrize(("user", "named"), [(0, [0]), (0, [400]), (0, [-1]), (400, [3]), (-1, [3])])
-def test_ids_that_are_no_other_user_are_refused(user: int, named: list[int]) -> None:
-    with pytest.raises(InputError, match="permanent_list"):
-        send_list(named, user=user)
+def test_ids_that_are_no_other_user_are_refused() -> None:
+    for user, named in ((0, [0]), (0, [400]), (0, [-1]), (400, [3]), (-1, [3])):
+        with pytest.raises(InputError, match="permanent_list"):
+            send_list(named, user=user)

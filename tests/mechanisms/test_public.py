@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit, NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.privacy import Randomness, SeededRandomness
+from graphveil.privacy import Randomness
 from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
+from tests.mechanisms.made import Untouched
 
 SCHEMA = GraphSchema(
     name="made", dimension=3, low=-1.0, high=1.0, classes=("a", "b"), directed=False, private=(), source="made"
 )
-
-
-class Untouched:
-    """A source of noise that nobody may ask."""
-
-    void = None
-
-    def uint64(self, count: int) -> np.ndarray:
-        raise AssertionError("public data need no noise")
-
-    def bytes(self, count: int) -> bytes:
-        raise AssertionError("public data need no noise")
 
 
 SOURCE: Randomness = Untouched()
@@ -56,14 +44,10 @@ def test_guarantees_say_that_nothing_is_protected() -> None:
         assert any("NOT protected" in str(fact) for fact in guarantee.assumes)
 
 
-def test_nothing_is_sent_where_nothing_is_collected() -> None:
-    assert NotCollected().report_bytes == 0.0
-
-
 def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:
     noisy, labels, open_ = LocalPrivacy(1.0, 2.0), LocalPrivacy(None, 2.0), LocalPrivacy(math.inf, math.inf)
     assert isinstance(noisy.features(SCHEMA), MultiBit) and isinstance(noisy.labels(2), RandomizedResponse)
-    assert labels.features(SCHEMA) == NotCollected()
+    assert labels.features(SCHEMA) == NotCollected() and NotCollected().report_bytes == 0.0
     assert open_.features(SCHEMA) == Public(dimension=3) and open_.labels(2) == PublicLabels(classes=2)
     assert [spend.unit for spend in noisy.spends(SCHEMA)] == ["features", "labels"]
     assert [spend.unit for spend in labels.spends(SCHEMA)] == ["labels"]
@@ -71,9 +55,3 @@ def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:
     said = [str(fact) for fact in open_.guarantee(SCHEMA).assumes if "NOT protected" in str(fact)]
     assert len(said) == 2
     assert open_.channel(2) == (1.0, 0.0)
-
-
-def test_a_seeded_source_is_not_advanced() -> None:
-    source = SeededRandomness(3)
-    Public(dimension=2).randomize(torch.ones(5, 2), randomness=source)
-    assert source.uint64(1) == SeededRandomness(3).uint64(1)

@@ -12,11 +12,10 @@ from torch import Tensor
 
 from graphveil.audit import exact
 from graphveil.mechanisms import EdgeReports
+from tests.mechanisms.conformance import ROUNDING
 
 NODES = 3
 MODES = ("lower", "both", "directed")
-# Rounding of float64 logarithms; the integers themselves leave nothing over.
-ROUNDING = 1e-9
 
 
 def units(mode: str, nodes: int = NODES) -> list[tuple[int, int]]:

@@ -35,13 +35,6 @@ RIGHT: dict[type[Any], dict[str, Tensor]] = {
 
 
 @pytest.mark.parametrize("kind", RIGHT, ids=lambda kind: kind.__name__)
-def test_reports_are_stored_and_read_back(kind: type[Any]) -> None:
-    reports = kind.from_tensors(RIGHT[kind])
-    assert len(reports) == 3
-    assert all(torch.equal(tensor, RIGHT[kind][name]) for name, tensor in reports.to_tensors().items())
-
-
-@pytest.mark.parametrize("kind", RIGHT, ids=lambda kind: kind.__name__)
 def test_no_other_kind_of_tensor_is_a_report(kind: type[Any]) -> None:
     """Each tensor in turn is of another type, of another shape, no tensor, missing, or one too many."""
     for name, tensor in RIGHT[kind].items():
@@ -55,20 +48,12 @@ def test_no_other_kind_of_tensor_is_a_report(kind: type[Any]) -> None:
             kind.from_tensors(tensors)
 
 
-def test_indices_and_bits_belong_together() -> None:
-    with pytest.raises(InputError, match=r"\(3, 2\) indices with \(3, 1\) bits"):
-        MultiBitReports(RIGHT[MultiBitReports]["indices"], torch.ones(3, 1, dtype=torch.uint8))
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(st.integers(-4, 4), max_size=6), st.integers(-3, 0), st.integers(0, 3))
-def test_a_number_that_no_device_sends_is_forged(sent: list[int], low: int, high: int) -> None:
-    reports = torch.tensor(sent, dtype=torch.int64)
-    if all(low <= number <= high for number in sent):
-        require_inside(reports, low, high, "a level")
-        return
-    with pytest.raises(InputError, match=f"a report holds a level that no device can send; allowed: {low} to {high}"):
-        require_inside(reports, low, high, "a level")
+@pytest.mark.parametrize("level", [-3, 4])
+def test_a_number_that_no_device_sends_is_forged(level: int) -> None:
+    require_inside(torch.tensor([-2, 0, 3]), -2, 3, "a level")
+    require_inside(torch.zeros(0, dtype=torch.int64), -2, 3, "a level")
+    with pytest.raises(InputError, match="a report holds a level that no device can send; allowed: -2 to 3"):
+        require_inside(torch.tensor([0, level]), -2, 3, "a level")
 
 
 def test_reports_and_values_come_in_pairs() -> None:
@@ -82,9 +67,6 @@ def test_an_epsilon_that_carries_nothing_is_refused(epsilon: Any) -> None:
     positive_epsilon(1e-12)
     with pytest.raises(InputError, match="epsilon"):
         positive_epsilon(epsilon)
-
-
-def test_draws_that_share_an_epsilon_each_need_enough() -> None:
     positive_epsilon(1e-9, per=1000)
     with pytest.raises(InputError, match="epsilon 1e-09 is too small to carry information; allowed: at least 1e-08"):
         positive_epsilon(1e-9, per=10_000)
@@ -111,19 +93,16 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
             refused()
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (-1e308, 1e308), (0.0, math.inf)])
-def test_a_range_is_two_finite_numbers_in_order(low: float, high: float) -> None:
-    with pytest.raises(InputError, match="the declared range is"):
-        VectorDomain(3, low, high)
+def test_a_domain_is_a_whole_number_of_finite_ranges_in_order() -> None:
+    for low, high in ((1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (-1e308, 1e308), (0.0, math.inf)):
+        with pytest.raises(InputError, match="the declared range is"):
+            VectorDomain(3, low, high)
+    for dimension in (0, -1, 2.0, True, 2**31):
+        with pytest.raises(InputError, match="dimension is"):
+            VectorDomain(dimension, 0.0, 1.0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("dimension", [0, -1, 2.0, True, 2**31])
-def test_a_dimension_is_a_whole_number(dimension: Any) -> None:
-    with pytest.raises(InputError, match="dimension is"):
-        VectorDomain(dimension, 0.0, 1.0)
-
-
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1), st.integers(1, 5000))
 def test_a_value_lies_between_its_two_grid_points(low: float, width: float, share: float, steps: int) -> None:
     """Rounded at random it stays unbiased: below + chance of rounding up is the value itself, in steps."""

@@ -7,6 +7,7 @@ import tracemalloc
 from decimal import Decimal, localcontext
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -19,7 +20,7 @@ from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio, geometric_by_success
 from graphveil.privacy import Randomness, SeededRandomness
-from tests.mechanisms import tiny_graphs
+from tests.mechanisms import pair_cases, tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES
 
 FALSE_ALARM = 1e-6
@@ -54,30 +55,13 @@ def collect(mode: str, epsilon: float, *, dense: bool, seed: int) -> Any:
     return bits
 
 
-def p_values(first: Any, second: Any) -> list[float]:
-    """Chi-square tests that two sets of collections have one law: of each place, of pairs of places, of totals."""
-    results = []
-    for shift in (0, 1, 7):
-        ones = [(bits & np.roll(bits, shift, axis=1)).sum(0) for bits in (first, second)]
-        pooled = (ones[0] + ones[1]) / (2 * COLLECTIONS)
-        used = pooled * COLLECTIONS > 10
-        spread = 2 * COLLECTIONS * (pooled * (1 - pooled))[used]
-        statistic = (((ones[0] - ones[1]) ** 2)[used] / spread).sum()
-        results.append(float(stats.chi2.sf(statistic, used.sum())))
-    totals = [bits.sum(1) for bits in (first, second)]
-    cuts = np.unique(np.quantile(np.concatenate(totals), np.linspace(0, 1, 21)[1:-1]))
-    table = [np.bincount(np.searchsorted(cuts, total), minlength=len(cuts) + 1) for total in totals]
-    results.append(float(stats.chi2_contingency(table).pvalue))
-    return results
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None:
     """Four chi-square tests with 2,000 collections each way, false-alarm rate 1e-6 each; 4% more flips are found."""
     sparse, dense = (collect(mode, 2.0, dense=dense, seed=3 + dense) for dense in (False, True))
-    assert min(p_values(sparse, dense)) > FALSE_ALARM
+    assert pair_cases.same_law(sparse, dense) > FALSE_ALARM
     wrong = math.log(1 / (1.04 / (math.exp(2.0) + 1)) - 1)
-    assert min(p_values(sparse, collect(mode, wrong, dense=True, seed=5))) < FALSE_ALARM
+    assert pair_cases.same_law(sparse, collect(mode, wrong, dense=True, seed=5)) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("bound", ["BLOCK", "FALSE_PLACES"])
@@ -85,7 +69,7 @@ def test_parts_of_any_size_have_the_same_law(bound: str, monkeypatch: pytest.Mon
     """The places are worked on in blocks, and the false ones of a block are drawn in parts; 40 a part leave no seam."""
     monkeypatch.setattr(edge_sampling, bound, 40)
     sparse, dense = (collect("lower", 2.0, dense=dense, seed=8 + dense) for dense in (False, True))
-    assert min(p_values(sparse, dense)) > FALSE_ALARM
+    assert pair_cases.same_law(sparse, dense) > FALSE_ALARM
 
 
 def test_a_sampler_whose_gaps_are_one_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +82,7 @@ def test_a_sampler_whose_gaps_are_one_too_long_is_found(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(edge_sampling, "false_places", late)
     sparse = collect("lower", 2.0, dense=False, seed=3)
-    assert min(p_values(sparse, collect("lower", 2.0, dense=True, seed=4))) < FALSE_ALARM
+    assert pair_cases.same_law(sparse, collect("lower", 2.0, dense=True, seed=4)) < FALSE_ALARM
 
 
 def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
@@ -112,7 +96,7 @@ def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
 @pytest.mark.parametrize("size", [7, 1 << 18])
 def test_parts_cover_all_places_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edge_sampling, "BLOCK", size)
-    for seed in range(50):
+    for seed in range(20):
         end = 0
         for first, stop, places in false_places(400, WORD // 5, SeededRandomness(seed)):
             assert first == end
@@ -131,7 +115,7 @@ def test_the_largest_domain_and_the_smallest_chance_do_not_overflow() -> None:
         assert stats.poisson.sf(sum(counts) - 1, 40 * expected) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("ratio", ["0.5", "0.001", "0.9", "0.99999"])
+@pytest.mark.parametrize("ratio", ["0.9", "0.99999"])
 def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
     """Chi-square on 400,000 draws, false-alarm rate 1e-6; a ratio 1% (of what is missing to 1) off is found."""
     drawn = geometric_by_ratio(Decimal(ratio), 1 << 40).draw(400_000, SeededRandomness(1))
@@ -142,12 +126,11 @@ def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
         counts = np.bincount(np.searchsorted(cuts, drawn), minlength=len(cuts) + 1)
         kept = chances * drawn.size > 5
         seen, hoped = counts[kept], chances[kept] * drawn.size
-        if ratio != "0.001" or fits:
-            p = stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue
-            assert (p > FALSE_ALARM) == fits
+        p = stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue
+        assert (p > FALSE_ALARM) == fits
 
 
-@pytest.mark.parametrize("low", [1 << 63, WORD // 3, bit_law(8.0, 1).low, bit_law(12.0, 1).low, 1])
+@pytest.mark.parametrize("low", [1 << 63, bit_law(8.0, 1).low, 1])
 def test_every_waiting_time_has_its_probability_to_230_bits(low: int) -> None:
     """In 120-digit arithmetic from the very integers that decide the draws."""
     law = geometric_by_success(low, (1 << 62) - 1)
@@ -164,10 +147,15 @@ def test_every_waiting_time_has_its_probability_to_230_bits(low: int) -> None:
             assert abs(chance / (ratio**gap * (1 - ratio)) - 1) < Decimal(2) ** -230
 
 
-def test_waiting_times_end_at_the_limit() -> None:
-    drawn = geometric_by_ratio(Decimal("0.999"), 5).draw(2000, SeededRandomness(1))
-    assert set(drawn.tolist()) <= {0, 1, 2, 3, 4, 5}
-    assert (drawn == 5).mean() > 0.99
+def test_rounding_pays_for_the_finite_coins() -> None:
+    """For 100 random epsilons: the flip probability is rounded up by more than 256-bit coins can be off by."""
+    draw = np.random.default_rng(1)
+    with mpmath.workdps(90):
+        for epsilon in 10 ** draw.uniform(-6, 1.6, 100):
+            low = bit_law(float(epsilon), 1).low
+            spare = mpmath.exp(mpmath.mpf(float(epsilon))) * low / (WORD - low) - 1
+            coins = len(geometric_by_success(low, 1 << 62).digits) + 2 + (1 << 62) * low / WORD
+            assert spare > coins * mpmath.mpf(2) ** -230
 
 
 @pytest.mark.parametrize("mode", MODES)

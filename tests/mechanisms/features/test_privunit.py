@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -14,50 +12,35 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from graphveil.audit import exact
 from graphveil.errors import InputError
 from graphveil.mechanisms import CodewordReports, PrivUnit
 from graphveil.mechanisms.features.codebooks import UNIT, Codebooks
 from graphveil.mechanisms.samplers.bits import PRECISION
 from graphveil.mechanisms.samplers.caps import CapLaw, cap_law
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from tests.mechanisms import conformance
-from tests.mechanisms.made import RANGE, bad_vectors, by_every_road, vectors
 
-CODEBOOKS = 20
-
-
-def case(dimension: int, codewords: int | None, epsilon: float) -> conformance.Case:
-    def build(epsilon: float) -> PrivUnit:
-        return PrivUnit(epsilon=epsilon, dimension=dimension, low=RANGE[0], high=RANGE[1], codewords=codewords)
-
-    def outputs(mechanism: Any) -> dict[str, Tensor]:
-        """Every codeword of codebook 3."""
-        every = mechanism.law.codewords
-        return {"codewords": torch.arange(every).int(), "codebooks": torch.full((every,), 3)}
-
-    inputs = vectors(dimension)[-4:]  # corners, the middle, inside
-    forged = CodewordReports(torch.tensor([2**20]).int(), torch.tensor([0]))
-    return conformance.Case(
-        build, epsilon, inputs, outputs, CodewordReports, inputs, 12, bad_vectors(dimension), forged
-    )
+CODEBOOKS = 10
 
 
-CASES = {"one coordinate": case(1, 4, 1.0), "three": case(3, 16, 3.0), "four, as advised": case(4, None, 0.5)}
-#: The sampler gives every user another codebook, so it has its own test below.
-CHECKS = [check for check in conformance.PURE_CHECKS if check is not conformance.check_sampler_follows_likelihood]
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("check", CHECKS)
-def test_conformance(check: Callable[[conformance.Case], None], name: str) -> None:
-    check(CASES[name])
-
-
-def test_guarantee() -> None:
-    conformance.check_guarantee(CASES["three"], "one user's whole feature vector")
+def test_the_guarantee_says_what_is_public() -> None:
     sentence = PrivUnit(epsilon=1.0, dimension=4, radius=0.5).guarantee.sentence()
     assert "public seed" in sentence
     assert "the bound 0.5 on the length" in sentence
+
+
+@pytest.mark.parametrize("case", [case for case in conformance.CASES if case.info.name == "privunit"], ids=str)
+def test_estimates_are_unbiased_with_the_stated_variance(case: conformance.Case) -> None:
+    """Over 40,000 users, each with a codebook of its own: 6 deviations; a value 20% too large is found."""
+    mechanism, users = case.build(case.epsilon), 40_000
+    for place, row in enumerate(case.inputs[[0, -1]]):
+        sent = mechanism.randomize(conformance.repeat(row, users), randomness=SeededRandomness(place))
+        estimate, variance = mechanism.estimate(sent).double(), mechanism.variance(row[None])[0]
+        deviation = torch.sqrt(variance / users)
+        assert bool(((estimate.mean(0) - row).abs() < 6 * deviation).all())
+        assert bool(((1.2 * (estimate.mean(0) - 1) + 1 - row).abs() > 6 * deviation).any())
+        assert estimate.var(0).numpy() == pytest.approx(variance.numpy(), rel=0.06)
 
 
 def likelihoods(mechanism: PrivUnit, values: Tensor, codebook: int) -> Tensor:
@@ -67,13 +50,15 @@ def likelihoods(mechanism: PrivUnit, values: Tensor, codebook: int) -> Tensor:
     return torch.stack([mechanism.log_likelihood(reports, row.expand(every, -1)) for row in values])
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 9.0])
-def test_worst_ratio_by_enumeration(epsilon: float) -> None:
-    """All codewords of 40 codebooks, 60 values: never beyond epsilon; a copy with 1.1 epsilon is found out."""
-    values = torch.rand(60, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).round(decimals=1)
+def test_worst_ratio_by_enumeration() -> None:
+    """All codewords of 10 codebooks, 20 values: never beyond epsilon; a copy with 1.1 epsilon is found out."""
+    epsilon = 1.0
+    values = torch.rand(20, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64).round(decimals=1)
     for factor, found in ((1.0, False), (1.1, True)):
         mechanism = PrivUnit(epsilon=factor * epsilon, dimension=5, codewords=8)
-        worst = max(conformance.worst_ratio(likelihoods(mechanism, values, codebook)) for codebook in range(CODEBOOKS))
+        worst = max(
+            exact.worst_ratio(likelihoods(mechanism, values, codebook).numpy()) for codebook in range(CODEBOOKS)
+        )
         assert (worst > epsilon * (1 + 1e-9)) is found
 
 
@@ -88,7 +73,7 @@ def test_a_cap_of_varying_size_would_be_found_out() -> None:
     assert bool((widened.logsumexp(1) > 0.01).all())
 
 
-@pytest.mark.parametrize("codewords", [2, 8, 64])
+@pytest.mark.parametrize("codewords", [2, 16])
 def test_sampler_follows_likelihood(codewords: int) -> None:
     """Each user has another codebook: count how often a codeword at each place of closeness is sent (chi-square)."""
     mechanism = PrivUnit(epsilon=2.0, dimension=6, codewords=codewords)
@@ -108,21 +93,21 @@ def test_sampler_follows_likelihood(codewords: int) -> None:
         assert (p_value > conformance.FALSE_ALARM) is fits
 
 
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.3, 1.0, 2.5, 7.0, 12.0, 49.0, 51.0, 1e300])
-@pytest.mark.parametrize("codewords", [None, 2, 32, 1024, 65536])
-def test_all_outcomes_are_given_out_and_the_ratio_is_exact(epsilon: float, codewords: int | None) -> None:
-    law = cap_law(epsilon, codewords)
-    assert law.closest * law.inside + (law.codewords - law.closest) * law.outside == 2**64
-    assert law.inside > law.outside > 0
-    assert Decimal(law.inside) <= Decimal(min(epsilon, 50.0)).exp(PRECISION) * law.outside
-    edges = np.array([0, (law.codewords - law.closest) * law.outside - 1, 2**64 - 1], np.uint64)
-    assert law.places(edges).tolist() == [law.closest, law.codewords - 1, law.closest - 1]
+@pytest.mark.parametrize("codewords", [None, 2, 32, 1024])
+def test_all_outcomes_are_given_out_and_the_ratio_is_exact(codewords: int | None) -> None:
+    for epsilon in (1e-12, 0.3, 2.5, 12.0, 49.0, 51.0, 1e300):
+        law = cap_law(epsilon, codewords)
+        assert law.closest * law.inside + (law.codewords - law.closest) * law.outside == 2**64
+        assert law.inside > law.outside > 0
+        assert Decimal(law.inside) <= Decimal(min(epsilon, 50.0)).exp(PRECISION) * law.outside
+        edges = np.array([0, (law.codewords - law.closest) * law.outside - 1, 2**64 - 1], np.uint64)
+        assert law.places(edges).tolist() == [law.closest, law.codewords - 1, law.closest - 1]
 
 
 def test_closed_forms_are_those_of_the_order_statistics() -> None:
-    """Gain and second moment against two million simulated codebooks, 6 deviations; two codewords by hand."""
+    """Gain and second moment against 200,000 simulated codebooks, 6 deviations; two codewords by hand."""
     law = CapLaw(16, 3, 4 * (2**64 // 25), 2**64 // 25)
-    score = np.sort(np.abs(np.random.default_rng(1).standard_normal((500_000, 8))), axis=1)[:, ::-1]
+    score = np.sort(np.abs(np.random.default_rng(1).standard_normal((200_000, 8))), axis=1)[:, ::-1]
     near = score[:, :3]
     gain = (law.inside - law.outside) / 2**64 * near.sum(axis=1)
     assert abs(gain.mean() - law.gain) < 6 * gain.std() / math.sqrt(len(gain))
@@ -161,15 +146,6 @@ def test_public_seed_decides_the_codebooks_and_randomness_the_choice() -> None:
     assert not np.array_equal(seven, eight)
 
 
-def test_one_draw_a_user_whatever_the_public_seed_and_the_data() -> None:
-    for seed in (0, 9):
-        for value in (0.0, 1.0):
-            randomness = SeededRandomness(4)
-            mechanism = PrivUnit(epsilon=1.0, dimension=5, public_seed=seed)
-            mechanism.randomize(np.full((30, 5), value), randomness=randomness)
-            assert randomness.uint64(1) == SeededRandomness(4).uint64(31)[-1]
-
-
 def test_codebooks_are_standard_normal() -> None:
     """Moments of 400,000 numbers within 6 deviations, neighbours uncorrelated; whole multiples of the unit."""
     numbers = Codebooks(1, 8, 50).matrices(np.arange(1000)).ravel() / UNIT
@@ -196,35 +172,15 @@ def test_mean_over_public_randomness_alone_is_unbiased() -> None:
     assert bool((np.abs(1.2 * total.mean(axis=0) - value[0]) > 6 * deviation).any())
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-def test_same_reports_and_likelihoods_by_every_road_and_in_every_block() -> None:
-    values = (torch.rand(300, 12, generator=torch.Generator().manual_seed(1)) - 0.7).clamp(min=0).double()
+def test_the_likelihood_of_a_report_does_not_depend_on_its_block() -> None:
+    values = torch.rand(300, 12, generator=torch.Generator().manual_seed(1)).double()
     mechanism = PrivUnit(epsilon=2.0, dimension=12)
-    expected = mechanism.randomize(values, randomness=SeededRandomness(4))
-    for form in by_every_road(values).values():
-        reports = mechanism.randomize(form, randomness=SeededRandomness(4))
-        assert torch.equal(reports.codewords, expected.codewords)
-        assert torch.equal(mechanism.log_likelihood(reports, form), mechanism.log_likelihood(expected, values))
+    sent = mechanism.randomize(values, randomness=SeededRandomness(4))
     single = [
-        mechanism.log_likelihood(CodewordReports(expected.codewords[[row]], expected.codebooks[[row]]), values[[row]])
+        mechanism.log_likelihood(CodewordReports(sent.codewords[[row]], sent.codebooks[[row]]), values[[row]])
         for row in range(50)
     ]
-    assert torch.equal(torch.cat(single), mechanism.log_likelihood(expected, values)[:50])
-
-
-def test_short_vectors_need_less_noise() -> None:
-    """A public bound on the length: unbiased within it, refused beyond it, and the variance falls with its square."""
-    wide, short = (PrivUnit(epsilon=1.0, dimension=16, low=-1.0, radius=radius) for radius in (None, 1.0))
-    assert wide.worst_variance == pytest.approx(16 * short.worst_variance, rel=0.01)
-    value = torch.zeros(100_000, 16)
-    value[:, 3] = 1.0
-    estimate = short.estimate(short.randomize(value, randomness=SeededRandomness(1))).double()
-    error = (estimate.mean(0) - value[0]).abs() / torch.sqrt(short.variance(value[:1])[0] / len(value))
-    assert bool((error < 6).all())
-    value[77, 4] = 0.01
-    for refuse in (lambda: short.randomize(value, randomness=SecureRandomness()),):
-        with pytest.raises(InputError, match="row 77: the vector is too far"):
-            refuse()
+    assert torch.equal(torch.cat(single), mechanism.log_likelihood(sent, values)[:50])
 
 
 def test_worst_variance_is_the_largest_variance() -> None:
@@ -237,6 +193,8 @@ def test_worst_variance_is_the_largest_variance() -> None:
             inside = (values - 0.5).norm(dim=1) <= mechanism.length
             largest = float(mechanism.variance(values[inside]).max())
             assert largest <= mechanism.worst_variance * (1 + 1e-12)
+    wide, short = (PrivUnit(epsilon=1.0, dimension=16, low=-1.0, radius=radius) for radius in (None, 1.0))
+    assert wide.worst_variance == pytest.approx(16 * short.worst_variance, rel=0.01)
     assert PrivUnit(epsilon=1.0, dimension=2).variance(values).max() == pytest.approx(
         PrivUnit(epsilon=1.0, dimension=2).worst_variance
     )
@@ -245,17 +203,12 @@ def test_worst_variance_is_the_largest_variance() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dimension": 0}, "dimension is 0"),
         ({"dimension": 2**20 + 1}, "dimension is 1048577"),
-        ({"low": 1.0, "high": 1.0}, "range"),
-        ({"low": math.nan}, "range"),
         ({"high": 1.7e308}, "overflows"),
         ({"codewords": 3}, "codewords is 3"),
-        ({"codewords": 1}, "codewords is 1"),
         ({"codewords": 2.0}, "codewords is 2.0"),
         ({"epsilon": 1e-13}, "too small"),
         ({"radius": 0.0}, "radius is 0"),
-        ({"radius": math.nan}, "radius is nan"),
         ({"radius": 1.0}, "radius is 1.0"),
         ({"public_seed": -1}, "public_seed is -1"),
     ],
@@ -272,12 +225,3 @@ def test_reports_no_device_sends_are_refused() -> None:
             mechanism.centred(CodewordReports(torch.tensor([codeword]).int(), torch.tensor([codebook])))
     with pytest.raises(InputError, match="2 codewords of 1 codebooks"):
         CodewordReports(torch.zeros(2).int(), torch.zeros(1).long())
-
-
-def test_a_collection_takes_seconds() -> None:
-    """2,000 users x 500 dimensions; a tenth of the collection that must stay quick (1.2 s on one core)."""
-    values = np.random.default_rng(1).random((2000, 500))
-    mechanism = PrivUnit(epsilon=1.0, dimension=500)
-    start = time.process_time()
-    mechanism.centred(mechanism.randomize(values, randomness=SecureRandomness()))
-    assert time.process_time() - start < 10

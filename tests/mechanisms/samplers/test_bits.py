@@ -16,7 +16,7 @@ from tests.mechanisms.samplers.scripted import Scripted
 epsilons = st.floats(1e-9, 44.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(epsilons, st.integers(1, 12))
 def test_bits_that_share_epsilon_spend_all_of_it_and_no_more(epsilon: float, bits: int) -> None:
     """The ratio of both ends to the power of the number of bits, in 80 digits; one word less noise is found out."""
@@ -31,7 +31,7 @@ def test_the_least_threshold_is_one_word_however_large_epsilon(epsilon: float) -
     assert bit_law(epsilon, 1).gain == pytest.approx(1.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(epsilons, st.integers(0, 2**32))
 def test_thresholds_are_linear_in_exact_integers(epsilon: float, step: int) -> None:
     """No overflow anywhere: low + span * step / 2^32, rounded down, as Python's own integers say."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,13 +14,12 @@ from graphveil.mechanisms.samplers.unbounded_geometric import (
     geometric_by_ratio,
     geometric_by_success,
 )
-from graphveil.privacy import SeededRandomness
 from tests.mechanisms.samplers.scripted import Scripted
 
 NEVER, ALWAYS = WORD - 1, 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**256 - 1))
 def test_a_threshold_keeps_all_256_bits(whole: int) -> None:
     with localcontext() as context:
@@ -38,7 +35,7 @@ def test_a_probability_is_rounded_down() -> None:
     assert bernoulli_of(Decimal(0)) == (0, 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, WORD - 1))
 def test_both_ways_of_naming_a_law_agree(low: int) -> None:
     with localcontext() as context:
@@ -82,13 +79,3 @@ def test_ties_of_the_first_word_are_decided_by_the_rest() -> None:
     below, above = (2**191 - 1).to_bytes(24, "little"), (2**191).to_bytes(24, "little")
     assert law.draw(1, Scripted([WORD // 2, NEVER], below)).tolist() == [1]
     assert law.draw(1, Scripted([WORD // 2], above)).tolist() == [0]
-
-
-@pytest.mark.parametrize("ratio", ["0.001", "0.5", "0.97"])
-def test_the_mean_is_that_of_the_law(ratio: str) -> None:
-    """r / (1 - r), within 5.5 standard errors of 200,000 draws: false-alarm rate 4e-8; 5% more is rejected."""
-    r = float(ratio)
-    draws = geometric_by_ratio(Decimal(ratio), 1 << 40).draw(200_000, SeededRandomness(4))
-    error = 5.5 * np.sqrt(r / (1 - r) ** 2 / len(draws))
-    assert abs(draws.mean() - r / (1 - r)) < error
-    assert r < 0.1 or abs(draws.mean() - 1.05 * r / (1 - r)) > error
