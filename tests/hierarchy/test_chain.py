@@ -70,32 +70,31 @@ def take(chain: Chain, steps: int, seed: int) -> int:
     return chain.walk(steps, SeededRandomness(seed))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=12)
 @given(trees(), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.05, 1.0, 20.0]), st.integers(0, 2**32))
 def test_kept_counts_are_the_counts(tree: Dendrogram, density: float, weight: float, seed: int) -> None:
     layers = drawn_layers(tree.leaves, density, seed)
     chain = open_chain(tree, *layers, weight)
     check(chain, layers)
-    take(chain, 3000, seed)
+    take(chain, 1000, seed)
     check(chain, layers)
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(derandomize=True, deadline=None, max_examples=5)
 @given(trees(smallest=3), st.integers(0, 2**32))
 def test_narrow_places_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:
     layers = drawn_layers(tree.leaves, 0.3, seed)
     chain = open_chain(tree, *layers, 0.1)
-    for part in range(30):
+    for part in range(12):
         relabel(chain.tree, tree.root, 0, 1 + part % 6)
         take(chain, 10, seed + part)
         check(chain, layers)
 
 
-@pytest.mark.parametrize("start", [balanced_dendrogram(np.arange(300)), caterpillar(300)])
-def test_a_larger_chain_ends_with_the_likelihood_of_its_tree(start: Dendrogram) -> None:
+def test_a_larger_chain_ends_with_the_likelihood_of_its_tree() -> None:
     layers = drawn_layers(300, 0.04, 1)
-    chain = open_chain(start, *layers, 0.2)
-    assert take(chain, 30_000, 2) > 1000
+    chain = open_chain(caterpillar(300), *layers, 0.2)
+    assert take(chain, 10_000, 2) > 300
     tree = chain.dendrogram()
     for layer, score in zip(layers, chain.scores(), strict=True):
         ends = np.array([layer.ends[below(tree, node)].sum() for node in range(tree.nodes)])

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
-from tests.hierarchy.trees import all_trees, below, trees
+from tests.hierarchy.trees import below, trees
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=20)
 @given(trees())
 def test_every_subtree_is_one_stretch_of_the_row(tree: Dendrogram) -> None:
     layout = tree.layout
@@ -29,7 +29,7 @@ def test_every_subtree_is_one_stretch_of_the_row(tree: Dendrogram) -> None:
     assert tree.parent[tree.root] == -1
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=20)
 @given(trees(smallest=2), st.randoms(use_true_random=False))
 def test_inner_nodes_may_come_in_any_order(tree: Dendrogram, random: object) -> None:
     rows = list(range(tree.leaves - 1))
@@ -41,7 +41,7 @@ def test_inner_nodes_may_come_in_any_order(tree: Dendrogram, random: object) -> 
     }
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 13, 100])
+@pytest.mark.parametrize("leaves", [1, 2, 5, 8, 100])
 def test_balanced_trees_are_flat_and_keep_the_row(leaves: int) -> None:
     order = np.random.default_rng(0).permutation(leaves)
     tree = balanced_dendrogram(order)
@@ -50,11 +50,6 @@ def test_balanced_trees_are_flat_and_keep_the_row(leaves: int) -> None:
     while tree.parent[node] >= 0:
         node, depth = int(tree.parent[node]), depth + 1
     assert depth <= np.ceil(np.log2(leaves))
-
-
-def test_there_are_as_many_trees_as_the_double_factorial() -> None:
-    counts = [sum(1 for _ in all_trees(leaves)) for leaves in (2, 3, 4, 5, 6)]
-    assert counts == [1, 3, 15, 105, 945]
 
 
 @pytest.mark.parametrize(
@@ -75,20 +70,12 @@ def test_what_is_no_tree_is_refused(left: list[int], right: list[int], message: 
         Dendrogram(np.array(left), np.array(right))
 
 
-@pytest.mark.parametrize(
-    ("left", "right"), [([3, 0], [1, 2]), ([0, 0], [1, 2]), ([4, 3], [0, 1]), ([0, 9], [1, 2]), ([0], [1, 2])]
-)
-def test_children_that_make_no_tree_are_refused(left: list[int], right: list[int]) -> None:
-    with pytest.raises(InputError, match="dendrogram"):
-        dendrogram_of(np.array(left), np.array(right))
-
-
-def test_a_loop_beside_the_tree_is_refused() -> None:
+def test_children_and_rows_that_make_no_tree_are_refused() -> None:
+    for left, right in (([3, 0], [1, 2]), ([0, 0], [1, 2]), ([4, 3], [0, 1]), ([0, 9], [1, 2]), ([0], [1, 2])):
+        with pytest.raises(InputError, match="dendrogram"):
+            dendrogram_of(np.array(left), np.array(right))
     with pytest.raises(InputError, match="make no tree"):
-        dendrogram_of(np.array([0, 6, 5, 2]), np.array([1, 8, 3, 4]))
-
-
-@pytest.mark.parametrize("row", [[0, 0], [1, 2], []])
-def test_a_row_of_leaves_has_each_once(row: list[int]) -> None:
-    with pytest.raises(InputError, match="dendrogram"):
-        balanced_dendrogram(row)
+        dendrogram_of(np.array([0, 6, 5, 2]), np.array([1, 8, 3, 4]))  # a loop beside the tree
+    for row in ([0, 0], [1, 2], []):
+        with pytest.raises(InputError, match="dendrogram"):
+            balanced_dendrogram(row)

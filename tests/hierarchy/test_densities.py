@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import (
-    Blocks,
     PairTree,
     choose_blocks,
     clamped_density,
@@ -39,7 +38,7 @@ def communities(private: float = 0.2) -> tuple[PairTree, np.ndarray]:
     return pair_tree(public_tree(240, edges[:, ~hidden]), public=edges[:, ~hidden]), edges[:, hidden]
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=25)
 @given(sorted_pairs(), st.floats(-20, 60), st.floats(0.01, 1e4), st.integers(0, 100))
 def test_densities_are_shares_whatever_the_noise(facts: PairTree, shift: float, spread: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -74,7 +73,7 @@ def test_with_little_noise_the_counts_speak_and_with_much_the_public_edges() -> 
     np.testing.assert_allclose(vague[wide], expected[wide], rtol=2e-3)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_public_edges_make_noisy_counts_tell_more(epsilon: float) -> None:
     facts, hidden = communities()
     blocks = choose_blocks(facts, collapse_by_support(facts, epsilon))
@@ -107,17 +106,13 @@ def test_subtrees_with_support_stay_apart() -> None:
     )
 
 
-def test_no_public_edges_give_one_block_and_the_mean_density() -> None:
+def test_no_public_edges_give_one_block_and_a_negative_total_nothing() -> None:
     facts = pair_tree(balanced(10))
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))
     assert len(blocks) == 1
-    assert informed_density(blocks, variance=2.0)(np.array([9.0]), blocks.pairs) == pytest.approx([0.2])
-
-
-def test_a_negative_total_draws_nothing() -> None:
-    blocks: Blocks = choose_blocks(pair_tree(balanced(6)), np.zeros(5, bool))
-    density = informed_density(blocks, variance=2.0)(np.array([-3.0, 1, 0, 0, 0]), blocks.pairs)
-    assert (density == 0).all()
+    rule = informed_density(blocks, variance=2.0)
+    assert rule(np.array([9.0]), blocks.pairs) == pytest.approx([0.2])
+    assert rule(np.array([-3.0]), blocks.pairs) == 0
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])

@@ -1,8 +1,7 @@
 """What a tree drawn in proportion to exp(c L) tells about one edge, by brute force over all trees and all graphs.
 
 The figures are those that the published mechanism was refuted with: its factor epsilon / Delta costs up to 1.6 epsilon,
-its printed Delta (eq. 15) up to 2.2 epsilon, turns of public and private steps 1.76 epsilon; half the factor in one
-joint law stays below epsilon.
+its printed Delta (eq. 15) up to 2.2 epsilon; half the factor in one joint law stays below epsilon.
 """
 
 from __future__ import annotations
@@ -97,24 +96,13 @@ def printed_delta(nodes: int) -> float:
     return math.log(most) + math.log(most / (most - 1))
 
 
-def test_one_graph_of_each_class_is_enough() -> None:
-    everything = np.arange(0, 1 << 10, 2, dtype=np.uint32)
-    laws = [log_law(0.3 * likelihoods(5, graphs)) for graphs in (everything, everything | np.uint32(1))]
-    assert len(graphs_without_the_first_pair(5)) < len(everything) / 6
-    assert np.abs(laws[0] - laws[1]).max() == pytest.approx(worst_ratio(5, 0.3), rel=1e-12)
-
-
 @pytest.mark.parametrize("nodes", [3, 4, 5, 6])
 def test_delta_is_the_largest_change(nodes: int) -> None:
     without, with_it = without_and_with(nodes)
     largest = float(np.abs(without - with_it).max())
     assert largest == pytest.approx(likelihood_sensitivity(nodes), rel=1e-12)
     assert largest > printed_delta(nodes) + (0.5 if nodes > 3 else -1e-9)
-
-
-def test_delta_of_six_nodes_is_the_figure_known() -> None:
-    assert likelihood_sensitivity(6) == pytest.approx(3.139489, abs=5e-7)
-    assert printed_delta(6) == pytest.approx(2.315008, abs=5e-7)
+    assert nodes != 6 or printed_delta(6) == pytest.approx(2.315008, abs=5e-7)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +120,9 @@ def test_worst_ratios_of_six_nodes_are_the_figures_known(factor: float | None, f
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5, 6])
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_our_weight_costs_at_most_epsilon(nodes: int, epsilon: float) -> None:
-    assert worst_ratio(nodes, private_weight(epsilon, nodes)) <= epsilon
+def test_our_weight_costs_at_most_epsilon(nodes: int) -> None:
+    for epsilon in EPSILONS:
+        assert worst_ratio(nodes, private_weight(epsilon, nodes)) <= epsilon
 
 
 @functools.cache
@@ -159,34 +147,3 @@ def test_one_joint_law_costs_at_most_epsilon(epsilon: float, most: float) -> Non
     public, private, near = public_and_private(4)
     laws = np.exp(log_law(public + private_weight(epsilon, 4) * private))
     assert worst_of(laws, near) / epsilon <= most
-
-
-@pytest.mark.parametrize(("epsilon", "figure"), [(0.1, 1.76), (0.5, 1.14)])
-def test_turns_of_public_and_private_steps_cost_more(epsilon: float, figure: float) -> None:
-    """100 public steps, then a private one, again and again: why the chain walks towards one law."""
-    public, private, near = public_and_private(4)
-    steps = neighbours_by_rearrangement(4)
-    laws = np.empty_like(public)
-    for graph in range(public.shape[1]):
-        shown = metropolis(steps, public[:, graph])
-        turn = np.linalg.matrix_power(shown, 100) @ metropolis(steps, private_weight(epsilon, 4) * private[:, graph])
-        laws[:, graph] = stationary(turn)
-    assert worst_of(laws, near) / epsilon == pytest.approx(figure, abs=0.006)
-
-
-def neighbours_by_rearrangement(nodes: int) -> npt.NDArray[np.bool_]:
-    """Trees that differ in one cluster, which is what a rearrangement of three subtrees changes."""
-    names = [{frozenset(below(tree, node)) for node in range(nodes, tree.nodes)} for tree in all_trees(nodes)]
-    return np.array([[len(one - other) == 1 for other in names] for one in names])
-
-
-def metropolis(steps: npt.NDArray[np.bool_], scores: Array) -> Array:
-    matrix = steps * np.minimum(1.0, np.exp(scores[None, :] - scores[:, None])) / steps.sum(1)[0]
-    return matrix + np.diag(1 - matrix.sum(1))
-
-
-def stationary(matrix: Array) -> Array:
-    """The law with law @ matrix = law."""
-    size = len(matrix)
-    equations = np.vstack([matrix.T - np.eye(size), np.ones(size)])
-    return np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]

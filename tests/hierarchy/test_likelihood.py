@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import (
-    count_edges,
     likelihood_sensitivity,
     log_likelihood,
     pair_tree,
     predictive_log_likelihood,
 )
-from tests.hierarchy.trees import all_pairs, all_trees
+from tests.hierarchy.trees import all_trees
 
 
 @pytest.mark.parametrize(("members", "nats"), [(2, 0.0), (3, 1.386294), (4, 2.249341), (5, 2.703367), (6, 3.139489)])
@@ -30,27 +29,16 @@ def test_sensitivity_is_the_largest_change_of_all_trees_and_graphs(members: int,
     assert max(change) == pytest.approx(likelihood_sensitivity(members), rel=1e-12)
 
 
-def test_a_toggled_edge_changes_a_whole_tree_by_no_more() -> None:
-    rng, pairs, bound = np.random.default_rng(1), all_pairs(np.arange(6)), likelihood_sensitivity(6)
-    facts = [pair_tree(tree) for tree in all_trees(6)]
-    for _ in range(20):
-        graph, column = rng.random(15) < rng.random(), int(rng.integers(15))
-        other = graph ^ (np.arange(15) == column)
-        for fact in facts[:: int(rng.integers(1, 40))]:
-            one, two = (log_likelihood(count_edges(fact.tree, pairs[:, edges]), fact.pairs) for edges in (graph, other))
-            assert abs(one - two) <= bound + 1e-12
-
-
 def test_sensitivity_grows_like_the_logarithm_and_takes_any_size() -> None:
     values = [likelihood_sensitivity(members) for members in range(2, 60)]
     assert all(low <= high for low, high in pairwise(values))
     assert likelihood_sensitivity(10**6) == pytest.approx(math.log(10**12 / 4) + 1, rel=1e-9)
 
 
-@pytest.mark.parametrize("members", [1, 0, -3, 2.5, True])
-def test_sensitivity_needs_a_pair(members: int) -> None:
-    with pytest.raises(InputError, match="at least 2"):
-        likelihood_sensitivity(members)
+def test_sensitivity_needs_a_pair() -> None:
+    for members in (1, 0, -3, 2.5, True):
+        with pytest.raises(InputError, match="at least 2"):
+            likelihood_sensitivity(members)  # type: ignore[arg-type]
 
 
 def test_all_or_none_explain_everything_and_halves_nothing() -> None:
@@ -58,7 +46,7 @@ def test_all_or_none_explain_everything_and_halves_nothing() -> None:
     assert log_likelihood([2], [4]) == pytest.approx(4 * math.log(0.5))
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1)), min_size=1, max_size=8))
 def test_no_densities_fit_better_than_the_shares(rows: list[tuple[int, int, float]]) -> None:
     edges, rest, density = (np.array(column) for column in zip(*rows, strict=True))

@@ -23,27 +23,10 @@ from graphveil.hierarchy import (
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.progress import Progress
 from tests.hierarchy.trees import below
+from tests.methods.made import Counted
 
 NONE = np.zeros((2, 0), np.int64)
 NODES = 40
-
-
-class Counted:
-    """Seeded numbers, and how many were asked for."""
-
-    def __init__(self, seed: int) -> None:
-        self.inner, self.asked = SeededRandomness(seed), [0]
-
-    @property
-    def void(self) -> str | None:
-        return self.inner.void
-
-    def uint64(self, count: int) -> npt.NDArray[np.uint64]:
-        self.asked.append(count)
-        return self.inner.uint64(count)
-
-    def bytes(self, count: int) -> bytes:
-        raise NotImplementedError
 
 
 def blocks(seed: int, density: float = 0.8) -> npt.NDArray[np.int64]:
@@ -105,14 +88,8 @@ def test_the_tree_is_the_first_chains_however_many_there_are() -> None:
     np.testing.assert_array_equal(one.dendrogram.left, three.dendrogram.left)
     np.testing.assert_array_equal(one.dendrogram.right, three.dendrogram.right)
     assert one.public_traces.shape == (0, 256)
+    assert one.assumes == (ASYMPTOTIC,) and "no finite-time guarantee" in ASYMPTOTIC.sentence
     assert math.isnan(one.public_rhat)
-
-
-def test_nothing_but_the_tree_and_public_facts_comes_out() -> None:
-    fields = set(MarkovFit.__dataclass_fields__)
-    assert fields == {"dendrogram", "weight", "steps", "public_traces", "assumes"}
-    assert fit().assumes == (ASYMPTOTIC,)
-    assert "no finite-time guarantee" in ASYMPTOTIC.sentence
 
 
 def test_no_epsilon_is_no_say() -> None:
@@ -123,15 +100,11 @@ def test_no_epsilon_is_no_say() -> None:
 
 def test_weight_is_half_of_epsilon_over_delta_of_the_declared_nodes() -> None:
     assert fit(epsilon=3.0).weight == pytest.approx(1.5 / likelihood_sensitivity(NODES))
+    assert [private_weight(1.0, members) for members in (0, 1, 2)] == [0.0] * 3, "too few for a tree to tell"
     few = np.arange(10)
     private = halves()[1]
     inside = private[:, (private < 10).all(0)]
     assert fit(epsilon=3.0, members=few, private=inside).weight == pytest.approx(1.5 / likelihood_sensitivity(10))
-
-
-@pytest.mark.parametrize("members", [0, 1, 2])
-def test_too_few_private_nodes_for_a_tree_to_tell(members: int) -> None:
-    assert private_weight(1.0, members) == 0.0
 
 
 def test_public_blocks_are_found_by_all_chains() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +22,7 @@ def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
     return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=25)
 @given(sorted_pairs(), st.integers(0, 1000))
 def test_pairs_of_a_block_are_numbered_without_gaps(facts: PairTree, seed: int) -> None:
     blocks, pairs = drawn_blocks(facts, seed), all_pairs(facts.row)
@@ -35,7 +33,7 @@ def test_pairs_of_a_block_are_numbered_without_gaps(facts: PairTree, seed: int) 
     np.testing.assert_array_equal(numbers, pair_numbers(blocks, pairs[::-1]))
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=25)
 @given(sorted_pairs(), st.integers(0, 1000), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
 def test_edges_are_protected_pairs_each_once(facts: PairTree, seed: int, density: float) -> None:
     blocks = drawn_blocks(facts, seed)
@@ -47,43 +45,38 @@ def test_edges_are_protected_pairs_each_once(facts: PairTree, seed: int, density
         assert drawn == (allowed if density else set())
 
 
-@cache
-def drawn_counts() -> tuple[np.ndarray, np.ndarray]:
-    """How often each protected pair of a graph of 9 nodes came out in 4,000 draws, and its block."""
+def test_every_pair_comes_with_its_blocks_density() -> None:
+    """Of a graph of 9 nodes, in 1,500 draws; densities 15% off are refused."""
     public = np.array([[0, 2, 4], [1, 7, 5]])
     facts = pair_tree(drawn_tree(9, np.random.default_rng(2)), public=public)
     collapse = np.isin(np.arange(8), [2, 4])
     blocks, pairs, rng = choose_blocks(facts, collapse), protected(facts), np.random.default_rng(7)
     times = {tuple(pair): 0 for pair in pairs.T.tolist()}
-    for _ in range(4_000):
+    for _ in range(1_500):
         for pair in sample_edges(blocks, np.resize(DENSITY, len(blocks)), rng).T.tolist():
             times[tuple(pair)] += 1
-    return np.array(list(times.values())), blocks.of(pairs)
+    seen, block = np.array(list(times.values())), blocks.of(pairs)
+    for wrong, accepted in ((1.0, True), (1.15, False), (0.85, False)):
+        share = np.resize(DENSITY, block.max() + 1)[block] * wrong
+        deviation = (seen - 1_500 * share) ** 2 / (1_500 * share * (1 - share))
+        assert (stats.chi2.sf(deviation.sum(), len(seen)) > FALSE_ALARM) == accepted
 
 
-@pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (1.1, False), (0.9, False)])
-def test_every_pair_comes_with_its_blocks_density(wrong: float, accepted: bool) -> None:
-    times, block = drawn_counts()
-    share = np.resize(DENSITY, block.max() + 1)[block] * wrong
-    deviation = (times - 4_000 * share) ** 2 / (4_000 * share * (1 - share))
-    assert (stats.chi2.sf(deviation.sum(), len(times)) > FALSE_ALARM) == accepted
-
-
-@pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (1.3, False), (0.7, False)])
-def test_the_number_of_edges_is_binomial(wrong: float, accepted: bool) -> None:
+def test_the_number_of_edges_is_binomial() -> None:
     blocks = choose_blocks(pair_tree(balanced(12)), np.ones(11, bool))
-    rng = np.random.default_rng(3)
-    drawn = [sample_edges(blocks, np.array([0.3]), rng).shape[1] for _ in range(4_000)]
-    variance = 66 * 0.3 * 0.7 * wrong
-    # The sum of squares of 4,000 nearly normal numbers, scaled, is close to chi-square.
-    total = ((np.array(drawn) - 66 * 0.3) ** 2).sum() / variance
-    assert (2 * min(stats.chi2.sf(total, 4_000), stats.chi2.cdf(total, 4_000)) > FALSE_ALARM) == accepted
+    rng, many = np.random.default_rng(3), 1_500
+    drawn = np.array([sample_edges(blocks, np.array([0.3]), rng).shape[1] for _ in range(many)])
+    # The sum of squares of 1,500 nearly normal numbers, scaled, is close to chi-square.
+    squares = ((drawn - 66 * 0.3) ** 2).sum() / (66 * 0.3 * 0.7)
+    for wrong, accepted in ((1.0, True), (1.3, False), (0.7, False)):
+        total = squares / wrong
+        assert (2 * min(stats.chi2.sf(total, many), stats.chi2.cdf(total, many)) > FALSE_ALARM) == accepted
 
 
 def test_all_pairs_of_edges_come_alike() -> None:
     blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))
     rng, seen = np.random.default_rng(11), {}
-    for _ in range(5_000):
+    for _ in range(2_000):
         edges = sample_edges(blocks, np.array([1 / 3]), rng)
         if edges.shape[1] == 2:
             name = tuple(map(tuple, edges.T.tolist()))
@@ -92,12 +85,12 @@ def test_all_pairs_of_edges_come_alike() -> None:
 
 
 def test_a_large_sparse_graph_costs_what_comes_out() -> None:
-    leaves = 200_000
+    leaves = 50_000
     facts = pair_tree(balanced(leaves))
     blocks = choose_blocks(facts, facts.tree.sizes[leaves:] < 1_000)
-    density = np.full(len(blocks), 100_000 / blocks.pairs.sum())
+    density = np.full(len(blocks), 30_000 / blocks.pairs.sum())
     edges = sample_edges(blocks, density, np.random.default_rng(0))
-    assert abs(edges.shape[1] - 100_000) < 2_000
+    assert abs(edges.shape[1] - 30_000) < 1_000
     assert (edges[0] < edges[1]).all() and edges.max() < leaves
 
 

@@ -49,7 +49,7 @@ class Case:
     wrap: Callable[[Any], Any] = lambda mechanism: mechanism
 
     def __str__(self) -> str:
-        more = [f"{name}={value}" for name, value in self.options.items() if name != "delta"]
+        more = [f"{name}={value}" for name, value in self.options.items() if isinstance(value, int)]
         return "-".join([self.info.name, str(self.size), *more])
 
     @property

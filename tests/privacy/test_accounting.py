@@ -28,35 +28,12 @@ DELTA = 1e-5
 
 # (sampling rate, sigma, steps): epsilon by privacy loss distributions and by Renyi divergence, at delta 1e-5.
 PINNED = {
-    (1, 1, 1): (4.3772, 4.7527),
-    (1, 2, 1): (1.9931, 2.1680),
-    (1, 2, 3): (3.7086, 4.0119),
-    (1, 5, 10): (2.5944, 2.8141),
     (1, 20, 100): (1.9931, 2.1680),
-    (1, 10, 4): (0.7255, 0.7945),
-    (0.5, 2, 10): (3.9590, 4.3688),
-    (0.5, 5, 50): (3.0413, 3.3109),
     (0.5, 10, 100): (2.0153, 2.1961),
-    (0.5, 10, 5): (0.4008, 0.4440),
-    (0.1, 2, 1): (0.3690, 0.5259),
-    (0.1, 2, 100): (2.3374, 2.5867),
-    (0.1, 5, 100): (0.7583, 0.8349),
-    (0.1, 4, 10): (0.3050, 0.3455),
     (0.1, 3, 500): (3.3043, 3.6048),
-    (0.05, 1, 10): (1.6560, 2.1559),
-    (0.05, 2, 400): (2.2464, 2.4627),
-    (0.05, 4, 1000): (1.5838, 1.7288),
     (0.05, 8, 4000): (1.5467, 1.6857),
-    (0.01, 1, 100): (0.7180, 1.2248),
-    (0.01, 1, 1000): (1.8282, 2.1078),
     (0.01, 2, 1000): (0.6220, 0.6862),
-    (0.01, 5, 5000): (0.5052, 0.5550),
-    (0.004, 0.8, 500): (1.0316, 1.8610),
-    (0.004, 1.5, 1000): (0.3374, 0.4370),
-    (0.004, 2, 5000): (0.5409, 0.5950),
     (0.004, 4, 20000): (0.5077, 0.5572),
-    (0.001, 1, 1000): (0.1490, 0.6778),
-    (0.001, 2, 10000): (0.1738, 0.2013),
     (0.001, 3, 50000): (0.2577, 0.2826),
 }
 
@@ -82,14 +59,14 @@ def optimistic(rate: float, sigma: float, steps: int) -> float:
 
 @pytest.mark.parametrize(("setting", "expected"), PINNED.items(), ids=str)
 def test_item_14_pinned_table(setting: tuple[float, float, int], expected: tuple[float, float]) -> None:
-    """Checklist item 14: 30 pinned settings, with optimistic PLD <= PLD <= RDP in each."""
+    """Checklist item 14: seven pinned settings, with optimistic PLD <= PLD <= RDP in each."""
     event = sampled_gaussian(*setting)
     tight, loose = epsilon_of(event, DELTA), epsilon_of(event, DELTA, "rdp")
     assert (tight, loose) == (pytest.approx(expected[0], abs=2e-4), pytest.approx(expected[1], abs=2e-4))
     assert optimistic(*setting) <= tight <= loose
 
 
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0, 10.0, 50.0])
+@pytest.mark.parametrize("sigma", [1.0, 10.0])
 def test_item_14_one_gaussian_agrees_with_the_closed_form(sigma: float) -> None:
     """Checklist item 14: PLD of a single Gaussian equals the analytic epsilon to 1e-4, from above."""
     exact = gaussian_epsilon(sigma, DELTA)
@@ -98,22 +75,16 @@ def test_item_14_one_gaussian_agrees_with_the_closed_form(sigma: float) -> None:
 
 def test_the_closed_renyi_form_of_a_gaussian_is_the_accountants_to_the_last_bit() -> None:
     source = random.Random(2)
-    for _ in range(300):
+    for _ in range(60):
         sigma, delta = 10 ** source.uniform(-2, 5), 10 ** source.uniform(-15, -0.1)
         judged = epsilon_of(dp_accounting.GaussianDpEvent(sigma), delta, "rdp")
         assert gaussian_renyi_epsilon(sigma, delta, RDP_ORDERS) == judged
 
 
-def test_item_14_published_values() -> None:
-    """Checklist item 14: T Gaussians are one with sigma / sqrt(T); known epsilons at delta 1e-5."""
-    for sigma, steps, epsilon in ((1.0, 1, 4.37718), (2.0, 3, 3.70863), (20.0, 100, 1.99309)):
-        assert gaussian_epsilon(sigma / math.sqrt(steps), DELTA) == pytest.approx(epsilon, abs=1e-5)
-
-
 def test_item_14_analytic_calibration_is_one_sided() -> None:
-    """Checklist item 14: for 1000 random targets delta(sigma) <= delta, and 0.1% less noise would break it."""
+    """Checklist item 14: for 300 random targets delta(sigma) <= delta, and 0.1% less noise would break it."""
     source = random.Random(1)
-    for _ in range(1000):
+    for _ in range(300):
         epsilon, delta = 10 ** source.uniform(-3, 2), 10 ** source.uniform(-15, -0.1)
         sensitivity = 10 ** source.uniform(-3, 3)
         sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
@@ -123,9 +94,9 @@ def test_item_14_analytic_calibration_is_one_sided() -> None:
 
 
 def test_item_14_search_is_one_sided_by_renyi_accounting() -> None:
-    """Checklist item 14: for 100 random targets the accountant of the calibrated noise is at most the target."""
+    """Checklist item 14: for 20 random targets the accountant of the calibrated noise is at most the target."""
     source = random.Random(2)
-    for _ in range(100):
+    for _ in range(20):
         epsilon, delta, steps = 10 ** source.uniform(-1, 1), 10 ** source.uniform(-9, -2), source.randrange(1, 50)
 
         def event(sigma: float, steps: int = steps) -> dp_accounting.DpEvent:
@@ -136,6 +107,7 @@ def test_item_14_search_is_one_sided_by_renyi_accounting() -> None:
         assert epsilon_of(event(sigma - 1e-3 * sigma - 3e-6), delta, "rdp") > epsilon
 
 
+@pytest.mark.slow
 def test_item_14_search_by_privacy_loss_distributions() -> None:
     """Checklist item 14: three Gaussian hops at epsilon 1 need sigma 6.46164, and not less."""
     sigma = calibrate(lambda noise: sampled_gaussian(1, noise, 3), 1.0, DELTA)
@@ -156,7 +128,7 @@ def test_delta_keeps_its_digits_in_the_far_tail() -> None:
     """Against 80-digit arithmetic, down to delta 1e-200."""
     source = random.Random(3)
     with mpmath.workdps(320):
-        for _ in range(300):
+        for _ in range(80):
             epsilon, sigma = 10 ** source.uniform(-3, 1.5), 10 ** source.uniform(-1, 2.5)
             a, b = (mpmath.mpf(sign) / (2 * mpmath.mpf(sigma)) - epsilon * mpmath.mpf(sigma) for sign in (1, -1))
             exact = mpmath.ncdf(a) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(b)
@@ -164,13 +136,15 @@ def test_delta_keeps_its_digits_in_the_far_tail() -> None:
                 assert gaussian_delta(sigma, epsilon) == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_edges_of_the_closed_form() -> None:
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 1e200])
+def test_edges_of_the_closed_form(epsilon: float) -> None:
+    """Also where noise and sensitivity are so far apart that their quotient leaves the floating numbers."""
     assert gaussian_delta(1.0, 0.0) == pytest.approx(0.3829249225)
     assert gaussian_epsilon(1.0, 0.9) == 0.0
     assert gaussian_delta(1e-3, 1.0) == pytest.approx(1.0)
-    assert gaussian_delta(1e-300, 1.0) == pytest.approx(1.0)
-    assert gaussian_delta(1e300, 1.0) == 0.0
     assert analytic_gaussian_sigma(1e6, 1e-10, 1.0) < 1e-3
+    assert gaussian_delta(1e200, epsilon, 1e-200) == gaussian_delta(1e300, epsilon) == 0.0
+    assert gaussian_delta(1e-200, epsilon, 1e200) == 1.0
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -193,6 +167,9 @@ def test_invalid_arguments_are_refused(bad: float) -> None:
 def test_unknown_accountants_and_hopeless_targets_are_refused() -> None:
     with pytest.raises(InputError, match="'gdp'; allowed: pld, rdp"):
         epsilon_of(dp_accounting.GaussianDpEvent(1.0), 1e-5, "gdp")  # type: ignore[arg-type]
+    for epsilon in (-1e-9, math.nan, math.inf):
+        with pytest.raises(InputError, match=r"epsilon is .*; allowed: a finite number of at least 0"):
+            gaussian_delta(1.0, epsilon)
     with pytest.raises(InputError, match="no noise level reaches"):
         calibrate(lambda _: dp_accounting.GaussianDpEvent(1.0), 0.1, 1e-5, accountant="rdp")
 
@@ -203,16 +180,3 @@ def test_little_noise_is_found_where_much_epsilon_is_allowed() -> None:
     assert 0.05 < sigma < 0.5
     assert epsilon_of(dp_accounting.GaussianDpEvent(sigma), DELTA, "rdp") <= 40.0
     assert epsilon_of(dp_accounting.GaussianDpEvent(sigma * 0.99), DELTA, "rdp") > 40.0
-
-
-@pytest.mark.parametrize("epsilon", [-1e-9, math.nan, math.inf])
-def test_a_delta_is_asked_for_at_a_finite_epsilon(epsilon: float) -> None:
-    with pytest.raises(InputError, match=r"epsilon is .*; allowed: a finite number of at least 0"):
-        gaussian_delta(1.0, epsilon)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 1e200])
-def test_noise_beyond_all_numbers_leaves_all_or_nothing(epsilon: float) -> None:
-    """Where noise and sensitivity are so far apart that their quotient leaves the floating numbers."""
-    assert gaussian_delta(1e200, epsilon, 1e-200) == 0.0
-    assert gaussian_delta(1e-200, epsilon, 1e200) == 1.0

@@ -23,8 +23,6 @@ from graphveil.privacy import (
 # (epsilon, steps, rate, samples): sigma of training and of one hop at delta 1e-5, half of the budget each.
 PINNED = {
     (1, 100, 0.1, 1): (10.5502, 5.2760),
-    (4, 100, 0.1, 1): (3.0525, 1.5274),
-    (1, 100, 0.1, 2): (21.1025, 7.4618),
     (8, 100, 0.05, 2): (1.7058, 1.1930),
 }
 
@@ -61,7 +59,7 @@ def test_no_gradients_in_the_unit_disc_exceed_the_pair(samples: int) -> None:
     """Random clipped gradients before and after, at random rates and noise, for epsilons of both signs."""
     source = random.Random(samples)
     x, area = plane()
-    for _ in range(25):
+    for _ in range(8):
         rate, sigma = source.choice([0.05, 0.3, 0.8, 1.0]), source.choice([0.8, 1.0, 1.6])
         part = ChangedSamples(steps=1, rate=rate, samples=samples)
         before, after = ([a_gradient(source) for _ in range(samples)] for _ in range(2))
@@ -71,11 +69,10 @@ def test_no_gradients_in_the_unit_disc_exceed_the_pair(samples: int) -> None:
             assert measured <= part.delta(epsilon, sigma) + 1e-6
 
 
-@pytest.mark.parametrize("samples", [1, 2])
-@pytest.mark.parametrize(("rate", "sigma"), [(0.1, 2.0), (0.3, 1.2), (1.0, 3.0)])
+@pytest.mark.parametrize(("samples", "rate", "sigma"), [(1, 0.1, 2.0), (2, 0.3, 1.2), (2, 1.0, 3.0)])
 def test_opposite_gradients_reach_it(samples: int, rate: float, sigma: float) -> None:
     part = ChangedSamples(steps=1, rate=rate, samples=samples)
-    x = np.linspace(-45, 45, 900_001)[:, None]
+    x = np.linspace(-45, 45, 300_001)[:, None]
     p, q = (mixture(x, [np.array([sign])] * samples, rate, sigma) for sign in (1.0, -1.0))
     for epsilon in (-1.0, 0.0, 0.5, 2.0, 3.0):
         measured = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum() * (x[1, 0] - x[0, 0]))
@@ -115,7 +112,7 @@ def optimistic_epsilon(part: ChangedSamples, sigma: float, delta: float, grid: f
     return bottom
 
 
-CASES = [(0.1, 4.0, 40, 1), (0.1, 4.0, 40, 2), (0.3, 6.0, 20, 2), (0.05, 3.0, 30, 1)]
+CASES = [(0.1, 4.0, 40, 2), (0.05, 3.0, 30, 1)]
 
 
 @pytest.mark.parametrize(("rate", "sigma", "steps", "samples"), CASES)
@@ -151,7 +148,10 @@ def test_without_sampling_it_is_a_gaussian_of_twice_the_norm(samples: int) -> No
     )
 
 
-@pytest.mark.parametrize(("key", "sigmas"), PINNED.items())
+@pytest.mark.parametrize(
+    ("key", "sigmas"),
+    [pytest.param(*pinned, marks=[pytest.mark.slow] if pinned[0][0] == 8 else []) for pinned in PINNED.items()],
+)
 def test_calibration_is_pinned_and_one_sided(key: tuple[int, int, float, int], sigmas: tuple[float, float]) -> None:
     epsilon, steps, rate, samples = key
     parts = (Hops(count=1, sensitivity=math.sqrt(samples)), ChangedSamples(steps=steps, rate=rate, samples=samples))
@@ -163,6 +163,7 @@ def test_calibration_is_pinned_and_one_sided(key: tuple[int, int, float, int], s
     assert pipeline_epsilon(parts, less, 1e-5) > epsilon
 
 
+@pytest.mark.slow
 def test_the_share_of_the_budget_is_kept() -> None:
     parts = (Hops(count=1), ChangedSamples(steps=100, rate=0.1, samples=1))
     more = calibrate_pipeline(2.0, 1e-5, parts, split={"hops": 9.0, "training": 1.0})

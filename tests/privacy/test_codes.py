@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.privacy.assumption import Assumption, assume, names_in, other_assumption
 from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
-from graphveil.privacy.codes import Entry, table_of
+from graphveil.privacy.codes import table_of
 from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
 from graphveil.privacy.old_texts import assumption_of, observer_of
 from graphveil.privacy.registry import CODES, explained
@@ -38,46 +39,41 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.code)
-def test_what_backs_a_code_exists(entry: Entry) -> None:
-    path, _, name = entry.backed_by.partition("::")
-    path, _, anchor = path.partition("#")
-    assert (ROOT / path).is_file(), entry.backed_by
-    assert not name or f"def {name}(" in (ROOT / path).read_text(), entry.backed_by
-    assert not anchor or anchor in anchors(ROOT / path), entry.backed_by
+def test_what_backs_a_code_exists() -> None:
+    for entry in CODES.values():
+        path, _, name = entry.backed_by.partition("::")
+        path, _, anchor = path.partition("#")
+        assert (ROOT / path).is_file(), entry.backed_by
+        assert not name or f"def {name}(" in (ROOT / path).read_text(), entry.backed_by
+        assert not anchor or anchor in anchors(ROOT / path), entry.backed_by
 
 
-@pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.code)
-def test_a_code_is_a_name_and_says_what_it_means(entry: Entry) -> None:
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.code)
-    assert not entry.code.startswith("whether-")
-    assert entry.means.endswith(".") and entry.sentence and entry.limits
+def test_a_code_is_a_name_and_says_what_it_means() -> None:
+    for entry in CODES.values():
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.code)
+        assert not entry.code.startswith("whether-")
+        assert entry.means.endswith(".") and entry.sentence and entry.limits
+    with pytest.raises(ValueError, match="two entries"):
+        table_of([CODES["server"], CODES["server"]])
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("code", ASSUMPTION_CODES)
-def test_a_sentence_is_read_back_with_its_facts(code: str, place: int) -> None:
-    names = names_in(ASSUMPTION_CODES[code].sentence)
-    made = assume(
-        code, **{name: FACTS.get(name, ("7", "0.25"))[min(place, len(FACTS.get(name, "ab")) - 1)] for name in names}
-    )
-    found = assumption_of(made.sentence)
-    assert found == made and found.sentence == str(made) == made.sentence
-    assert made.backed_by == ASSUMPTION_CODES[code].backed_by
+def test_sentences_are_read_back_with_their_facts() -> None:
+    for code, place in itertools.product(ASSUMPTION_CODES, (0, 1)):
+        names = names_in(ASSUMPTION_CODES[code].sentence)
+        facts = {name: FACTS.get(name, ("7", "0.25")) for name in names}
+        made = assume(code, **{name: values[min(place, len(values) - 1)] for name, values in facts.items()})
+        found = assumption_of(made.sentence)
+        assert found == made and found.sentence == str(made) == made.sentence
+        assert made.backed_by == ASSUMPTION_CODES[code].backed_by
 
 
-@pytest.mark.parametrize("text", ["", "the classes are public", "every user reports once.", "x" * 5_000])
-def test_an_unknown_sentence_is_kept(text: str) -> None:
-    if not text:
-        with pytest.raises(InputError, match="no text"):
-            other_assumption(text)
-        return
-    assert assumption_of(text) == other_assumption(text)
-    assert (assumption_of(text).code, assumption_of(text).sentence, assumption_of(text).backed_by) == (
-        "other",
-        text,
-        "",
-    )
+def test_an_unknown_sentence_is_kept() -> None:
+    for text in ("the classes are public", "every user reports once.", "x" * 5_000):
+        found = assumption_of(text)
+        assert found == other_assumption(text)
+        assert (found.code, found.sentence, found.backed_by) == ("other", text, "")
+    with pytest.raises(InputError, match="no text"):
+        other_assumption("")
 
 
 def test_a_sentence_full_of_traps_takes_no_time() -> None:
@@ -121,12 +117,6 @@ def test_a_code_is_explained_and_a_mistyped_one_named() -> None:
     for nothing in ("zzz", "", "2*"):
         with pytest.raises(InputError, match="lists all codes"):
             explained(nothing)
-
-
-def test_no_code_stands_twice() -> None:
-    entry = CODES["server"]
-    with pytest.raises(ValueError, match="two entries"):
-        table_of([entry, entry])
 
 
 def test_the_page_on_guarantees_lists_every_code() -> None:

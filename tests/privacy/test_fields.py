@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ EDGE = Guarantee(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.floats(0.0, 1e6), st.floats(0.0, 0.999))
 def test_a_registry_never_reads_less_than_was_spent(epsilon: float, delta: float) -> None:
     fields = privacy_fields(replace(EDGE, epsilon=epsilon, delta=delta))
@@ -56,7 +55,7 @@ def test_every_part_has_a_price_of_its_own() -> None:
     assert fields["parts"][1]["unit_code"] == USER_LABEL.code
 
 
-@pytest.mark.parametrize("reason", ["noise was reproducible (seed 3)", None])
-def test_what_voids_it_comes_first(reason: str | None) -> None:
-    fields = privacy_fields(replace(EDGE, void=reason))
-    assert next(iter(fields.items())) == ("void", reason)
+def test_what_voids_it_comes_first() -> None:
+    for reason in ("noise was reproducible (seed 3)", None):
+        fields = privacy_fields(replace(EDGE, void=reason))
+        assert next(iter(fields.items())) == ("void", reason)

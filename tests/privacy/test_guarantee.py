@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from typing import Any
@@ -44,12 +43,12 @@ def guarantee(**changes: Any) -> Guarantee:
     return Guarantee(**(FIELDS | changes))
 
 
-@pytest.mark.parametrize("name", REQUIRED)
-def test_item_1_no_field_can_be_left_out(name: str) -> None:
+def test_item_1_no_field_can_be_left_out() -> None:
     """Checklist item 1: unit and relation are declared. A guarantee with any field deleted is refused."""
-    with pytest.raises(TypeError, match=name):
-        Guarantee(**{key: value for key, value in FIELDS.items() if key != name})
-    for stored in (*REQUIRED, "void", "parts"):
+    for name in REQUIRED:
+        with pytest.raises(TypeError, match=name):
+            Guarantee(**{key: value for key, value in FIELDS.items() if key != name})
+    for stored in (*REQUIRED, "void", "parts", *CODES):
         fields = guarantee().to_dict()
         del fields[stored]
         with pytest.raises(InputError, match=f"fields missing: {stored}"):
@@ -120,7 +119,7 @@ def test_less_than_a_person_is_said_first_and_a_person_is_not_denied() -> None:
     assert "not a person" not in guarantee(epsilon=math.inf).sentence()
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.5, 12345.0, math.inf])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, math.inf])
 def test_round_trip_through_json(epsilon: float) -> None:
     part = guarantee(epsilon=epsilon, void="because")
     whole = guarantee(epsilon=epsilon, delta=0.25, parts=(part, guarantee()))
@@ -176,14 +175,6 @@ def test_codes_and_texts_that_contradict_each_other_are_refused(change: dict[str
         Guarantee.from_dict(compose([guarantee()]).to_dict() | {"parts": [guarantee().to_dict() | change]})
 
 
-@pytest.mark.parametrize("gone", CODES)
-def test_all_codes_are_stated_or_none(gone: str) -> None:
-    fields = guarantee().to_dict()
-    del fields[gone]
-    with pytest.raises(InputError, match=f"fields missing: {gone}"):
-        Guarantee.from_dict(fields)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -205,11 +196,6 @@ def test_damaged_storage_is_refused(change: dict[str, Any]) -> None:
         Guarantee.from_dict([])  # type: ignore[arg-type]
 
 
-def test_nothing_can_be_changed_afterwards() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        guarantee().epsilon = 0.1  # type: ignore[misc]
-
-
 def test_compose_adds_up_and_keeps_everything() -> None:
     features = guarantee(unit=USER_FEATURES, epsilon=0.1, delta=1e-6, assumes=(CLASSES, ONCE))
     label = guarantee(epsilon=0.2, delta=1e-7, assumes=(ONCE, TAKING_PART))
@@ -219,6 +205,7 @@ def test_compose_adds_up_and_keeps_everything() -> None:
     assert both.delta == pytest.approx(1.1e-6)
     assert both.assumes == (CLASSES, ONCE, TAKING_PART)
     assert both.parts == (features, label)
+    assert both.assumption("reports-once") == ONCE and label.assumption("classes-public") is None
     made_of = "made of: one user's whole feature vector (epsilon = 0.1, delta = 1e-06); one user's label"
     assert made_of in both.sentence()
     assert compose([features, label], unit=USER_FEATURES_AND_LABEL).unit == USER_FEATURES_AND_LABEL
@@ -234,19 +221,12 @@ def test_compose_names_a_unit_once() -> None:
     ]
 
 
-def test_an_assumption_is_found_by_its_code() -> None:
-    assert guarantee().assumption("classes-public") == CLASSES
-    assert guarantee().assumption("reports-once") is None
-
-
 def test_compose_passes_void_and_infinity_on() -> None:
     both = compose([guarantee(void="x"), guarantee(epsilon=math.inf), guarantee(void="x"), guarantee(void="y")])
     assert both.void == "x; y"
     assert math.isinf(both.epsilon)
     assert "not protected" in both.sentence()
-
-
-def test_compose_with_a_delta_of_one_or_more_protects_nothing() -> None:
+    # A delta of one or more protects nothing.
     assert math.isinf(compose([guarantee(delta=0.5), guarantee(delta=0.5)]).epsilon)
 
 

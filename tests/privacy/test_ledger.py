@@ -18,14 +18,6 @@ def spend(epsilon: float, unit: str = "features", delta: float = 0.0, name: str 
     return Spend(name, unit, "multi-bit", {"dimension": 3, "low": 0.0, "note": "x"}, epsilon, delta)
 
 
-def test_spending_adds_up_without_rounding_errors() -> None:
-    ledger = Ledger.open({"features": (0.3, 0.0)}).spend(spend(0.1)).spend(spend(0.2))
-    assert ledger.total("features") == (0.3, 0.0)
-    assert ledger.remaining("features") == (0.0, 0.0)
-    with pytest.raises(BudgetError):
-        ledger.spend(spend(1e-9))
-
-
 def test_a_number_bent_by_floating_point_is_forgiven_and_no_more() -> None:
     assert Ledger.open({"features": (3.3, 0.0)}).spend(spend(1.1 * 3)).remaining("features") == (0.0, 0.0)
     with pytest.raises(BudgetError):
@@ -33,7 +25,7 @@ def test_a_number_bent_by_floating_point_is_forgiven_and_no_more() -> None:
 
 
 @given(st.floats(1e-6, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_budget_pays_for_itself_however_many_digits_it_has(epsilon: float) -> None:
     ledger = Ledger.open({"features": (epsilon, 0.0)}).spend(spend(epsilon))
     assert ledger.remaining("features") == (0.0, 0.0)
@@ -42,7 +34,7 @@ def test_every_budget_pays_for_itself_however_many_digits_it_has(epsilon: float)
 
 
 @given(st.floats(1e-6, 20), st.floats(1e-12, 0.05), st.integers(1, 12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @example(1 / 3, 1e-5, 2)
 @example(1.2345167891, 1.04496789e-5, 2)
 def test_room_for_several_payments_pays_for_them_all(epsilon: float, delta: float, many: int) -> None:
@@ -56,29 +48,6 @@ def test_room_for_several_payments_pays_for_them_all(epsilon: float, delta: floa
         ledger.spend(spend(1e-9))
 
 
-@given(st.floats(1e-6, 20), st.floats(0.01, 0.99))
-@settings(max_examples=200, deadline=None)
-@example(math.sqrt(2), 0.5)
-def test_a_budget_pays_for_its_two_parts(epsilon: float, share: float) -> None:
-    first = epsilon * share
-    Ledger.open({"features": (epsilon, 0.0)}).spend(spend(first), spend(epsilon - first))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.floats(0, 5), min_size=1, max_size=8), st.floats(0.1, 10))
-def test_what_is_spent_never_exceeds_the_budget(prices: list[float], budget: float) -> None:
-    ledger = Ledger.open({"features": (budget, 0.0)})
-    accepted = []
-    for price in prices:
-        try:
-            ledger = ledger.spend(spend(price))
-            accepted.append(price)
-        except BudgetError:
-            assert math.fsum([*accepted, price]) > budget * (1 - 1e-9) - 1e-8
-    assert math.fsum(accepted) <= budget + 1e-9
-    assert len(ledger.spends) == len(accepted)
-
-
 def test_small_amounts_are_rounded_up_and_never_to_nothing() -> None:
     """One of 0.4e-9 shows as a whole unit; 25 of them fill a budget of 1e-8, and no other fits."""
     ledger = Ledger.open({"unit": (1e-8, 1e-17)}).spend(Spend("s", "unit", "m", {}, 0.4e-9, 0.4e-18))
@@ -88,17 +57,6 @@ def test_small_amounts_are_rounded_up_and_never_to_nothing() -> None:
     assert ledger.total("unit") == (1e-8, 1e-17)
     with pytest.raises(BudgetError):
         ledger.spend(Spend("s", "unit", "m", {}, 0.4e-9))
-
-
-def test_a_step_is_spent_whole_or_not_at_all() -> None:
-    ledger = Ledger.open({"features": (1.0, 0.0), "labels": (1.0, 0.0)})
-    with pytest.raises(BudgetError, match=r"'second' costs epsilon 2 .*on 'labels'.*nothing was spent"):
-        ledger.spend(spend(0.5), spend(2.0, "labels", name="second"))
-    assert ledger.spends == ()
-    assert ledger.total("features") == (0.0, 0.0)
-    after = ledger.spend(spend(0.5), spend(1.0, "labels"))
-    assert ledger.spends == ()
-    assert after.total("labels") == (1.0, 0.0)
 
 
 def test_delta_is_a_budget_too() -> None:
@@ -120,26 +78,10 @@ def test_units_without_a_budget_are_refused() -> None:
 def test_an_infinite_budget_declares_a_unit_unprotected() -> None:
     ledger = Ledger.open({"labels": (math.inf, 0.0)}).spend(spend(math.inf, "labels"))
     assert ledger.total("labels") == (math.inf, 0.0)
+    assert Ledger.from_dict(json.loads(json.dumps(ledger.to_dict(), allow_nan=False))) == ledger
     assert ledger.remaining("labels") == (math.inf, 0.0)
     with pytest.raises(BudgetError):
         Ledger.open({"labels": (10.0, 0.0)}).spend(spend(math.inf, "labels"))
-
-
-def test_round_trip_through_json() -> None:
-    ledger = Ledger.open({"features": (1.0, 1e-6), "labels": (math.inf, 0.0)})
-    ledger = ledger.spend(spend(0.25, delta=1e-7), spend(math.inf, "labels"))
-    stored = json.loads(json.dumps(ledger.to_dict(), allow_nan=False))
-    assert Ledger.from_dict(stored) == ledger
-
-
-def test_a_stored_ledger_that_does_not_add_up_is_refused() -> None:
-    stored: dict[str, Any] = Ledger.open({"features": (1.0, 0.0)}).spend(spend(1.0)).to_dict()
-    stored["spends"].append(stored["spends"][0])
-    with pytest.raises(BudgetError):
-        Ledger.from_dict(stored)
-    for broken in ({"budget": []}, {"budget": [], "spends": []}, {"budget": [{"unit": "a"}], "spends": []}):
-        with pytest.raises(InputError):
-            Ledger.from_dict(broken)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def opened(epsilon: float, delta: float) -> Ledger:
     return Ledger.open({"features": (epsilon, delta), "labels": (math.inf, 0.5)})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(amounts, deltas, st.lists(prices, max_size=12))
 def test_a_spend_is_paid_exactly_when_the_sum_on_paper_fits(
     epsilon: float, delta: float, wanted: list[tuple[str, float, float]]
@@ -56,7 +56,7 @@ def test_a_spend_is_paid_exactly_when_the_sum_on_paper_fits(
     assert ledger.remaining("labels")[0] == math.inf
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(prices, max_size=8), st.integers(0, 8))
 def test_a_step_of_many_spends_is_all_of_them_or_none(wanted: list[tuple[str, float, float]], cut: int) -> None:
     """One step and one by one agree on what is paid; where the last does not fit, the step leaves nothing behind."""
@@ -68,21 +68,12 @@ def test_a_step_of_many_spends_is_all_of_them_or_none(wanted: list[tuple[str, fl
     assert together == one_by_one
     steps = [spend(*one) for one in wanted]
     steps.insert(min(cut, len(steps)), spend("features", 1e6, 0.0, name="far too much"))
-    with pytest.raises(BudgetError, match="far too much"):
+    with pytest.raises(BudgetError, match=r"'far too much' costs epsilon .*on 'features'.*nothing was spent"):
         ledger.spend(*steps)
     assert ledger.spends == ()
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(prices, max_size=8), st.permutations(range(8)))
-def test_totals_do_not_depend_on_the_order(wanted: list[tuple[str, float, float]], order: list[int]) -> None:
-    spends = [spend(*one) for one in wanted]
-    turned = [spends[place] for place in order if place < len(spends)]
-    ledger = opened(400.0, 1e-4)
-    assert ledger.spend(*spends).total("features") == ledger.spend(*turned).total("features")
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(amounts, st.lists(prices, max_size=6))
 def test_a_ledger_comes_back_from_json_the_same(epsilon: float, wanted: list[tuple[str, float, float]]) -> None:
     ledger = opened(400.0 + epsilon, 1e-4).spend(*(spend(*one) for one in wanted))
@@ -90,7 +81,7 @@ def test_a_ledger_comes_back_from_json_the_same(epsilon: float, wanted: list[tup
     assert Ledger.from_dict(json.loads(text)) == ledger
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(prices, min_size=1, max_size=6))
 def test_a_stored_ledger_that_spent_too_much_is_not_read(wanted: list[tuple[str, float, float]]) -> None:
     ledger = opened(400.0, 1e-4).spend(*(spend(*one) for one in wanted))
@@ -100,7 +91,7 @@ def test_a_stored_ledger_that_spent_too_much_is_not_read(wanted: list[tuple[str,
         Ledger.from_dict(written)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 999))
 def test_what_remains_may_be_spent_and_nothing_more(parts: int, thousandths: int) -> None:
     """However a budget was cut up, what `remaining` prints is granted, and a thousandth more is refused."""
@@ -153,30 +144,12 @@ def test_an_account_keeps_a_step_before_anybody_sees_it_paid() -> None:
     assert account.seen[-1] == (0, 1), "a detached ledger asks no account"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"spends": None},
-        {"budget": 7},
-        {"budget": [None]},
-        {"spends": [{"name": "x"}]},
-        {"spends": ["x"]},
-        {"budget": []},
-        {"more": []},
-    ],
-)
-def test_what_is_no_ledger_is_refused_as_one(change: dict[str, object]) -> None:
+def test_what_is_no_ledger_is_refused_as_one() -> None:
     written = opened(1.0, 0.0).spend(spend("features", 0.5, 0.0)).to_dict()
-    with pytest.raises(InputError, match="ledger"):
-        Ledger.from_dict({**written, **change})
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("epsilon", -1.0), ("epsilon", "much"), ("delta", 1.0), ("unit", " "), ("name", ""), ("parameters", {"k": [1]})],
-)
-def test_a_stored_spend_is_checked_like_a_new_one(field: str, value: object) -> None:
-    written = opened(1.0, 0.0).spend(spend("features", 0.5, 0.0)).to_dict()
-    written["spends"][0][field] = value
-    with pytest.raises(InputError):
-        Ledger.from_dict(written)
+    no_spends = ({"spends": None}, {"spends": [{"name": "x"}]}, {"spends": ["x"]})
+    for change in (*no_spends, {"budget": 7}, {"budget": [None]}, {"budget": []}, {"more": []}):
+        with pytest.raises(InputError, match="ledger"):
+            Ledger.from_dict({**written, **change})
+    for field, value in (("epsilon", -1.0), ("epsilon", "much"), ("delta", 1.0), ("unit", " "), ("name", "")):
+        with pytest.raises(InputError):
+            Ledger.from_dict({**written, "spends": [{**written["spends"][0], field: value}]})

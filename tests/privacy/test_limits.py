@@ -7,6 +7,7 @@ import math
 import pytest
 
 from graphveil.errors import InputError
+from graphveil.federation.core.publication import Guessing
 from graphveil.federation.estimator import VFGNN
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LinkBeliefs, Solitude
 from graphveil.privacy import require_budget
@@ -24,34 +25,28 @@ BUILT = [
 ]
 
 
-@pytest.mark.parametrize("value", [201.0, 1e9, 1e308, 10**400])
 @pytest.mark.parametrize("kind, fields", BUILT, ids=lambda one: getattr(one, "__name__", ""))
-def test_no_estimator_takes_an_epsilon_that_hides_nothing(kind, fields, value):
+def test_no_estimator_takes_an_epsilon_that_hides_nothing(kind, fields):
     for name in fields:
         if name.startswith("epsilon"):
-            with pytest.raises(InputError, match=rf"{name} = .* hides nothing"):
-                built(kind, {**fields, name: value})
+            for value in (201.0, 1e308, 10**400):
+                with pytest.raises(InputError, match=rf"{name} = .* hides nothing"):
+                    built(kind, {**fields, name: value})
             built(kind, {**fields, name: LARGEST_EPSILON})
 
 
 def built(kind, fields):
-    made = kind(**fields)
     if kind is VFGNN:  # what it promises depends on who holds what
-        from graphveil.federation.core.publication import Guessing
-
         Guessing(fields["epsilon"], 2)
-    return made
+    return kind(**fields)
 
 
-@pytest.mark.parametrize("value", [0, -1.0, math.nan, -math.inf, "1", True, None])
-def test_what_is_no_number_above_0_is_refused(value):
-    with pytest.raises(InputError, match=r"epsilon = .* is not a privacy budget; allowed: a number above 0"):
+def test_a_budget_is_a_number_above_0():
+    for value in (1e-9, 1, 12.0, 200, math.inf):
         require_budget("epsilon", value, "x")
-
-
-@pytest.mark.parametrize("value", [1e-9, 1, 12.0, 64.0, 200, math.inf])
-def test_documented_budgets_are_taken(value):
-    require_budget("epsilon", value, "x")
+    for value in (0, -1.0, math.nan, -math.inf, "1", True, None):
+        with pytest.raises(InputError, match=r"epsilon = .* is not a privacy budget; allowed: a number above 0"):
+            require_budget("epsilon", value, "x")
 
 
 def test_the_limit_holds_again_after_something_old_was_read():

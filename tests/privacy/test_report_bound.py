@@ -29,11 +29,11 @@ def random_channel(source: np.random.Generator, epsilon: float) -> np.ndarray:
     return channel * answer.x if answer.success else np.empty((0, 0))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_no_mechanism_tells_more(epsilon: float) -> None:
     """Random mechanisms of exactly this epsilon with random priors; half the epsilon would be exceeded by some."""
     source, found = np.random.default_rng(7), []
-    for _ in range(400):
+    for _ in range(60):
         channel = random_channel(source, epsilon)
         if channel.size and (channel.sum(axis=0) > 1e-9).all():
             found.append(information(source.dirichlet(np.ones(len(channel))), channel))
@@ -49,7 +49,7 @@ def subset_information(epsilon: float, classes: int, sent: int) -> float:
     return within + (1 - keep) * math.log((1 - keep) * classes / (classes - sent))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_sets_of_many_classes_reach_it(epsilon: float) -> None:
     best = max(subset_information(epsilon, 2000, sent) for sent in range(1, 1000))
     assert best == pytest.approx(report_information(epsilon), rel=1e-3)
@@ -64,12 +64,11 @@ def test_small_and_large_epsilons() -> None:
     assert all(b > a for a, b in itertools.pairwise(values))
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0])
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize(("epsilon", "classes"), [(0.2, 2), (1.0, 3), (2.0, 5)])
 def test_best_accuracy_is_the_optimum_of_all_mechanisms(epsilon: float, classes: int) -> None:
-    """A linear program over Pr[guess r | class c] with every ratio bounded, 20 random posteriors each."""
+    """A linear program over Pr[guess r | class c] with every ratio bounded, 8 random posteriors each."""
     source = np.random.default_rng(classes)
-    for posterior in source.dirichlet(np.ones(classes), 20):
+    for posterior in source.dirichlet(np.ones(classes), 8):
         gain = -np.diag(posterior).ravel()
         ratios = []
         for guess in range(classes):

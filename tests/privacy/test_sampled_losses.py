@@ -13,8 +13,7 @@ from graphveil.privacy.sampled_losses import sampled_losses
 GRID = 1e-3
 
 
-@pytest.mark.parametrize("rate", [1e-4, 0.02, 0.5, 0.97])
-@pytest.mark.parametrize("sigma", [0.4, 1.0, 1.8, 7.0])
+@pytest.mark.parametrize(("rate", "sigma"), [(1e-4, 0.4), (0.02, 1.0), (0.5, 7.0), (0.97, 1.8)])
 def test_the_price_is_that_of_dp_accounting(sigma: float, rate: float) -> None:
     mine = sampled_losses(rate, sigma, GRID)
     theirs = from_gaussian_mechanism(
@@ -36,8 +35,7 @@ def integrated(epsilon: float, rate: float, sigma: float) -> float:
     return float(max(over) * (x[1] - x[0]))
 
 
-@pytest.mark.parametrize(("rate", "sigma"), [(0.1, 1.0), (0.6, 2.0)])
-@pytest.mark.parametrize("steps", [0, 3, 40])
+@pytest.mark.parametrize(("rate", "sigma", "steps"), [(0.1, 1.0, 0), (0.1, 1.0, 40), (0.6, 2.0, 3)])
 def test_a_step_costs_at_least_what_its_two_laws_say(steps: int, rate: float, sigma: float) -> None:
     epsilon = steps * 0.01
     exact = integrated(epsilon, rate, sigma)

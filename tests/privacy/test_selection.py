@@ -46,23 +46,22 @@ def test_tuning_costs_more_than_a_trial_and_less_than_all_of_them() -> None:
         assert price < epsilon_of(dp_accounting.SelfComposedDpEvent(TRIAL, mean), DELTA, "rdp")
 
 
-@pytest.mark.parametrize(("mean", "published"), [(5.0, 1.63), (10.0, 1.76), (20.0, 1.88)])
-def test_a_trial_of_epsilon_1_costs_what_others_measured(mean: float, published: float) -> None:
+def test_a_trial_of_epsilon_1_costs_what_others_measured() -> None:
     """A Gaussian release of epsilon 1 by Renyi accounting, with every order that is easy to try."""
     orders = [1 + k / 10 for k in range(1, 100)] + list(range(11, 64))
     low, high = 1.0, 10.0
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         event = dp_accounting.GaussianDpEvent(middle)
         price = rdp.RdpAccountant(orders=orders).compose(event).get_epsilon(DELTA)
         low, high = (middle, high) if price > 1.0 else (low, middle)
-    tuned = repeat_and_select(dp_accounting.GaussianDpEvent(high), DELTA, RepeatAndSelect(mean))
-    assert published - 0.005 <= tuned <= published + 0.03
+    for mean, published in ((5.0, 1.63), (10.0, 1.76), (20.0, 1.88)):
+        tuned = repeat_and_select(dp_accounting.GaussianDpEvent(high), DELTA, RepeatAndSelect(mean))
+        assert published - 0.005 <= tuned <= published + 0.03
 
 
 @LAW_NAMES
-@pytest.mark.parametrize("mean", [2.0, 10.0, 60.0])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize(("mean", "epsilon"), [(2.0, 8.0), (10.0, 1.0), (60.0, 0.1)])
 def test_an_allowance_is_spent_by_its_gaussian_and_no_more(law: str, mean: float, epsilon: float) -> None:
     """The closed form finds what a search over dp-accounting's prices would find, and never too much."""
     tuning = RepeatAndSelect(mean, law)
@@ -84,21 +83,13 @@ def test_a_mixture_of_different_trials_keeps_the_promise(law: str) -> None:
         found = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
         trial = pipeline_event(found.parts, found.noise)
         assert 0.999 < allowed.used(trial) <= 1.0
+        assert epsilon_of(found.event, DELTA, "rdp") <= found.epsilon == 4.0
         curves.append(rdp.RdpAccountant(orders=RDP_ORDERS).compose(trial).rdp)
     worst, orders = np.max(curves, axis=0), np.array(RDP_ORDERS, dtype=float)
     inner = ((1 - 1 / orders) * worst - math.log(tuning.gamma) / orders).min()
     whole = worst + math.log(tuning.mean) / (orders - 1) + (1 + tuning.shape) * inner
     price = (whole + np.log1p(-1 / orders) - np.log(DELTA * orders) / (orders - 1)).min()
     assert 3.9 < price <= 4.0
-
-
-@LAW_NAMES
-def test_a_tuned_pipeline_keeps_its_promise(law: str) -> None:
-    tuning = RepeatAndSelect(8.0, law)
-    for parts in ([Hops(count=2)], [Descent(steps=40, rate=0.1), Hops(count=1)]):
-        found = calibrate_pipeline(4.0, DELTA, parts, tuning=tuning)
-        assert 4.0 * (1 - 3e-2) <= epsilon_of(found.event, DELTA, "rdp") <= found.epsilon == 4.0
-        assert found.sigmas("hops")[0] > calibrate_pipeline(4.0, DELTA, parts).sigmas("hops")[0]
 
 
 def test_the_price_of_one_trial_does_not_pay_for_the_best_of_many() -> None:
@@ -113,14 +104,14 @@ def test_the_price_of_one_trial_does_not_pay_for_the_best_of_many() -> None:
 
 @pytest.mark.parametrize(
     ("law", "mean"),
-    [("logarithmic", 5.0), ("logarithmic", 1.5), ("geometric", 10.0), ("geometric", 1.2)],
+    [("logarithmic", 5.0), ("geometric", 10.0)],
 )
 def test_the_number_of_trials_follows_its_law(law: str, mean: float) -> None:
-    """Chi-square at a false alarm rate of 1e-6 with a fixed seed; a mean 10 % off is rejected."""
+    """Chi-square at a false alarm rate of 1e-6 with a fixed seed; a mean 30 % off is rejected."""
     randomness = SeededRandomness(11)
-    draws = np.array([RepeatAndSelect(mean, law).draw(randomness) for _ in range(20_000)])
+    draws = np.array([RepeatAndSelect(mean, law).draw(randomness) for _ in range(4_000)])
     assert misfit(draws, law, mean) > 1e-6
-    assert misfit(draws, law, 1.1 * mean) < 1e-6
+    assert misfit(draws, law, 1.3 * mean) < 1e-6
 
 
 def misfit(draws: np.ndarray, law: str, mean: float) -> float:

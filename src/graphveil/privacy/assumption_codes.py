@@ -26,14 +26,14 @@ _REPORTS: Final = (
         "the list of the {classes} classes is public",
         means="Everybody may know which labels there can be.",
         breaks="classes were listed from the labels that occurred",
-        backed_by="tests/mechanisms/labels/test_randomized_response.py",
+        backed_by="tests/mechanisms/labels/test_categories.py",
     ),
     _says(
         "users-public",
         "the {nodes} users and their ids are public",
         means="Everybody may know who takes part, by id.",
         breaks="an id tells something: a name, or numbers in the order of joining",
-        backed_by="tests/mechanisms/edges/test_adjacency_checklist.py::test_item_1_unit_and_relation_are_declared",
+        backed_by="tests/mechanisms/edges/test_adjacency.py::test_item_1_unit_and_relation_are_declared",
     ),
     _says(
         "lower-id-reports",
@@ -47,8 +47,7 @@ _REPORTS: Final = (
         "both ends of a relationship report it, at epsilon {epsilon} each",
         means="A relationship is reported twice, and its epsilon is the sum of both.",
         breaks="somebody quotes the epsilon of one end: the price is the sum of both",
-        backed_by="tests/mechanisms/edges/test_adjacency_checklist.py::"
-        "test_item_1_an_undirected_relationship_in_two_lists_costs_twice",
+        backed_by="tests/mechanisms/edges/test_adjacency.py::test_item_1_unit_and_relation_are_declared",
     ),
     _says(
         "reports-once",

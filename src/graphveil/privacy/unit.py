@@ -292,7 +292,7 @@ _FORMS: Final[Mapping[tuple[Kind, Whose], _Form]] = MappingProxyType(
             ("label",),
             means="The label of one user may be any other class of the public list.",
             limits="That the user sent a label is not hidden; features and connections are not part of it.",
-            backed_by="tests/mechanisms/labels/test_randomized_response.py",
+            backed_by="tests/mechanisms/labels/test_categories.py",
             heading="label",
         ),
         ("label", "node"): _form(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -23,9 +24,10 @@ def build(epsilon: float, mode: str) -> AdjacencyRR:
     return AdjacencyRR(epsilon=epsilon, nodes=NODES, mode=mode)
 
 
-def worst(mechanism: AdjacencyRR) -> float:
-    graphs, outputs = tiny_graphs.all_graphs(mechanism.mode), tiny_graphs.all_reports(mechanism.mode)
-    return tiny_graphs.worst_ratio(tiny_graphs.log_table(mechanism, graphs, outputs).sum(2))
+@functools.cache
+def table(epsilon: float, mode: str) -> np.ndarray[Any, Any]:
+    """log Pr[report | graph] of every user, of all graphs and all reports: [graphs, reports, users]."""
+    return tiny_graphs.log_table(build(epsilon, mode), tiny_graphs.all_graphs(mode), tiny_graphs.all_reports(mode))
 
 
 @pytest.mark.parametrize("kind", [AdjacencyRR, DegreePreservingRR, NoisyDegree])
@@ -41,25 +43,25 @@ def test_item_1_unit_and_relation_are_declared(kind: type[Any], mode: str) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("epsilon", [1.0, 7.5])
-def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_flips(mode: str, epsilon: float) -> None:
+def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_flips(mode: str) -> None:
     """All graphs that differ in one relationship, all reports; two reports at the price of one are found as well."""
-    claimed, ratio = build(epsilon, mode).guarantee.epsilon, worst(build(epsilon, mode))
-    assert claimed == PRICES[mode] * epsilon
-    assert tiny_graphs.is_private(ratio, claimed) and ratio >= 0.999999 * claimed
-    assert not tiny_graphs.is_private(worst(build(2 * epsilon, mode)), claimed)
+    ratios = {epsilon: tiny_graphs.worst_ratio(table(epsilon, mode).sum(2)) for epsilon in (1.0, 2.0)}
+    for epsilon, ratio in ratios.items():
+        claimed = build(epsilon, mode).guarantee.epsilon
+        assert claimed == PRICES[mode] * epsilon
+        assert tiny_graphs.is_private(ratio, claimed) and ratio >= 0.999999 * claimed
+    assert not tiny_graphs.is_private(ratios[2.0], build(1.0, mode).guarantee.epsilon)
     if mode == "both":
-        assert not tiny_graphs.is_private(ratio, build(epsilon, "lower").guarantee.epsilon)
+        assert not tiny_graphs.is_private(ratios[1.0], build(1.0, "lower").guarantee.epsilon)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_one_bit_costs_epsilon_in_every_mode(mode: str) -> None:
     """`bit_guarantee`: no single user's report changes by more, whichever relationship comes or goes."""
-    mechanism = build(1.0, mode)
-    table = tiny_graphs.log_table(mechanism, tiny_graphs.all_graphs(mode), tiny_graphs.all_reports(mode))
-    assert np.allclose(np.exp(table.sum(2)).sum(1), 1.0, atol=1e-12)
-    ratios = [tiny_graphs.worst_ratio(table[:, :, user]) for user in range(NODES)]
-    assert (mechanism.bit_guarantee.epsilon, mechanism.bit_guarantee.unit) == (1.0, LIST_ENTRY)
+    found, bit = table(1.0, mode), build(1.0, mode).bit_guarantee
+    assert np.allclose(np.exp(found.sum(2)).sum(1), 1.0, atol=1e-12)
+    ratios = [tiny_graphs.worst_ratio(found[:, :, user]) for user in range(NODES)]
+    assert (bit.epsilon, bit.unit) == (1.0, LIST_ENTRY)
     assert all(tiny_graphs.is_private(ratio, 1.0) for ratio in ratios)
     assert max(ratios) >= 0.999999
 
@@ -85,17 +87,15 @@ def test_sampler_follows_likelihood(mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_evidence_is_the_ratio_of_likelihoods(mode: str) -> None:
     """Of every pair in every output: with the pair against without it, whatever the rest of the graph is."""
-    mechanism, found = build(0.7, mode), tiny_graphs.units(mode)
-    outputs = tiny_graphs.all_reports(mode)
-    table = tiny_graphs.log_table(mechanism, tiny_graphs.all_graphs(mode), outputs).sum(2)
-    for place, sent in enumerate(outputs):
+    mechanism, found, law = build(1.0, mode), tiny_graphs.units(mode), table(1.0, mode).sum(2)
+    for place, sent in enumerate(tiny_graphs.all_reports(mode)):
         evidence = mechanism.evidence(sent)
         named = list(zip(evidence.source.tolist(), evidence.target.tolist(), strict=True))
         assert named == sorted(set(named))
         said = dict(zip(named, evidence.log_ratio.tolist(), strict=True))
-        for g, h in tiny_graphs.neighbouring(len(table)):
+        for g, h in tiny_graphs.neighbouring(len(law)):
             pair = found[(g ^ h).bit_length() - 1]
-            assert table[g, place] - table[h, place] == pytest.approx(said.get(pair, evidence.background), abs=1e-12)
+            assert law[g, place] - law[h, place] == pytest.approx(said.get(pair, evidence.background), abs=1e-12)
 
 
 def test_evidence_of_both_reports_is_their_sum() -> None:
@@ -112,14 +112,13 @@ def test_evidence_of_both_reports_is_their_sum() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_estimate_is_unbiased_with_the_closed_form_variance(mode: str) -> None:
     """Exactly: summed over every output with its probability, for every graph."""
-    mechanism, outputs = build(0.8, mode), tiny_graphs.all_reports(mode)
+    mechanism, outputs = build(1.0, mode), tiny_graphs.all_reports(mode)
     off_diagonal = ~np.eye(NODES, dtype=bool)
     estimates = []
     for sent in outputs:
         estimate = mechanism.estimate(sent)
         estimates.append((estimate.centred.toarray() + estimate.background)[off_diagonal])
-    for graph in tiny_graphs.all_graphs(mode):
-        chances = np.exp(tiny_graphs.log_table(mechanism, [graph], outputs).sum(2)[0])
+    for graph, chances in zip(tiny_graphs.all_graphs(mode), np.exp(table(1.0, mode).sum(2)), strict=True):
         truth = np.zeros((NODES, NODES))
         truth[graph[0], graph[1]] = 1.0
         mean = chances @ np.array(estimates)

@@ -93,20 +93,6 @@ def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
         assert not places or len(blocks) >= min(places, people / edge_sampling.PEOPLE)
 
 
-@pytest.mark.parametrize("size", [7, 1 << 18])
-def test_parts_cover_all_places_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge_sampling, "BLOCK", size)
-    for seed in range(20):
-        end = 0
-        for first, stop, places in false_places(400, WORD // 5, SeededRandomness(seed)):
-            assert first == end
-            assert stop > first
-            assert ((places >= first) & (places < stop)).all()
-            assert (np.diff(places) > 0).all()
-            end = stop
-        assert end == 400
-
-
 def test_the_largest_domain_and_the_smallest_chance_do_not_overflow() -> None:
     total = (2**31 - 1) * (2**31 - 2)
     for low, expected in ((1, total / WORD), (1 << 12, total * 2.0**-52)):

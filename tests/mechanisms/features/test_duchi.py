@@ -44,19 +44,6 @@ def test_average_sign_is_the_true_one(signs: int) -> None:
     assert np.allclose(weights @ corners * law.values()[1], truth, atol=1e-12)
 
 
-def test_counting_ties_as_agreement_costs_more_than_epsilon() -> None:
-    """The common even-sized version: ties in both halves and odds e^epsilon between them cost log(1 + e^epsilon)."""
-    near, tied, epsilon = 1, 2, 1.0
-    odds = math.exp(epsilon)
-    likely = odds / (odds + 1) / (near + tied)
-    rarely = 1 / (odds + 1) / (near + tied)
-    assert math.log((likely + rarely) / rarely) == pytest.approx(math.log(1 + odds))
-    assert math.log(1 + odds) == pytest.approx(1.313, abs=5e-4)
-    law = signs_law(epsilon, 2).weights
-    assert (law.near, law.far) == (near, 2**2 - near)
-    assert math.log(law.high / law.low) == pytest.approx(epsilon)
-
-
 def test_scale_is_the_papers() -> None:
     """B of Wang et al.'s Algorithm 3, ties on the unlikely side."""
     for signs in range(1, 9):

@@ -62,17 +62,6 @@ def test_worst_ratio_by_enumeration() -> None:
         assert (worst > epsilon * (1 + 1e-9)) is found
 
 
-def test_a_cap_of_varying_size_would_be_found_out() -> None:
-    """Had each value its own number of closest codewords, as a fixed angle gives, probabilities would not sum to 1."""
-    mechanism = PrivUnit(epsilon=2.0, dimension=3, codewords=16)
-    matrix = likelihoods(mechanism, torch.rand(20, 3, dtype=torch.float64), 5)
-    near = matrix > matrix.min() + 1
-    assert bool((near.sum(dim=1) == mechanism.law.closest).all())
-    assert torch.allclose(matrix.logsumexp(1), torch.zeros(20, dtype=torch.float64), atol=1e-12)
-    widened = torch.where(near.roll(1, 1) | near, matrix.max(), matrix.min())
-    assert bool((widened.logsumexp(1) > 0.01).all())
-
-
 @pytest.mark.parametrize("codewords", [2, 16])
 def test_sampler_follows_likelihood(codewords: int) -> None:
     """Each user has another codebook: count how often a codeword at each place of closeness is sent (chi-square)."""
@@ -154,22 +143,6 @@ def test_codebooks_are_standard_normal() -> None:
         assert abs((numbers**power).mean() - mean) < 6 * deviation / math.sqrt(numbers.size)
     for lag in (1, 50, 400):
         assert abs((numbers[lag:] * numbers[:-lag]).mean()) < 6 / math.sqrt(numbers.size)
-
-
-def test_mean_over_public_randomness_alone_is_unbiased() -> None:
-    """With the choice's law known exactly, averaging over codebooks gives the value back; 20% too much is found."""
-    mechanism = PrivUnit(epsilon=2.0, dimension=3, low=-1.0, high=1.0, codewords=8)
-    value = np.array([[0.9, -0.3, 0.1]])
-    law, vectors = mechanism.law, Codebooks(0, 4, 4).matrices(np.arange(20_000)) / UNIT
-    sphere = np.append(value[0] / math.sqrt(3), math.sqrt(1 - (value**2).sum() / 3))
-    scores = vectors @ sphere
-    closest = np.zeros(scores.shape, bool)
-    np.put_along_axis(closest, np.argsort(-np.abs(scores), axis=1)[:, : law.closest], True, axis=1)
-    share = (law.inside - law.outside) / 2**64 * mechanism.scale
-    total = share * np.einsum("nk,nkd->nd", np.sign(scores) * closest, vectors)[:, :3]
-    deviation = total.std(axis=0) / math.sqrt(len(total))
-    assert bool((np.abs(total.mean(axis=0) - value[0]) < 6 * deviation).all())
-    assert bool((np.abs(1.2 * total.mean(axis=0) - value[0]) > 6 * deviation).any())
 
 
 def test_the_likelihood_of_a_report_does_not_depend_on_its_block() -> None:

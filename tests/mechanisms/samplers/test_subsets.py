@@ -7,28 +7,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms.samplers.scripted import Scripted
 
 FALSE_ALARM = 1e-6
 #: (d, k) on both sides of the size from which keys for all coordinates are cheaper than comparisons.
 BOTH_WAYS = [(40, 2), (9, 3), (5, 4), (6, 5), (12, 11)]
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 60), st.data())
-def test_a_subset_is_sorted_and_has_each_number_once(dimension: int, data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, dimension))
-    drawn = draw_subsets(20, dimension, size, SeededRandomness(data.draw(st.integers(0, 99))))
-    assert drawn.shape == (20, size)
-    assert (np.diff(drawn, axis=1) > 0).all()
-    assert drawn.min() >= 0 and drawn.max() < dimension
 
 
 def p_value(drawn: np.ndarray, dimension: int) -> float:
@@ -42,6 +30,7 @@ def p_value(drawn: np.ndarray, dimension: int) -> float:
 def test_all_subsets_are_equally_likely(dimension: int, size: int) -> None:
     """False-alarm rate 1e-6 each, fixed seeds; a copy that rarely lets the last number in is found out."""
     drawn = draw_subsets(20_000, dimension, size, SeededRandomness(dimension))
+    assert (np.diff(drawn, axis=1) > 0).all()
     assert p_value(drawn, dimension) > FALSE_ALARM
     others = draw_subsets(20_000, dimension, size, SeededRandomness(1000 + dimension))
     shy = np.where((drawn == dimension - 1).any(axis=1, keepdims=True), others, drawn)
@@ -75,9 +64,3 @@ def test_every_subset_with_every_level_is_listed_once(dimension: int, size: int,
 def test_more_reports_than_can_be_listed_are_refused_before_any_is() -> None:
     with pytest.raises(InputError, match=r"[\d,]+ possible reports are too many; allowed: at most 1,000,000"):
         every_subset(1433, 40, 2)
-
-
-@pytest.mark.parametrize(("dimension", "size", "bits"), [(8, 8, 0), (8, 1, 3), (9, 1, 4), (1433, 7, 11), (2, 1, 1)])
-def test_an_index_takes_the_bits_that_its_numbers_need(dimension: int, size: int, bits: int) -> None:
-    assert index_bits(dimension, size) == bits
-    assert size == dimension or 2 ** (bits - 1) < dimension <= 2**bits
