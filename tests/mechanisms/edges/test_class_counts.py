@@ -21,9 +21,9 @@ def small(epsilon: float) -> ClassCounts:
 
 
 def worst_ratio(mechanism: ClassCounts) -> float:
-    """The largest |log ratio| of one edge more or less, over all 32 graphs and the tables around them."""
+    """The largest |log ratio| of one edge more or less, over all 32 graphs and tables around some of them."""
     sets = pair_cases.all_sets(mechanism.domain)
-    tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets for away in (-2, -1, 0, 1, 2)]
+    tables = [torch.from_numpy(mechanism.count(one)) + away for one in sets[::8] for away in (-2, 0, 2)]
     logs = np.array([[float(mechanism.log_likelihood(sent, one)) for sent in tables] for one in sets])
     pairs = [(g, g ^ 1 << k) for g in range(len(sets)) for k in range(mechanism.domain.size)]
     return max(float(np.abs(logs[one] - logs[other]).max()) for one, other in pairs)

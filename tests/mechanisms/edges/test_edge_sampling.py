@@ -25,7 +25,7 @@ from tests.mechanisms.tiny_graphs import MODES
 
 FALSE_ALARM = 1e-6
 NODES = 50
-COLLECTIONS = 2000
+COLLECTIONS = 600
 
 
 def fifty_node_graph(mode: str) -> torch.Tensor:
@@ -55,12 +55,12 @@ def collect(mode: str, epsilon: float, *, dense: bool, seed: int) -> Any:
     return bits
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["lower", *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])])
 def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None:
-    """Four chi-square tests with 2,000 collections each way, false-alarm rate 1e-6 each; 4% more flips are found."""
+    """Four chi-square tests with 600 collections each way, false-alarm rate 1e-6 each; 15% more flips are found."""
     sparse, dense = (collect(mode, 2.0, dense=dense, seed=3 + dense) for dense in (False, True))
     assert pair_cases.same_law(sparse, dense) > FALSE_ALARM
-    wrong = math.log(1 / (1.04 / (math.exp(2.0) + 1)) - 1)
+    wrong = math.log(1 / (1.15 / (math.exp(2.0) + 1)) - 1)
     assert pair_cases.same_law(sparse, collect(mode, wrong, dense=True, seed=5)) < FALSE_ALARM
 
 

@@ -22,7 +22,7 @@ from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
 from tests.mechanisms.samplers.scripted import Scripted
 
-RELEASES = 800
+RELEASES = 400
 
 
 def dense(mechanism: LapGraph, true: Any, randomness: SeededRandomness) -> Any:
@@ -48,7 +48,7 @@ def collect(mechanism: LapGraph, pairs: torch.Tensor, seed: int, *, plain: bool 
     return bits
 
 
-@pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.01), (2.0, 0.3), (8.0, 0.01)])
+@pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.3), (8.0, 0.01)])
 def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: float, share: float) -> None:
     """All 32 graphs, all 32 releases; enumerated, so no false alarm."""
     claimed = LapGraph(epsilon=epsilon, domain=pair_cases.tiny(), count_share=share)
@@ -70,12 +70,12 @@ def test_the_number_and_the_cells_share_epsilon(share: float) -> None:
 
 
 def test_sampler_follows_likelihood() -> None:
-    """Chi-square on 2,500 releases of two graphs, false-alarm rate 1e-6; half as much epsilon again is found."""
+    """Chi-square on 600 releases of a graph, false-alarm rate 1e-6; twice the epsilon is found."""
     mechanism = LapGraph(epsilon=2.0, domain=pair_cases.tiny(), count_share=0.3)
-    wrong = LapGraph(epsilon=3.0, domain=mechanism.domain, count_share=0.3)
+    wrong = LapGraph(epsilon=4.0, domain=mechanism.domain, count_share=0.3)
     sets, randomness = pair_cases.all_sets(mechanism.domain), SeededRandomness(3)
-    for graph in (0, 22):
-        drawn = [mechanism.randomize(sets[graph], randomness=randomness) for _ in range(2500)]
+    for graph in (22,):
+        drawn = [mechanism.randomize(sets[graph], randomness=randomness) for _ in range(600)]
         counts = np.bincount([pair_cases.number_of(mechanism.domain, out) for out in drawn], minlength=32)
         assert pair_cases.fits(counts, pair_cases.table(mechanism)[graph])
         assert not pair_cases.fits(counts, pair_cases.table(wrong)[graph])
@@ -83,12 +83,12 @@ def test_sampler_follows_likelihood() -> None:
 
 @pytest.mark.parametrize("epsilon", [3.0])
 def test_sparse_selection_has_the_law_of_sorting_all_cells(epsilon: float) -> None:
-    """Four chi-square tests with 800 releases each way, false-alarm rate 1e-6 each; 20% less noise is found."""
+    """Four chi-square tests with 400 releases each way, false-alarm rate 1e-6 each; a third less noise is found."""
     domain, pairs = pair_cases.fifty()
     mechanism = LapGraph(epsilon=epsilon, domain=domain, count_share=0.2)
     sparse = collect(mechanism, pairs, 1)
     assert pair_cases.same_law(sparse, collect(mechanism, pairs, 2, plain=True)) > FALSE_ALARM
-    wrong = LapGraph(epsilon=1.25 * epsilon, domain=domain, count_share=0.2)
+    wrong = LapGraph(epsilon=1.5 * epsilon, domain=domain, count_share=0.2)
     assert pair_cases.same_law(sparse, collect(wrong, pairs, 3, plain=True)) < FALSE_ALARM
 
 
@@ -131,27 +131,27 @@ def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_selections_have_the_exact_law(epsilon: float) -> None:
-    """Chi-square on 3,000 selections, false-alarm rate 1e-6; another scale of the noise is found."""
-    counts = hits(epsilon, 1, 3000)
+    """Chi-square on 600 selections, false-alarm rate 1e-6; another scale of the noise is found."""
+    counts = hits(epsilon, 1, 600)
     assert pair_cases.fits(counts, true_hits(60, 10, 12, epsilon))
-    assert not pair_cases.fits(counts, true_hits(60, 10, 12, 1.3 * epsilon + 0.1))
+    assert not pair_cases.fits(counts, true_hits(60, 10, 12, 2 * epsilon + 0.3))
 
 
-@pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0), (2.0, 1.2)])
+@pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0)])
 def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
     epsilon: float, thresholds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As above with 400 selections that take several thresholds each."""
+    """As above with 150 selections that take several thresholds each."""
     targets = low_thresholds(monkeypatch)
-    assert pair_cases.fits(hits(epsilon, 2, 400), true_hits(60, 10, 12, epsilon))
-    assert len(targets) > thresholds * 400
+    assert pair_cases.fits(hits(epsilon, 2, 150), true_hits(60, 10, 12, epsilon))
+    assert len(targets) > thresholds * 150
 
 
 def test_thresholds_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin whose later rounds draw from the whole law above the lower threshold fails the test above."""
     low_thresholds(monkeypatch)
     monkeypatch.setattr(Cells, "chance", lambda self, threshold: self._mass(threshold))
-    assert not pair_cases.fits(hits(1.5, 3, 600), true_hits(60, 10, 12, 1.5))
+    assert not pair_cases.fits(hits(1.5, 3, 400), true_hits(60, 10, 12, 1.5))
 
 
 @pytest.mark.parametrize(
