@@ -27,24 +27,18 @@ def of(x: float | None, a: float, y: float, mode: str, inductive: str = "reports
 
 
 CASES = {
-    "lower": of(1.0, 4.0, math.inf, "lower"),
-    "both": of(1.0, 3.0, 2.0, "both"),
-    "directed": of(1.0, 4.0, 1.0, "directed"),
+    "lower": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
+    "both": of(1.0, 3.0, 2.0, "both", model="gcn"),
     "mode left open": of(math.inf, 4.0, math.inf, "lower", left_open=True),
-    "lists alone, both": of(math.inf, 3.0, math.inf, "both", model="gcn"),
-    "links public": of(1.0, math.inf, 1.0, "lower"),
+    "links public": of(1.0, math.inf, 1.0, "lower", model="mlp"),
     "all public": of(math.inf, math.inf, math.inf, "lower", "public"),
     "no features": of(None, 4.0, 1.0, "lower", "never"),
-    "gat": of(1.0, 4.0, 1.0, "lower", model="gat"),
-    "mlp": of(1.0, 4.0, math.inf, "lower", model="mlp"),
     "complement": of(1.0, 4.0, math.inf, "both", complement=10),
     "none": of(1.0, 4.0, math.inf, "directed", denoiser="none", steps_y=2),
-    "beliefs": of(1.0, 4.0, 1.0, "lower", denoiser="beliefs"),
+    "beliefs": of(1.0, 4.0, 1.0, "lower", denoiser="beliefs", model="gat"),
     "dprr": of(1.0, 4.0, math.inf, "both", denoiser="degree-preserving"),
-    "blink-hard": of(1.0, 4.0, math.inf, "both", denoiser="blink-hard", degree_share=1 / 3),
-    "blink-hybrid": of(math.inf, 6.0, math.inf, "lower", denoiser="blink-hybrid"),
+    "blink-hybrid": of(math.inf, 6.0, math.inf, "lower", denoiser="blink-hybrid", degree_share=1 / 3),
     "blink-soft": of(1.0, 4.0, 1.0, "directed", denoiser="blink-soft"),
-    "gaussian": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
 }
 
 

@@ -176,6 +176,7 @@ def test_the_model_is_the_first_repeats(digits: Result) -> None:
 # ---- how runs behave ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_with_its_controls(name: str) -> None:
     result = small(name)
@@ -188,8 +189,14 @@ def test_every_method_runs_with_its_controls(name: str) -> None:
 LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
 
 
-@pytest.mark.parametrize("name", ["solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"])
-@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "directed"),
+    [("solitude", True), ("list-sums", False), ("dprr", False)]
+    + [
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("links", True), ("link-beliefs", False), ("blink", True))
+    ],
+)
 def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str, directed: bool) -> None:
     told: list[Progress] = []
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, **({"mode": "directed"} if directed else {})}
