@@ -37,8 +37,8 @@ def private(epsilon_x: float | None, epsilon_y: float, dimension: int = 100, **s
 
 
 CASES = {
-    # In pairs: every backbone and every combination of budgets once. Which mechanism randomizes is all one to a core, but
-    # for one with a delta and one whose reports are dense.
+    # In pairs: every backbone and every combination of budgets once. A core treats all mechanisms alike, but for those
+    # with a delta and those whose reports are dense.
     **{f"{model}, {name}": private(*EPSILONS[name], model=model) for model, name in PAIRS},
     **{m: private(1.0, 1.0, dimension=20, mechanism=m) for m in ("one-bit", "gaussian")},
     "several bits": private(8.0, 1.0, steps_x=0, steps_y=0, scaling="published", selection="published"),
