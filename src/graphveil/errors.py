@@ -4,7 +4,8 @@ GraphveilError
 ├── InputError (also ValueError)   a value, option or setting that cannot be used
 │   ├── DataError                  a file or graph whose content cannot be used
 │   ├── MissingDataError           a data set that is not there and cannot be had
-│   └── ModelFileError             a saved model that is damaged or not ours
+│   ├── ModelFileError             a saved model that is damaged or not ours
+│   └── UsedPathError              a file or folder to be written that is there already, or is being written
 ├── WriteError (also OSError)      what a disk refuses: it is full, read-only, or not allowed
 ├── BudgetError                    a spend the declared privacy budget cannot pay for
 └── MissingExtraError              an optional package that is not installed
@@ -52,6 +53,10 @@ class MissingDataError(InputError):
 
 class ModelFileError(InputError):
     """A saved model that is damaged or was not written by graphveil."""
+
+
+class UsedPathError(InputError):
+    """A file or folder to be written that is there already, or that another process is about to write."""
 
 
 class WriteError(GraphveilError, OSError):

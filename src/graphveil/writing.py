@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from graphveil.errors import InputError, WriteError
+from graphveil.errors import UsedPathError, WriteError
 
 try:
     import fcntl
@@ -123,7 +123,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     The block writes into a hidden sibling, which is renamed at the end and removed on any exception.
 
     Raises:
-        InputError: `path` is already used.
+        UsedPathError: `path` is already used.
         WriteError: the disk refuses.
     """
     refuse_used_folder(path)
@@ -140,7 +140,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
     Raises:
         WriteError: the disk refuses to make it.
     """
-    with _parents(path):
+    with parents_of(path):
         with writing(path):
             sweep(path.parent)
             partial, lock = _begin(path, lambda place: place.mkdir())
@@ -180,7 +180,7 @@ def room_for(path: Path, size: int) -> Iterator[Room]:
     Raises:
         WriteError: there is not so much space, or nothing may be written there.
     """
-    with _parents(path):
+    with parents_of(path):
         with writing(path, f"{max(size / 1e6, 0.1):,.1f} MB are needed there; "):
             sweep(path.parent)
             room = Room(*_begin(path, lambda place: place.touch()))
@@ -226,18 +226,22 @@ def refuse_used_folder(path: Path, *, where: str = "--out") -> None:
         where: the option it was named by.
 
     Raises:
-        InputError: the path exists and is a file, or a folder with content, or nothing may be made there.
-        WriteError: the system refuses the name.
+        UsedPathError: the path exists and is a file, a folder with content, or what no folder can replace.
+        WriteError: nothing may be made there, or the system refuses the name.
     """
     with writing(path):
         near = next(place for place in (path.absolute().parent, *path.absolute().parents) if place.exists())
         empty = path.is_dir() and not any(path.iterdir())
         there = path.exists() or path.is_symlink()
     if not (near.is_dir() and os.access(near, os.W_OK | os.X_OK)):
-        raise InputError(f"cannot write in {near}", where=where, remedy="name another folder")
+        raise WriteError(f"cannot write in {near}", where=where, remedy="name another folder")
     if there and not empty:
         what = "is not empty" if path.is_dir() else "is not a folder"
-        raise InputError(f"{path} {what}", where=where, remedy="name a new folder; files are never overwritten")
+        raise UsedPathError(f"{path} {what}", where=where, remedy="name a new folder; files are never overwritten")
+    # A finished folder is renamed to its place, which replaces an empty one, but none of these.
+    if path.name in ("", "..") or path.is_symlink() or path.resolve() == Path.cwd() or path.is_mount():
+        what = "is a link, a disk or the working folder, which a new folder cannot replace"
+        raise UsedPathError(f"{path} {what}", where=where, remedy="name a new folder in it")
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
@@ -321,8 +325,12 @@ def _runs(owner: dict[str, str | None]) -> bool:
 
 
 @contextmanager
-def _parents(path: Path) -> Iterator[None]:
-    """The folder that `path` lies in; what was made of it goes again if the block leaves nothing there."""
+def parents_of(path: Path) -> Iterator[None]:
+    """Make the folder that `path` lies in; what was made of it goes again if the block leaves nothing there.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
     with writing(path):
         # Noted before making them: only what was not there before may be removed again.
         made = [parent for parent in path.absolute().parents if not parent.exists()]

@@ -15,6 +15,7 @@ import pytest
 from graphveil.errors import InputError, MissingDataError, ModelFileError
 from graphveil.graphs import Graph, load_plain
 from graphveil.methods.runs.intervals import Interval
+from graphveil.outputs import Output
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import runner, table
 from graphveil.reproduction.exhibit import Entry, Exhibit, Published
@@ -43,8 +44,9 @@ class Counted:
 
 
 def run(folder: Path, train: runner.Train, splits: int = 2, entries: tuple[Entry, ...] = ENTRIES) -> runner.Outcome:
-    runner.open_folder(EXHIBIT, folder, {})
-    return runner.run_missing(entries, splits, folder, load=load_plain, train=train)
+    output = Output(folder)
+    runner.open_folder(EXHIBIT, output, {})
+    return runner.run_missing(entries, splits, output, load=load_plain, train=train)
 
 
 def test_one_exhibit_from_end_to_end(tmp_path: Path) -> None:
@@ -115,12 +117,13 @@ def test_data_that_is_not_at_hand_is_left_out_and_said(tmp_path: Path) -> None:
         return load_plain(name)
 
     other = replace(ENTRIES[0], data="social-200")
-    runner.open_folder(EXHIBIT, tmp_path, {})
-    outcome = runner.run_missing((*ENTRIES, other), 1, tmp_path, load=load, train=Counted())
+    output = Output(tmp_path)
+    runner.open_folder(EXHIBIT, output, {})
+    outcome = runner.run_missing((*ENTRIES, other), 1, output, load=load, train=Counted())
     assert [row.entry for row in outcome.rows] == [other]
     assert table.remarks(EXHIBIT, outcome)[-1] == ("Not run", "social-100: social-100: is not there")
     with pytest.raises(MissingDataError):
-        runner.run_missing(ENTRIES, 1, tmp_path, load=load, train=Counted())
+        runner.run_missing(ENTRIES, 1, output, load=load, train=Counted())
 
 
 def test_what_was_run_with_other_settings_or_edited_is_refused(tmp_path: Path) -> None:
@@ -129,7 +132,7 @@ def test_what_was_run_with_other_settings_or_edited_is_refused(tmp_path: Path) -
     with pytest.raises(InputError, match="other settings"):
         run(tmp_path, Counted(), entries=(changed,))
     with pytest.raises(InputError, match="another exhibit, or other noise"):
-        runner.open_folder(EXHIBIT, tmp_path, {"reproducible_noise": 1})
+        runner.check_folder(EXHIBIT, tmp_path, {"reproducible_noise": 1})
     file = tmp_path / ENTRIES[0].name / "split-0.json"
     content = json.loads(file.read_text())
     content["run"]["accuracy"]["mean"] = 0.9

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from graphveil.cli import choices, options
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
 
 NAMES = (
@@ -82,15 +82,15 @@ def attack(
             # Before the attack: minutes of work must not end at a folder that may not be used.
             folder = attack_release.curator_folder(run, out)
             results = attack_release.attack_release(run, name, **how)
-            files = attack_release.keep_for_curator(results, run, folder, name)
+            files = attack_release.keep_for_curator(results, run, folder, name, say=complain)
         elif attack_federation.is_federation(run):
             results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
-            files = attack_run.keep(results, run, name)
+            files = attack_run.keep(results, run, name, say=complain)
         else:
             results = attack_run.attack_run(
                 run, name, randomness=choices.noise(None), data=data, shadows=shadows, shadow=shadow, **how
             )
-            files = attack_run.keep(results, run, name)
+            files = attack_run.keep(results, run, name, say=complain)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     told = {label: result.to_dict() for label, result in results.items()}
     emit({**answer, "results": told}, as_json=as_json, screen=lambda: attacked(results, files[1]))

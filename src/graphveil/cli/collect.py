@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -117,20 +118,20 @@ def init(
     from graphveil.collection.drafts import require_possible
     from graphveil.collection.planned import drafted
     from graphveil.collection.subject import subject_of
-    from graphveil.writing import refuse_used_folder
+    from graphveil.outputs import new_output
 
     typed = {name: value for name, value in asdict(wording).items() if value is not None}
     prices = Prices(
         features=asked.epsilon_x, label=asked.epsilon_y, links=asked.epsilon_a, degree=asked.epsilon_d, mode=asked.mode
     )
     # Before anybody is asked, and before it is made: a used folder, or a graph that cannot be read, is told at once.
-    refuse_used_folder(out)
-    subject = subject_of(data, data_root, ids)
-    require_possible(typed, len(subject.ids))
-    dialogue = None if as_json else Dialogue.here()
-    if dialogue is not None:
-        typed, prices = dialogue.completed(subject, typed, prices)
-    answer, plan = drafted(out, subject, typed, prices)
+    with new_output(out, out, say=complain) as output:
+        subject = subject_of(data, data_root, ids)
+        require_possible(typed, len(subject.ids))
+        dialogue = None if as_json else Dialogue.here()
+        if dialogue is not None:
+            typed, prices = dialogue.completed(subject, typed, prices)
+        answer, plan = output.write(lambda path: drafted(path, subject, typed, prices), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.drafted(answer, plan))
 
 
@@ -329,10 +330,12 @@ def simulate(
         name = "--changed" if changed else "--late"
         raise InputError(f"{name} with a single epoch", remedy="ask several times: --epochs 2")
     from graphveil.collection.played import play
+    from graphveil.outputs import new_output
 
-    with working() as tell:
-        cast = players.cast(people, epochs, changed, late)
-        answer = play(folder, data, cast, tell, out=out)
+    with contextlib.ExitStack() as held:
+        tell = held.enter_context(working())
+        output = None if out is None else held.enter_context(new_output(out, out, say=complain))
+        answer = play(folder, data, players.cast(people, epochs, changed, late), tell, out=output)
     emit(answer, as_json=as_json, screen=lambda: screens.played(answer))
 
 

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import choices, groups, options, space
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder to create, or to resume. Default: runs/compare-<data>."),
+    typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/."),
 ]
 
 
@@ -37,14 +37,16 @@ def compare(
 
     from graphveil.cli import comparison_screen
     from graphveil.methods.runs.experiment import split_of
+    from graphveil.outputs import new_output
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.folder import write
     from graphveil.reports.compare.rows import tabulate
     from graphveil.reports.compare.sheet import sheet
     from graphveil.writing import room_for
 
-    folder = out or cells.default_folder(data)
-    with working() as tell:
+    check = partial(cells.check_folder, comparison)
+    # Before loading, and kept to the end: two comparisons into one folder would run each cell twice.
+    with working() as tell, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
         graph = choices.load(data, source, repetition.seed, tell)
         split_of(graph, repetition.split, repetition.seed)
         takes, own = comparison.takes, comparison.methods
@@ -61,10 +63,10 @@ def compare(
             split=repetition.split,
             progress=defaults,
         )
-        with room_for(folder / "table", space.room_of(graph, len(list(comparison.cells())))):
+        with room_for(folder.path / "table", space.room_of(graph, len(list(comparison.cells())))):
             records = cells.run_missing(comparison, folder, run)
             defaults.say()
         page = sheet(comparison, tabulate(comparison, records))
-        write(page, folder)
-    answer = table.answer(page, folder, data=data)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder), first=defaults.said)
+        folder.within(lambda path: write(page, path))
+    answer = table.answer(page, folder.path, data=data)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder.path), first=defaults.said)

@@ -110,5 +110,6 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
         kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
         outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=tell, record=record)
-        answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=time.monotonic() - started)
+        seconds = time.monotonic() - started
+        answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options, space
-from graphveil.cli.console import emit
+from graphveil.cli.console import complain, emit
 
 _MODES = ("shared-linear", "individual", "paper", "guesses")
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -52,16 +52,14 @@ def split(
     """Split a graph among several holders, one folder each, for experiments."""
     from graphveil.cli import federation_screens as screens
     from graphveil.graphs import load_plain
-    from graphveil.reports.base import files
+    from graphveil.outputs import new_output
     from graphveil.reports.federation.folders import shares_of, write_split
-    from graphveil.writing import room_for
 
     shares = shares_of(proportion, parties)
-    graph = load_plain(data, root=data_root)
-    files.refuse_used_folder(out)
-    with room_for(out, space.room_of_split(graph)):
-        pass
-    answer = write_split(graph, shares, out, seed=seed)
+    with new_output(out, out, say=complain) as folder:
+        graph = load_plain(data, root=data_root)
+        folder.reserve(space.room_of_split(graph))
+        answer = folder.write(lambda path: write_split(graph, shares, path, seed=seed), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.split(answer))
 
 
@@ -72,9 +70,11 @@ def key(
 ) -> None:
     """Create a party's key and certificate: send the certificate to whoever runs init, keep the key."""
     from graphveil.cli import federation_screens as screens
+    from graphveil.outputs import new_output
     from graphveil.reports.federation.folders import make_key
 
-    answer = make_key(name, out)
+    with new_output(out, out, say=complain) as folder:
+        answer = folder.write(lambda path: make_key(name, path), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.keyed(answer))
 
 
@@ -101,15 +101,18 @@ def init(
 ) -> None:
     """Create one folder per party: its key, its certificate, and the agreement signed by every key created here."""
     from graphveil.cli import federation_screens as screens
+    from graphveil.outputs import new_output
     from graphveil.reports.federation import folders as files
 
     named = {"mode": mode, "epsilon": epsilon}
     chosen = files.settings_from([*(settings or []), *(f"{key}={text}" for key, text in named.items() if text)])
-    if source is not None:
-        facts = files.facts_of(source, port)
-    else:
-        facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
-    answer = files.write_parties(out, name, facts, chosen, files.read_certificates(certificate or []))
+    with new_output(out, out, say=complain) as folder:
+        if source is not None:
+            facts = files.facts_of(source, port)
+        else:
+            facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
+        known = files.read_certificates(certificate or [])
+        answer = folder.write(lambda path: files.write_parties(path, name, facts, chosen, known), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.made(answer))
 
 

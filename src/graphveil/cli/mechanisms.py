@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import choices, options, scores
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.errors import InputError
 
 Epsilons = Annotated[str, typer.Option("--epsilon", metavar="E,E,...", help="One or more values, separated by commas.")]
@@ -63,8 +63,8 @@ def compare_mechanisms(
     from graphveil.cli import mechanism_screens
     from graphveil.graphs.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
+    from graphveil.outputs import new_output
     from graphveil.privacy import SecureRandomness
-    from graphveil.reports.base import files
     from graphveil.reports.compare import mechanisms as mechanism_comparison
     from graphveil.reports.runs import folder as run_folder
 
@@ -72,12 +72,11 @@ def compare_mechanisms(
         raise InputError(f"the range is {low:g} to {high:g}", where="--low, --high", allowed=RANGES)
     epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
     question = Question(epsilons, dimension, users, low, high, delta)
-    folder = out or run_folder.default_folder("mechanisms", str(dimension), datetime.now())
-    files.refuse_used_folder(folder)
-    with working() as tell:
+    default = run_folder.default_folder("mechanisms", str(dimension), datetime.now())
+    with working() as tell, new_output(out, default, say=complain) as folder:
         results = compare(question, randomness=SecureRandomness(), progress=tell)
-        answer = mechanism_comparison.write(question, results, folder)
-    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.compared(question, results, folder))
+        answer = folder.write(lambda path: mechanism_comparison.write(question, results, path))
+    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.compared(question, results, folder.path))
 
 
 def compare_category_mechanisms(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from graphveil.cli import choices, options, space
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.cli.engines import opened, require_place, require_predicting
 from graphveil.cli.groups import EngineChoice
 
@@ -50,22 +50,29 @@ def predict(
     """
     from graphveil.cli import screens
     from graphveil.graphs import load_plain
+    from graphveil.outputs import locked_folder, new_output
     from graphveil.reports.base import predictions
+    from graphveil.reports.base.parts import public_part
     from graphveil.reports.runs import folder as run_folder
     from graphveil.reports.runs.origin import data_of
-    from graphveil.writing import room_for
 
     place = EngineChoice(engine, engine_address, workers)
     require_place(place)
     predictions.check_file(out)
     with working() as tell, contextlib.ExitStack() as held:
+        # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
+        held.enter_context(locked_folder(public_part(run), complain))
+        file = None
+        if out is not None:
+            file = held.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
         model: Any = run_folder.open_model(run)
         require_predicting(place, model)
         named, root = data_of(run, data_root) if data is None else (data, data_root)
         there = held.enter_context(opened(place))
         graph = load_plain(named, root=root, progress=tell, engine=there)
         predictions.check_people(people, model)
-        written = None if out is None else held.enter_context(room_for(out, space.room_of_predictions(graph)))
+        if file is not None:
+            file.reserve(space.room_of_predictions(graph))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.
         rooms = run_folder.reserve(model, run, space.room_of_answers(graph), held)
         paid = model.ledger
@@ -74,11 +81,11 @@ def predict(
         chances = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
         if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
             rooms.close()
-            run_folder.keep_spending(model, run)
+            run_folder.keep_spending(model, run, say=complain)
         made = predictions.tabulate(chances, graph, model.schema.classes)
-        if out is not None and written is not None:
-            written.release()
-            predictions.write(made, out)
+        if file is not None:
+            file.write(lambda path: predictions.write(made, path))
+            out = file.path
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
     answer = predictions.summary(made, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

@@ -76,15 +76,13 @@ def release(
     from graphveil.methods.registry import build_method
     from graphveil.methods.release import report as release_report
     from graphveil.methods.release.entries import require_epsilons
+    from graphveil.outputs import new_output
     from graphveil.reports.base import card as cards
-    from graphveil.reports.base import files
     from graphveil.reports.releases.card import release_card
-    from graphveil.writing import room_for, writing
 
     # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
     require_epsilons(info, chosen)
-    files.refuse_used_folder(out)
-    with working() as tell, opened(place) as workers_there:
+    with working() as tell, new_output(out, out, say=complain) as folder, opened(place) as workers_there:
         graph = choices.drawn(load_plain(data, data_root, progress=tell, engine=workers_there), private_share, seed)
         # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
         refuse_release(graph, method)
@@ -94,21 +92,22 @@ def release(
         if "edges" in maker.privacy.protected:
             complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.
-        with room_for(out, space.room_of(graph)):
-            noise = choices.noise(reproducible_noise)
-            released = maker.release(graph, randomness=noise, method=method, progress=tell, engine=workers_there)
-            kept = release_report.kept_structure(graph, released)
+        folder.reserve(space.room_of(graph))
+        noise = choices.noise(reproducible_noise)
+        released = maker.release(graph, randomness=noise, method=method, progress=tell, engine=workers_there)
+        kept = release_report.kept_structure(graph, released)
         released = release_report.with_statistics(released, kept)
-        if out.is_dir():  # empty, as was seen above
-            with writing(out):
-                out.rmdir()
-        pages = cards.pages(release_card(released, out))
-        write_release(released, out, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
+
+        def write(path: Path) -> None:
+            pages = cards.pages(release_card(released, path))
+            write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
+
+        folder.write(write)
     curator = None if kept is None else dict(kept.curator)
-    answer = answered(released, out, curator)
+    answer = answered(released, folder.path, curator)
     from graphveil.cli import release_screen
 
-    emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, out, curator))
+    emit(answer, as_json=as_json, screen=lambda: release_screen.released(released, folder.path, curator))
 
 
 def find_release(name: str) -> AnyMethod:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import choices, groups, options
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.graphs import Graph
 
 LIST = "list"
@@ -35,7 +35,8 @@ Only = Annotated[
     typer.Option("--only", metavar="WORD,...", help="Data sets, or beginnings of rows, separated by commas."),
 ]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder to create, or to resume. Default: runs/reproduce-<TABLE>.")
+    Path | None,
+    typer.Option("--out", help="Folder to create, or to resume. Default: one in runs/."),
 ]
 
 
@@ -69,13 +70,16 @@ def reproduce(
 
     from graphveil.cli import reproduce_screen
     from graphveil.graphs import load_plain
-    from graphveil.reports.base.files import json_safe, to_json, write_text
+    from graphveil.outputs import new_output
+    from graphveil.reports.base.files import json_safe, to_json
     from graphveil.reproduction import table as tables
 
-    folder = out or Path("runs") / f"reproduce-{exhibit.id}"
-    kept = {"reproducible_noise": reproducible_noise}
-    with working() as tell:
-        runner.check_folder(exhibit, folder, kept)
+    kept, default = {"reproducible_noise": reproducible_noise}, Path("runs") / f"reproduce-{exhibit.id}"
+
+    def check(path: Path) -> None:
+        runner.check_folder(exhibit, path, kept)
+
+    with working() as tell, new_output(out, default, say=complain, check=check) as folder:
 
         def load(name: str) -> Graph:
             graph = load_plain(name, data_root, progress=tell)
@@ -89,7 +93,7 @@ def reproduce(
         noise = partial(choices.noise_of_cell, reproducible_noise)
         train = runner.trainer(noise=noise, device=speed.device, progress=tell)
         outcome = runner.run_missing(entries, splits, folder, load=load, train=train)
-        answer = tables.answer(exhibit, outcome, folder)
-        write_text(folder / "table.md", tables.markdown(exhibit, outcome))
-        write_text(folder / "table.json", to_json(json_safe(answer), indent=2) + "\n")
-    emit(answer, as_json=as_json, screen=lambda: reproduce_screen.reproduced(exhibit, outcome, folder))
+        folder.keep("table.md", tables.markdown(exhibit, outcome))
+        answer = tables.answer(exhibit, outcome, folder.path)
+        folder.keep("table.json", to_json(json_safe(answer), indent=2) + "\n")
+    emit(answer, as_json=as_json, screen=lambda: reproduce_screen.reproduced(exhibit, outcome, folder.path))

@@ -11,7 +11,7 @@ import typer
 from graphveil.cli import choices, configured, groups, options, space
 from graphveil.cli.advise import Trust
 from graphveil.cli.collected import is_export, train_collected
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.cli.engines import opened, require_engine
 from graphveil.cli.running import run_method
 from graphveil.cli.unnamed import refuse_unnamed
@@ -75,25 +75,22 @@ def train(
 
     from graphveil.cli import screens
     from graphveil.cli.tracking import tracker
-    from graphveil.reports.base import files
+    from graphveil.outputs import new_output
     from graphveil.reports.runs import folder as run_folder
-    from graphveil.writing import room_for
 
     send = tracker(track, track_to)
-    folder = out or run_folder.default_folder(data, method, datetime.now())
-    # Before loading: the run must not fail after hours on a folder that was taken all along.
-    files.refuse_used_folder(folder)
     kept, taken = choices.kept(context.params), None
-    with working() as tell, opened(place) as engine:
+    default = run_folder.default_folder(data, method, datetime.now())
+    # Before loading: the run must not fail after hours on a folder that was taken all along.
+    with working() as tell, new_output(out, default, say=complain) as folder, opened(place) as engine:
         if is_export(data, export.edges):
             learned = train_collected(method, data, export, chosen, repetition, speed, tell, engine)
-            result, told = learned.result, {**kept, **learned.options}
-            record = run_folder.write_run(result, folder, options=told, graph=learned.graph)
+            result, graph, kept = learned.result, learned.graph, {**kept, **learned.options}
         else:
             graph = choices.load(data, source, repetition.seed, tell, engine)
             # Space first: a private run that cannot be saved has spent its budget for nothing.
-            with room_for(folder, space.room_of(graph, repetition.repeats)):
-                result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
-            record = run_folder.write_run(result, folder, options=kept, graph=graph)
+            folder.reserve(space.room_of(graph, repetition.repeats))
+            result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
     send(record)
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)

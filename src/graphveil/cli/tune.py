@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -97,35 +98,32 @@ def tune(
 
     from graphveil.cli import screens
     from graphveil.graphs import load_plain
-    from graphveil.reports.base import files
+    from graphveil.outputs import new_output
     from graphveil.reports.runs import folder as run_folder
-    from graphveil.writing import room_for
 
-    folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
-    files.refuse_used_folder(folder)
-    # A first time only to refuse: whether there is a log already needs no graph, and loading one can take minutes.
-    if search.paid(method):
-        _log(folder)
     if proxy is not None and out is not None and search.sampler != GRID:
         # Beside the folder, which is written whole or not at all: a search that is stopped goes on from it.
         search = replace(search, journal=out.with_name(f"{out.name}.search.log"))
-    with working() as tell:
+
+    def default() -> Path:
+        return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
+
+    with working() as tell, contextlib.ExitStack() as held:
+        folder = held.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
         graph = choices.load(data, source, repetition.seed, tell)
         if proxy is not None:
             search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
-        with contextlib.ExitStack() as held:
-            log = _log(folder, held) if search.paid(method) else None
-            held.enter_context(room_for(folder, space.room_of(graph, repetition.repeats)))
-            logged = replace(search, log=log)
-            result, taken = run_method(method, graph, chosen, repetition, speed, tell, logged)
-            if log is not None:
-                log.end()
+        log = _log(folder.path, held) if search.paid(method) else None
+        folder.reserve(space.room_of(graph, repetition.repeats))
+        result, taken = run_method(method, graph, chosen, repetition, speed, tell, replace(search, log=log))
         kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
         if log is not None:
+            log.end()
             complain(f"log of all trials, for the curator only: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
-            folder = out or run_folder.default_folder(data, f"{method}-tuned", datetime.now())
-        record = run_folder.write_run(result, folder, options=kept, graph=graph)
+            if out is None:
+                folder = held.enter_context(new_output(None, default(), say=complain))
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
     emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
 
 
@@ -150,18 +148,35 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
     return search(grid)
 
 
-def _log(folder: Path, held: contextlib.ExitStack | None = None) -> TrialLog:
+def _check_of(search: Search, method: str) -> Callable[[Path], None]:
+    """What refuses a folder that is used, or that has a log of trials beside it already."""
+    from graphveil.reports.runs.trial_log import require_unused
+    from graphveil.writing import refuse_used_folder
+
+    def check(folder: Path) -> None:
+        refuse_used_folder(folder)
+        if search.paid(method):
+            require_unused(_log_of(folder))
+
+    return check
+
+
+def _log_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.trials.jsonl")
+
+
+def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
     """The log of trials beside a run folder, with room of its own that is held as long as `held`.
 
     Raises:
-        InputError: there is one already.
+        UsedPathError: there is one already.
         WriteError: there is no room for it.
     """
     from graphveil.reports.runs.trial_log import TrialLog
     from graphveil.writing import room_for
 
-    path = folder.with_name(f"{folder.name}.trials.jsonl")
-    return TrialLog(path, None if held is None else held.enter_context(room_for(path, _LOG_ROOM)))
+    path = _log_of(folder)
+    return TrialLog(path, held.enter_context(room_for(path, _LOG_ROOM)), complain, held)
 
 
 def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:

@@ -36,8 +36,8 @@ from graphveil.device.wire import read
 from graphveil.errors import InputError
 from graphveil.graphs.load import load_parts
 from graphveil.graphs.parts import GraphParts, SparseRows
+from graphveil.outputs import Output
 from graphveil.progress import Progress, ProgressCallback
-from graphveil.writing import refuse_used_folder
 
 #: What stands in a task of a play for what its organiser has not written yet.
 _PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
@@ -147,7 +147,7 @@ class Apart:
         await self._inner(scope, receive, send)
 
 
-def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Path | None = None) -> dict[str, Any]:
+def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Output | None = None) -> dict[str, Any]:
     """Play a collection from enrolment to export.
 
     Args:
@@ -163,8 +163,6 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Pa
     require_extra()
     draft, graph = read_draft(folder), load_parts(data)
     _require_fit(draft, graph, cast, data)
-    if out is not None:
-        refuse_used_folder(out)
     started = time.monotonic()
     # On a disk of its own that nobody keeps: secrets of a play are worth nothing, and look like real ones.
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
@@ -175,8 +173,8 @@ def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Pa
             told = stage.played(clients)
         told["refused"] = desk.status()["refused"]
         if out is not None:
-            told["folder"] = desk.export(out)["folder"]
-            told |= _with_edges(draft, graph, out)
+            told["folder"] = out.write(desk.export)["folder"]
+            told |= _with_edges(draft, graph, out.path)
     return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil._serial import toml_lines
-from graphveil.errors import InputError
+from graphveil.errors import InputError, UsedPathError
 from graphveil.graphs.declaration import FILE
 from graphveil.graphs.features import to_rows
 from graphveil.graphs.schema import GraphSchema
@@ -58,11 +58,11 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which appears under its name when the block has ended without an error.
 
     Raises:
-        InputError: the folder is already there.
+        UsedPathError: the folder is already there, and is not empty.
         WriteError: the disk refuses.
     """
-    if os.path.lexists(folder):
-        raise InputError("exists already", where=str(folder), remedy="name a new folder")
+    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or any(folder.iterdir())):
+        raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
     with new_folder(folder) as inside:
         yield inside
 

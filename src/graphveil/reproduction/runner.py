@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.errors import InputError, MissingDataError
+from graphveil.errors import InputError, MissingDataError, UsedPathError
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.outputs import Output
 from graphveil.progress import ProgressCallback
 from graphveil.reading import read_made_object
-from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
+from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reproduction.exhibit import Entry, Exhibit
 from graphveil.reproduction.measured import Price, Run
-from graphveil.writing import writing
 
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness
@@ -110,23 +110,28 @@ def check_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> 
         options: what decides the numbers beside the catalogue: reproducible noise.
 
     Raises:
-        InputError: the folder holds another exhibit, or something else.
+        UsedPathError: the folder holds another exhibit, or something else.
     """
     plan = folder / EXHIBIT_FILE
     if not plan.exists():
         refuse_used_folder(folder)
     # Noise that a seed repeats and noise that none does must not share a mean.
     elif read_made_object(plan, remedy=_REMAKE) != _plan(exhibit, options):
-        raise InputError(f"{folder} holds another exhibit, or other noise", where="--out", remedy="name another folder")
+        what = f"{folder} holds another exhibit, or other noise"
+        raise UsedPathError(what, where="--out", remedy="name another folder")
 
 
-def open_folder(exhibit: Exhibit, folder: Path, options: Mapping[str, Any]) -> None:
-    """Make the folder of an exhibit, or take up the one that is there; arguments and errors as of `check_folder`."""
-    check_folder(exhibit, folder, options)
-    if not (folder / EXHIBIT_FILE).exists():
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
+def open_folder(exhibit: Exhibit, folder: Output, options: Mapping[str, Any]) -> None:
+    """Make the folder of an exhibit, or take up the one that is there.
+
+    Args:
+        folder: where it lies, checked.
+        options: what decides the numbers beside the catalogue.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    folder.begin(EXHIBIT_FILE, to_json(_plan(exhibit, options), indent=2) + "\n")
 
 
 def _plan(exhibit: Exhibit, options: Mapping[str, Any]) -> Any:
@@ -134,7 +139,7 @@ def _plan(exhibit: Exhibit, options: Mapping[str, Any]) -> Any:
 
 
 def run_missing(
-    entries: Sequence[Entry], splits: int, folder: Path, *, load: Callable[[str], Graph], train: Train
+    entries: Sequence[Entry], splits: int, folder: Output, *, load: Callable[[str], Graph], train: Train
 ) -> Outcome:
     """Run the splits that are not finished yet; each is written, whole, as soon as it is.
 
@@ -154,8 +159,8 @@ def run_missing(
     graphs: dict[str, Graph] = {}
     rows, absent = [], dict[str, str]()
     for entry in entries:
-        files = [folder / entry.name / f"split-{number}.json" for number in range(splits)]
-        missing = [number for number, file in enumerate(files) if not file.exists()]
+        names = [f"{entry.name}/split-{number}.json" for number in range(splits)]
+        missing = [number for number, name in enumerate(names) if not (folder.path / name).exists()]
         if missing and entry.data not in {*graphs, *absent}:
             try:
                 graphs = {entry.data: load(entry.data)}  # one at a time: graphs are large
@@ -166,13 +171,14 @@ def run_missing(
                     raise
         if missing and entry.data in absent:
             continue
-        for number in missing:
-            with writing(folder):
-                files[number].parent.mkdir(exist_ok=True)
+        for number, name in enumerate(names):
+            if number not in missing:
+                folder.remember(name)
+                continue
             found = train(entry, graphs[entry.data], number)
-            write_text(files[number], sealed({"entry": entry.to_dict(), "split": number, "run": found.to_dict()}))
+            folder.keep(name, sealed({"entry": entry.to_dict(), "split": number, "run": found.to_dict()}))
         # Read back even where it was only now written: what is shown is what is kept.
-        rows.append(Row(entry, tuple(_run(file, entry) for file in files)))
+        rows.append(Row(entry, tuple(_run(folder.path / name, entry) for name in names)))
     return Outcome(tuple(rows), absent)
 
 

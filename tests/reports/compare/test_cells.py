@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.outputs import Output
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
 from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing
@@ -73,8 +74,9 @@ def test_default_folder_depends_on_the_data_alone() -> None:
 def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: Path, forge: Any, sealed: bool) -> None:
     """Also where its hash was taken away, as in files of older versions, which have none."""
     folder, one = tmp_path / "cmp", compared()
-    open_folder(one, folder)
-    run_missing(one, folder, record_of)
+    output = Output(folder)
+    open_folder(one, output)
+    run_missing(one, output, record_of)
     file = folder / "cells" / next(one.cells()).file
     content = json.loads(file.read_text())
     forge(content["result"])
@@ -82,36 +84,37 @@ def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: 
         del content["sha256"]
     file.write_text(json.dumps(content))
     with pytest.raises(ModelFileError, match="was changed" if sealed else "claims more than"):
-        run_missing(one, folder, record_of)
+        run_missing(one, output, record_of)
 
 
 def test_only_missing_cells_run(tmp_path: Path) -> None:
     folder = tmp_path / "cmp"
-    open_folder(compared(), folder)
+    open_folder(compared(), output := Output(folder))
     places: list[str] = []
 
     def run(cell: Cell, place: str) -> RunRecord:
         places.append(place)
         return record_of(cell)
 
-    first = run_missing(compared(), folder, run)
+    first = run_missing(compared(), output, run)
     assert places[0] == "cell 1 of 10, lpgnn"
     (folder / "cells" / Cell("sage", {"epochs": 5}, 1).file).unlink()
-    open_folder(compared(), folder)
-    second = run_missing(compared(), folder, run)
+    open_folder(compared(), output := Output(folder))
+    second = run_missing(compared(), output, run)
     assert places[10:] == ["cell 10 of 10, sage"]
     assert [record.scores.accuracy for record in first] == [record.scores.accuracy for record in second]
 
 
 def test_half_a_cell_is_never_there(tmp_path: Path) -> None:
-    open_folder(compared(), tmp_path / "cmp")
+    output = Output(tmp_path / "cmp")
+    open_folder(compared(), output)
 
     def stop(cell: Cell, place: str) -> RunRecord:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_missing(compared(), tmp_path / "cmp", stop)
-    assert list((tmp_path / "cmp" / "cells").iterdir()) == []
+        run_missing(compared(), output, stop)
+    assert [file.name for file in (tmp_path / "cmp").iterdir()] == ["comparison.json"]
 
 
 @pytest.mark.parametrize(
@@ -123,16 +126,16 @@ def test_half_a_cell_is_never_there(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_with_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], names: str) -> None:
-    open_folder(compared(), tmp_path / "cmp")
+    open_folder(compared(), Output(tmp_path / "cmp"))
     with pytest.raises(InputError, match=f"holds a comparison with other {names};"):
-        open_folder(compared(**change), tmp_path / "cmp")
+        open_folder(compared(**change), Output(tmp_path / "cmp"))
 
 
 def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
-    open_folder(compared(), tmp_path / "cmp")
+    open_folder(compared(), Output(tmp_path / "cmp"))
     (tmp_path / "cmp" / "comparison.json").write_text("[1]")
     with pytest.raises(InputError, match=r"comparison\.json: damaged"):
-        open_folder(compared(), tmp_path / "cmp")
+        open_folder(compared(), Output(tmp_path / "cmp"))
 
 
 def rows_of(whole: Comparison, **changes: Any) -> list[Row]:

@@ -90,12 +90,10 @@ def test_a_used_folder_is_refused(tmp_path: Path) -> None:
         run_folder.write_run(made.result(), tmp_path, options=OPTIONS)
 
 
-def test_default_folder_takes_a_free_name(tmp_path: Path) -> None:
+def test_default_folder_says_data_method_and_time(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
     first = run_folder.default_folder("/x/my data", "lpgnn", now, root=tmp_path)
     assert first == tmp_path / "my-data-lpgnn-20260102-030405"
-    first.mkdir()
-    assert run_folder.default_folder("/x/my data", "lpgnn", now, root=tmp_path).name == first.name + "-2"
 
 
 def test_no_run_is_said_so(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from graphveil.errors import DataError, InputError
+from graphveil.errors import DataError, InputError, UsedPathError
 from graphveil.reading import read_bytes
 from graphveil.writing import new_folder, write_bytes
 
@@ -96,7 +96,7 @@ def write_identity(identity: Identity, folder: Path) -> None:
         WriteError: the disk refuses.
     """
     if os.path.lexists(folder):
-        raise InputError("exists already", where=str(folder), remedy="name a new folder")
+        raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
     # Closed to others before the key is written: there is no moment at which others could read it.
     with new_folder(folder) as inside:
         inside.chmod(0o700)

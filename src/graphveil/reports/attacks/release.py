@@ -14,8 +14,9 @@ from graphveil.attacks.catalogue import PUBLISHED
 from graphveil.attacks.release_edges import as_it_is, published_edges
 from graphveil.errors import InputError
 from graphveil.graphs import load_plain
+from graphveil.outputs import Say, locked_folder
 from graphveil.reports.attacks.files import PLAIN, kept
-from graphveil.reports.attacks.run import keep
+from graphveil.reports.attacks.run import or_beside, write_found
 from graphveil.reports.base.card import write_card
 from graphveil.reports.releases.card import release_card
 from graphveil.reports.releases.lift import read_lift
@@ -81,20 +82,31 @@ def curator_folder(release: Path, out: Path | None) -> Path:
     return folder
 
 
-def keep_for_curator(results: Mapping[str, AttackResult], release: Path, folder: Path, name: str) -> tuple[Path, ...]:
+def keep_for_curator(
+    results: Mapping[str, AttackResult], release: Path, folder: Path, name: str, *, say: Say = lambda line: None
+) -> tuple[Path, ...]:
     """Write what was found, and the curator's card, into the curator's folder; return the files of the attack.
+
+    Where the folder takes nothing, what was found goes beside it.
 
     Args:
         results: attacked -> result; computed from private data without noise.
         release: the published folder, which is only read.
         folder: the curator's own; made where it is missing.
         name: of the attack, which names its files.
+        say: hears in one line of files that went beside it.
 
     Raises:
-        WriteError: the disk refuses.
+        WriteError: no folder takes it.
     """
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    files = keep(results, folder, name)
-    write_card(release_card(load_plain(release), release, lift=read_lift(release), attacks=kept(folder)), folder)
-    return files
+
+    def write() -> tuple[Path, ...]:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with locked_folder(folder, say):
+            files = write_found(results, folder, name)
+            card = release_card(load_plain(release), release, lift=read_lift(release), attacks=kept(folder))
+            write_card(card, folder)
+        return files
+
+    return or_beside(write, results, folder, name, say)

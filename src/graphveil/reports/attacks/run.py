@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import with_public_edges
-from graphveil.errors import InputError
+from graphveil.errors import InputError, WriteError
 from graphveil.graphs import Graph, Split, load_plain
 from graphveil.methods import load_method
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.runs.experiment import split_of
+from graphveil.outputs import Output, Say, locked_folder
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.figure import attack_figure
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.attacks.image_figure import image_figure
 from graphveil.reports.base.figures import png, svg
-from graphveil.reports.base.files import sealed, write_bytes
-from graphveil.reports.base.parts import OWN, public_part, write_with_mode
+from graphveil.reports.base.files import new_folder, sealed, write_bytes
+from graphveil.reports.base.parts import OWN, OWN_FOLDER, public_part, write_with_mode
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
 from graphveil.reports.runs.origin import graph_of
+
+T = TypeVar("T")
+Results: TypeAlias = Mapping[str, AttackResult]
 
 
 def attack_run(
@@ -90,32 +95,72 @@ def attack_run(
     return results
 
 
-def keep(results: Mapping[str, AttackResult], run: Path, name: str) -> tuple[Path, ...]:
+def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:
     """Write what was found into the run folder, as JSON and as pictures, over what an earlier attack left there.
 
-    The cards of a run are written anew, so that they tell of it.
+    The cards of a run are written anew, so that they tell of it. Where the folder takes nothing, what was found goes
+    beside it.
 
     Args:
         results: attacked -> result.
         run: folder of a run or a federation.
         name: of the attack, which names its files.
+        say: hears in one line of files that went beside it.
 
     Returns:
         The JSON file, then the picture as PNG and as SVG; only their maker may read them.
 
     Raises:
-        WriteError: the disk refuses.
+        WriteError: no folder takes it.
     """
+
+    def write() -> tuple[Path, ...]:
+        files = write_found(results, run, name)
+        rewrite_all(run)
+        return files
+
+    # Alone: of two attacks at once each would leave the other out of the cards.
+    with locked_folder(run, say):
+        return or_beside(write, results, run, name, say)
+
+
+def or_beside(write: Callable[[], T], results: Results, folder: Path, name: str, say: Say) -> T | tuple[Path, ...]:
+    """Return what `write` returns; where the disk refuses, the files of an attack in a new folder beside `folder`.
+
+    Args:
+        write: writes what was found into the folder.
+        results: attacked -> result.
+        folder: where it belongs.
+        name: of the attack.
+        say: hears where the files went.
+    """
+    try:
+        return write()
+    except WriteError as error:
+        whole = folder.absolute()
+
+        def make(path: Path) -> tuple[Path, ...]:
+            with new_folder(path) as beside:
+                beside.chmod(OWN_FOLDER)
+                files = write_found(results, beside, name)
+            return tuple(path / file.name for file in files)
+
+        with ExitStack() as stack:
+            output = Output(whole.with_name(f"{whole.name}.attack-{plain_name(name)}"), say, stack)
+            return output.write_beside(error, make)
+
+
+def write_found(results: Results, folder: Path, name: str) -> tuple[Path, ...]:
+    """Write the files of an attack into a folder and return them, as `keep`."""
     stem = f"attack-{plain_name(name)}"
     figure = attack_figure(results)
-    files = (run / f"{stem}.json", run / f"{stem}.png", run / f"{stem}.svg")
+    files = (folder / f"{stem}.json", folder / f"{stem}.png", folder / f"{stem}.svg")
     # For its owner alone: what attacks find was computed from true data, outside epsilon.
     write_with_mode(files[0], sealed({label: result.to_dict() for label, result in results.items()}))
     write_bytes(files[1], png(figure), mode=OWN)
     write_with_mode(files[2], svg(figure))
     images = image_figure(results)
     if images is not None:
-        write_bytes(run / f"{stem}-images.png", png(images), mode=OWN)
-        write_with_mode(run / f"{stem}-images.svg", svg(images))
-    rewrite_all(run)
+        write_bytes(folder / f"{stem}-images.png", png(images), mode=OWN)
+        write_with_mode(folder / f"{stem}-images.svg", svg(images))
     return files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, UsedPathError
 from graphveil.graphs import Graph
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.local_privacy import LocalPrivacy
@@ -33,14 +33,15 @@ def check_file(path: Path | None) -> None:
     """Refuse a file that could not be written, before anything is computed.
 
     Raises:
-        InputError: the name ends in neither .csv nor .parquet, exists already, or lies in no folder.
+        UsedPathError: there is such a file.
+        InputError: the name ends in neither .csv nor .parquet, or lies in no folder.
     """
     if path is None:
         return
     if path.suffix.lower() not in _ENDINGS:
         raise InputError(str(path), where="--out", allowed="a name ending in .csv or .parquet")
     if path.exists():
-        raise InputError(f"{path} exists", where="--out", remedy="name a new file; files are never overwritten")
+        raise UsedPathError(f"{path} exists", where="--out", remedy="name a new file; files are never overwritten")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a folder", where="--out")
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, UsedPathError
 from graphveil.graphs import Graph
+from graphveil.outputs import Output
 from graphveil.progress import ProgressCallback
 from graphveil.reading import read_made_object
-from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed, write_text
+from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reports.base.parts import require_paid, require_sum
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
-from graphveil.writing import writing
 
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness
@@ -102,36 +102,48 @@ def default_folder(data: str) -> Path:
     return Path("runs") / f"compare-{plain_name(data)}"
 
 
-def open_folder(comparison: Comparison, folder: Path) -> None:
-    """Make the folder of a comparison, or take up the one that is there.
+def check_folder(comparison: Comparison, folder: Path) -> None:
+    """Refuse a folder that a comparison can neither make nor go on with; nothing is written.
 
     Args:
         comparison: what is compared; a folder taken up again must hold the same.
-        folder: made where it is missing.
+        folder: which may be there.
 
     Raises:
-        InputError: the folder holds another comparison, or something else.
+        UsedPathError: the folder holds another comparison, or something else.
+        InputError: what it compares cannot be read, or it cannot be made.
     """
     plan = folder / PLAN_FILE
-    wanted = json_safe(comparison.to_dict())
     if not plan.exists():
         refuse_used_folder(folder)
-        with writing(folder):
-            (folder / "cells").mkdir(parents=True, exist_ok=True)
-        write_text(plan, to_json(wanted, indent=2) + "\n")
         return
-    stored = read_made_object(plan, remedy=_REMAKE)
+    wanted, stored = json_safe(comparison.to_dict()), read_made_object(plan, remedy=_REMAKE)
     # Compared in full: cells under other settings would mix silently with new ones.
     differing = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
     if differing:
-        raise InputError(
+        raise UsedPathError(
             f"{folder} holds a comparison with other {', '.join(differing)}",
             where="--out",
             remedy="name another folder, or repeat the settings in its comparison.json",
         )
 
 
-def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
+def open_folder(comparison: Comparison, folder: Output) -> None:
+    """Make the folder of a comparison, or take up the one that is there.
+
+    Args:
+        comparison: what is compared.
+        folder: where it lies, checked.
+
+    Raises:
+        UsedPathError: the folder holds another comparison, or something else.
+        WriteError: the disk refuses.
+    """
+    check_folder(comparison, folder.path)
+    folder.begin(PLAN_FILE, to_json(json_safe(comparison.to_dict()), indent=2) + "\n")
+
+
+def run_missing(comparison: Comparison, folder: Output, run: Callable[[Cell, str], RunRecord]) -> list[RunRecord]:
     """Run the cells that are not finished yet; each is written, whole, as soon as it is.
 
     Args:
@@ -146,17 +158,17 @@ def run_missing(comparison: Comparison, folder: Path, run: Callable[[Cell, str],
         InputError: a cell's file is damaged or belongs to another cell.
         ModelFileError: it was changed, or promises more than was paid for.
     """
-    with writing(folder):
-        (folder / "cells").mkdir(exist_ok=True)
     cells = list(comparison.cells())
     records = []
     for place, cell in enumerate(cells, start=1):
-        file = folder / "cells" / cell.file
-        if not file.exists():
+        name = f"cells/{cell.file}"
+        if (folder.path / name).exists():
+            folder.remember(name)
+        else:
             record = run(cell, f"cell {place} of {len(cells)}, {cell.method}")
             # Written as soon as it is finished, so that a comparison that stops loses one cell at most.
-            write_text(file, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
-        records.append(_read_cell(file, cell))
+            folder.keep(name, sealed({"cell": cell.to_dict(), "result": record.to_dict()}))
+        records.append(_read_cell(folder.path / name, cell))
     return records
 
 

@@ -10,7 +10,7 @@ predictions.csv    at the label holder: id, class, probability of each class, fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from graphveil.errors import DataError, GraphveilError
+from graphveil.errors import DataError, GraphveilError, WriteError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS, Entry, Transcript
@@ -26,6 +26,7 @@ from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
 from graphveil.methods.runs.intervals import interval
+from graphveil.outputs import Output, Say
 from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text, require_lines
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
@@ -33,7 +34,7 @@ from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import rewrite_party
 from graphveil.reports.federation.plan import priced
-from graphveil.writing import writing
+from graphveil.writing import new_folder, writing
 
 #: Paid for by the labels' own epsilon, once.
 _OF_LABELS = ("hidden-gradient", "training-labels")
@@ -90,7 +91,8 @@ class StatusFile:
         except BaseException:
             self.write("interrupted; the same command goes on", self._round, self._epsilon)
             raise
-        self.write("finished", self._rounds, self._epsilon)
+        with suppress(WriteError):  # the outcome is written by now, beside a folder that is gone
+            self.write("finished", self._rounds, self._epsilon)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -193,16 +195,43 @@ def write_outcome(
     *,
     ids: Sequence[str] | None = None,
     seconds: float = 0.0,
+    say: Say = lambda line: None,
 ) -> dict[str, Any]:
-    """Write what a finished party keeps, and return it in short.
+    """Write what a finished party keeps, and return it in short; where its folder takes nothing, beside that.
 
     Args:
         folder: the party's. name: its name. agreement: of all parties. outcome: of its run.
-        ids: of the label holder's rows. seconds: how long the run took.
+        ids: of the label holder's rows. seconds: how long the run took. say: hears what went beside the folder.
 
     Returns:
         What `--json` prints.
     """
+    run = (name, agreement, outcome, ids, seconds)
+    try:
+        answer = _write_outcome(folder, folder, *run)
+        rewrite_party(folder)
+        return answer
+    except WriteError as error:
+
+        def make(path: Path) -> dict[str, Any]:
+            with new_folder(path) as beside:
+                beside.chmod(0o700)
+                return _write_outcome(beside, path, *run)
+
+        with ExitStack() as stack:
+            return Output(folder, say, stack).write_beside(error, make)
+
+
+def _write_outcome(
+    folder: Path,
+    lasting: Path,
+    name: str,
+    agreement: Agreement,
+    outcome: Outcome,
+    ids: Sequence[str] | None,
+    seconds: float,
+) -> dict[str, Any]:
+    """Write all but the card into a folder that will be at `lasting`."""
     setting = agreement.setting
     guarantee, transcript = guarantee_of(setting), read_transcript(folder, agreement)
     publisher = outcome.publisher
@@ -224,7 +253,7 @@ def write_outcome(
         "bytes_sent": sum(e.bytes for e in transcript.entries if e.sender == name),
         "bytes_received": sum(e.bytes for e in transcript.entries if e.receiver == name),
         "seconds": seconds,
-        "folder": str(folder),
+        "folder": str(lasting),
         "files": ["transcript.jsonl", GUARANTEE, LEDGER, "card.md", "card.html", OUTCOME],
     }
     if outcome.head is not None and outcome.order is not None:
@@ -233,7 +262,6 @@ def write_outcome(
     kept = {OUTCOME: answer, GUARANTEE: guarantee.to_dict(), LEDGER: ledger_of(setting, published).to_dict()}
     with writing_part(folder, {name: to_json(content, indent=1) + "\n" for name, content in kept.items()}):
         pass
-    rewrite_party(folder)
     return answer
 
 

@@ -30,10 +30,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from graphveil._serial import toml_value
-from graphveil.errors import GraphveilError, ModelFileError
+from graphveil.errors import GraphveilError, InputError, ModelFileError
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.methods.registry import files_of
 from graphveil.methods.runs.result import ESTIMATED
+from graphveil.outputs import Output, Say
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
@@ -96,7 +97,7 @@ into it.
 
 
 def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("runs")) -> Path:
-    """``runs/<data>-<method>-<time>``, with a number behind it when that name is taken.
+    """``runs/<data>-<method>-<time>``, which `outputs.new_output` numbers where it is used.
 
     Args:
         data: name or path of the graph; of a path, only the last part is kept.
@@ -104,14 +105,7 @@ def default_folder(data: str, method: str, now: datetime, *, root: Path = Path("
         now: local time; seconds are kept.
         root: the folder that holds all runs.
     """
-    name = f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
-    # A free name is only likely to stay free; `new_folder` refuses if another process was quicker.
-    taken = next(count for count in range(1, 10_000) if not _numbered(root, name, count).exists())
-    return _numbered(root, name, taken)
-
-
-def _numbered(root: Path, name: str, count: int) -> Path:
-    return root / (name if count == 1 else f"{name}-{count}")
+    return root / f"{plain_name(data)}-{method}-{now:%Y%m%d-%H%M%S}"
 
 
 def write_run(result: Result, path: Path, *, options: Mapping[str, Any], graph: Graph | None = None) -> RunRecord:
@@ -200,13 +194,34 @@ def reserve(model: Estimator[Any], path: Path, more: int, held: ExitStack) -> Ex
     return rooms
 
 
-def keep_spending(model: Estimator[Any], path: Path) -> None:
+def keep_spending(model: Estimator[Any], path: Path, *, say: Say = lambda line: None) -> None:
     """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
+
+    Where the run is gone, or may not be written to any more, the model with all it remembers goes beside it.
 
     Args:
         model: what :func:`open_model` gave; it remembers the answer it gave. Its spends are on disk already.
         path: the run folder, its public part, or a folder that holds a saved model alone.
+        say: hears in one line of a model that went beside it.
     """
+    try:
+        _keep_spending(model, path)
+    except ModelFileError:  # somebody changed the run meanwhile
+        raise
+    except (OSError, InputError) as error:
+        # What people sent is in the model alone: lost, they would be asked, and pay, once more.
+        with ExitStack() as stack:
+            output = Output(path, say, stack)
+            output.write_beside(error, lambda beside: _save_alone(model, beside))
+
+
+def _save_alone(model: Estimator[Any], path: Path) -> None:
+    with new_folder(path) as folder:
+        folder.chmod(parts.OWN_FOLDER)
+        model.save(folder)
+
+
+def _keep_spending(model: Estimator[Any], path: Path) -> None:
     # One lock around reading and writing: two predictions at once may not overwrite each other's ledger.
     account = LedgerFile(parts.public_part(path) / parts.LEDGER)
     with account.locked():

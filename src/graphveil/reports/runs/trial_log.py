@@ -7,13 +7,15 @@ it; the last one says that the tuning came to its end.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from graphveil.errors import InputError, ModelFileError, WriteError
+from graphveil.errors import ModelFileError, UsedPathError, WriteError
+from graphveil.outputs import Output, Say
 from graphveil.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
 from graphveil.reports.base.files import refuse_used_folder, to_json
 from graphveil.writing import Room, writing
@@ -28,40 +30,69 @@ class TrialLog:
     Args:
         path: the file to make.
         room: space on its disk that is given to the log where there is no other left.
+        say: hears in one line of a log that had to go elsewhere.
+        held: what keeps a name for it there.
 
     Raises:
         InputError: there is a log already, finished or not, or nothing may be written there.
     """
 
-    def __init__(self, path: Path, room: Room | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        room: Room | None = None,
+        say: Say = lambda line: None,
+        held: contextlib.ExitStack | None = None,
+    ) -> None:
         # Also an unfinished one: going on would hide trials that were seen and thrown away, whose price is not in this
         # run.
-        if path.exists():
-            raise _begun(path)
-        refuse_used_folder(path)
-        self.path = path
+        require_unused(path)
+        self._output = Output(path, say, held)
         self._room = room
-        self._previous = ""
+        self._lines: list[bytes] = []
+
+    @property
+    def path(self) -> Path:
+        """Where the log lies."""
+        return self._output.path
 
     def __call__(self, entry: Mapping[str, Any]) -> None:
-        if not self._previous:
-            with writing(self.path):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                # O_EXCL: of two tunings at once only one gets the log. Mode 0600 from the first byte.
-                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            self._append({"note": _WARNING}, _FIRST)
-        self._append(entry, self._previous)
+        if not self._lines:
+            self._output.write(self._create)
+            self._add({"note": _WARNING}, _FIRST)
+        # Chained: a trial that is taken out, or put in afterwards, breaks every line that follows.
+        self._add(entry, hashlib.sha256(self._lines[-1]).hexdigest())
 
     def end(self) -> None:
         """Write the last line."""
         self({"ended": True})
 
-    def _append(self, entry: Mapping[str, Any], previous: str) -> None:
-        # Chained: a trial that is taken out, or put in afterwards, breaks every line that follows.
-        line = (to_json({"previous": previous, **entry}) + "\n").encode()
-        length = self.path.stat().st_size
+    def _add(self, entry: Mapping[str, Any], previous: str) -> None:
+        self._lines.append((to_json({"previous": previous, **entry}) + "\n").encode())
         try:
-            self._write(line)
+            self._append(self._lines[-1])
+        except WriteError:
+            # Its trials are paid for: where the file is gone or takes no more, all of them go beside it.
+            self._output.write(self._create)
+
+    def _create(self, path: Path) -> None:
+        """Make a log of all lines so far, where there is none."""
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # O_EXCL: of two tunings at once only one gets the name. Mode 0600 from the first byte.
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with os.fdopen(file, "wb") as out:
+                    _write(out, b"".join(self._lines))
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+
+    def _append(self, line: bytes) -> None:
+        with writing(self.path):
+            length = self.path.stat().st_size
+        try:
+            self._extend(line)
         except WriteError:
             if self._room is None:
                 raise
@@ -69,15 +100,20 @@ class TrialLog:
             with writing(self.path):
                 # A line that was cut short would break the chain of hashes.
                 os.truncate(self.path, length)
-            self._write(line)
-        self._previous = hashlib.sha256(line).hexdigest()
+            self._extend(line)
 
-    def _write(self, line: bytes) -> None:
-        with writing(self.path), self.path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            # On the disk at once: the log is how a tuning that was killed is recognised.
-            os.fsync(file.fileno())
+    def _extend(self, line: bytes) -> None:
+        # Not "ab": a file that was deleted would be made anew, and begin in the middle.
+        with writing(self.path), self.path.open("r+b") as file:
+            file.seek(0, os.SEEK_END)
+            _write(file, line)
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    # On the disk at once: the log is how a tuning that was killed is recognised.
+    os.fsync(file.fileno())
 
 
 def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
@@ -103,9 +139,15 @@ def read_trials(path: Path) -> tuple[list[dict[str, Any]], bool]:
     return [entry for entry in entries if "trial" in entry], bool(entries) and "ended" in entries[-1]
 
 
-def _begun(path: Path) -> InputError:
-    trials, ended = read_trials(path)
-    what = "ended" if ended else "was not finished"
-    return InputError(
-        f"{path} holds {len(trials)} trials of a tuning that {what}", where="--out", remedy="name another folder"
-    )
+def require_unused(path: Path) -> None:
+    """Refuse a log that is there already, finished or not, and a path that none can be written to.
+
+    Raises:
+        UsedPathError: there is one.
+        InputError: nothing may be written there.
+    """
+    if path.exists():
+        trials, ended = read_trials(path)
+        what = f"{path} holds {len(trials)} trials of a tuning that {'ended' if ended else 'was not finished'}"
+        raise UsedPathError(what, where="--out", remedy="name another folder")
+    refuse_used_folder(path)

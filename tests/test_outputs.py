@@ -1,0 +1,184 @@
+"""Where results go: a name belongs to one process from the start, and what was paid for is written in any case."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from graphveil.errors import UsedPathError, WriteError
+from graphveil.outputs import Output, locked_folder, new_output
+from graphveil.writing import new_folder, write_text
+from tests.test_writing import files_of_at_most, names
+
+
+def fill(path: Path) -> str:
+    with new_folder(path) as folder:
+        write_text(folder / "result", "paid for")
+    return path.name
+
+
+def test_of_two_at_once_each_has_a_name_of_its_own_and_nothing_but_results_is_left(tmp_path: Path) -> None:
+    started = Barrier(8)
+
+    def run(_: int) -> str:
+        with new_output(None, tmp_path / "runs" / "cora", say=pytest.fail) as output:
+            started.wait(30)  # all hold their names, and none has written anything
+            return output.write(fill)
+
+    with ThreadPoolExecutor(8) as threads:
+        written = sorted(threads.map(run, range(8)))
+    assert written == ["cora", *(f"cora-{number}" for number in range(2, 9))] == names(tmp_path / "runs")
+
+
+def test_a_name_that_was_typed_is_refused_while_another_process_has_it(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with new_output(out, out, say=pytest.fail) as output:
+        with pytest.raises(UsedPathError, match="another process is about to write"), new_output(out, out, say=print):
+            pytest.fail("was had twice")
+        output.write(fill)
+    with pytest.raises(UsedPathError, match="is not empty"), new_output(out, out, say=print):
+        pytest.fail("was used")
+    assert names(tmp_path) == ["run"]
+
+
+def filled(run: Path) -> None:
+    run.mkdir()
+    (run / "theirs").touch()
+
+
+#: What becomes of `runs/run` after it was taken: where the result goes then, and why.
+LOST: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
+    "filled": (filled, "runs/run-2", "is not empty"),
+    "a file": (lambda run: run.touch(), "runs/run-2", "is not a folder"),
+    "a link": (lambda run: run.symlink_to("elsewhere"), "runs/run-2", "is not a folder"),
+    "its folder deleted": (lambda run: shutil.rmtree(run.parent), None, ""),
+    "its folder a file": (
+        lambda run: [run.parent.rename(run.parent.with_name("old")), run.parent.touch()],
+        "run",
+        "cannot",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_was_paid_for_goes_beside_a_path_that_is_gone(tmp_path: Path, what: str) -> None:
+    lose, elsewhere, reason = LOST[what]
+    said: list[str] = []
+    with new_output(None, tmp_path / "runs" / "run", say=said.append) as output:
+        lose(output.path)
+        output.write(fill)
+    expected = tmp_path / (elsewhere or "runs/run")
+    assert (expected / "result").read_text() == "paid for" and output.path == expected
+    if elsewhere is None:
+        assert said == []
+    else:
+        (line,) = said
+        assert line.endswith(f": written to {expected} instead") and reason in line and "\n" not in line
+
+
+def test_a_disk_that_takes_nothing_sends_it_to_another_folder_or_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def write(path: Path) -> None:
+        if path.parent.name != "here":
+            raise WriteError("cannot be written (Read-only file system)", where=str(path))
+        fill(path)
+
+    said: list[str] = []
+    with new_output(None, tmp_path / "runs" / "run", say=said.append) as output:
+        output.write(write)
+    assert (tmp_path / "here" / "run" / "result").exists()
+    assert said == [
+        f"warning: {tmp_path / 'runs' / 'run'}: cannot be written (Read-only file system): "
+        f"written to {tmp_path / 'here' / 'run'} instead"
+    ]
+    # What costs nothing to make again is not scattered.
+    with (
+        pytest.raises(WriteError, match="Read-only"),
+        new_output(None, tmp_path / "runs" / "run", say=pytest.fail) as output,
+    ):
+        output.write(write, paid=False)
+    with files_of_at_most(1), pytest.raises(WriteError, match="too large"):
+        Output(tmp_path / "runs" / "run").write(fill)
+
+
+def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
+    said: list[str] = []
+    with new_output(None, tmp_path / "table", say=said.append) as output:
+        output.begin("plan", "what")
+        output.keep("cells/1", "one")
+        for file in (tmp_path / "table").rglob("*"):
+            if file.is_file():
+                file.unlink()
+        (tmp_path / "table" / "theirs").touch()
+        output.keep("cells/2", "two")
+        output.within(lambda folder: write_text(folder / "page", "all"))
+    assert [names(tmp_path / "table-2"), names(tmp_path / "table-2" / "cells")] == [
+        ["cells", "page", "plan"],
+        ["1", "2"],
+    ]
+    assert len(said) == 1
+
+
+def test_files_are_numbered_before_their_ending(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        output = Output(tmp_path / "people.csv", stack=stack)
+        (tmp_path / "people.csv").touch()
+        output.write_beside(UsedPathError("exists"), lambda path: write_text(path, "1"))
+    assert names(tmp_path) == ["people-2.csv", "people.csv"]
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from graphveil.outputs import locked_folder, new_output
+with locked_folder(Path(sys.argv[1])), new_output(None, Path(sys.argv[1], "run"), say=print) as output:
+    print(output.path.name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(folder: Path) -> subprocess.Popen[str]:
+    """Another process that has taken a name in a folder, and the folder."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = subprocess.Popen([sys.executable, "-c", _HOLD, str(folder)], **pipes)  # type: ignore[call-overload]
+    assert started.stdout is not None and started.stdout.readline() == "run\n"
+    return started  # type: ignore[no-any-return]
+
+
+def test_what_a_killed_process_had_is_free_at_once_and_leaves_no_trace(tmp_path: Path) -> None:
+    killed = holder(tmp_path)
+    with new_output(None, tmp_path / "run", say=print) as output:
+        assert output.path.name == "run-2"
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate(timeout=30)
+        with locked_folder(tmp_path, pytest.fail), new_output(None, tmp_path / "run", say=print) as other:
+            assert other.write(fill) == "run"
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_folder_is_changed_by_one_after_the_other(tmp_path: Path) -> None:
+    other, said = holder(tmp_path), list[str]()
+
+    def let_go(line: str) -> None:
+        said.append(line)
+        other.communicate("")
+
+    tmp_path.chmod(0o500)  # nothing is written for it
+    try:
+        with locked_folder(tmp_path, let_go):
+            assert said == [f"waiting for another process that changes {tmp_path}"]
+    finally:
+        tmp_path.chmod(0o700)
