@@ -27,16 +27,16 @@ def fill(path: Path) -> str:
 
 
 def test_of_two_at_once_each_has_a_name_of_its_own_and_nothing_but_results_is_left(tmp_path: Path) -> None:
-    started = Barrier(8)
+    started = Barrier(4)
 
     def run(_: int) -> str:
         with new_output(None, tmp_path / "runs" / "cora", say=pytest.fail) as output:
             started.wait(30)  # all hold their names, and none has written anything
             return output.write(fill)
 
-    with ThreadPoolExecutor(8) as threads:
-        written = sorted(threads.map(run, range(8)))
-    assert written == ["cora", *(f"cora-{number}" for number in range(2, 9))] == names(tmp_path / "runs")
+    with ThreadPoolExecutor(4) as threads:
+        written = sorted(threads.map(run, range(4)))
+    assert written == ["cora", *(f"cora-{number}" for number in range(2, 5))] == names(tmp_path / "runs")
 
 
 def test_a_name_that_was_typed_is_refused_while_another_process_has_it(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_names_that_the_file_system_refuses_or_just_allows(tmp_path: Path, name:
 
 def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("1")
-    with pytest.raises(InputError, match="cannot write in"), writing.new_folder(tmp_path / "file" / "run"):
+    with pytest.raises(WriteError, match="cannot write in"), writing.new_folder(tmp_path / "file" / "run"):
         pytest.fail("was made")
     with pytest.raises(WriteError, match="Not a directory"):
         writing.write_text(tmp_path / "file" / "x", "1")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from graphveil.methods.registry import METHODS, build_method
+from graphveil.methods.runs.paid_tuning import payable
+from graphveil.methods.runs.proxy_tuning import PROMISED
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.cli.conftest import Terminal
 
+#: What is searched by default, in the documentation.
+TABLE = (
+    (Path(__file__).parents[2] / "docs" / "how-to" / "tune.md")
+    .read_text()
+    .partition("| methods | searched |")[2]
+    .splitlines()
+)
 BASE = ("tune", "lpgnn", "social-200", "--epsilon-x", 2, "--epsilon-y", 2, "--epochs", 2, "--no-controls")
 
 
@@ -43,6 +54,48 @@ def test_bad_grids_are_refused_in_one_line(
     assert done.code == 2
     assert complaint in done.err and len(done.err.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_what_matters_is_searched_where_nothing_is_named(type_in: Terminal, tmp_path: Path) -> None:
+    done = type_in(*BASE, "--out", tmp_path / "run", "--json")
+    said = "Searching steps_x=2,4,8; steps_y=0,4: 6 trainings on one collection in each run, which cost what one does"
+    assert said in done.err.splitlines()
+    assert done.json["settings"]["steps_x"] in (2, 4, 8) and done.json["guarantee"]["epsilon"] == 4.0
+    assert "6 trials: this costs no privacy" in done.json["notes"][0]
+    paid = type_in(*GAP, "--set", "hidden=4", "--trials", 2, "--json")
+    price = "2 trainings on average, which cost epsilon 4, delta 1e-05 all together"
+    assert f"Searching hops=1,2,3; hop_ratio=1.0,2.0: {price}" in paid.err.splitlines()
+    (row,) = paid.json["ledger"]["spends"]
+    assert row["epsilon"] == 4.0 and paid.json["settings"]["hidden"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("solitude social-200 --set steps_x=3", "tune: nothing to try; name settings and values: --over KEY=V1,V2"),
+        ("links social-200", "links would publish again in every trial, or has nothing to tune"),
+        ("label-pool social-200 --proxy social-100", "label-pool has no setting that is searched by default"),
+    ],
+)
+def test_where_nothing_is_left_to_search_one_line_says_so(type_in: Terminal, words: str, complaint: str) -> None:
+    done = type_in("tune", *words.split())
+    assert (done.code, done.err.count("\n")) == (2, 1) and complaint in done.err
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_a_method_searches_by_default_is_small_allowed_and_taken_by_it(name: str) -> None:
+    info, free = METHODS[name], METHODS[name].free or payable(name, {})
+    assert info.search or not free, "it is tuned, and says nothing of what matters"
+    assert set(info.search) <= set(free or info.options) - PROMISED
+    together = [dict(zip(info.search, values, strict=True)) for values in product(*info.search.values())]
+    assert len(together) <= 12 and all(len(values) > 1 for values in info.search.values())
+    for settings in together:
+        build_method(name, settings, classes=3)
+    for key, values in info.search.items():
+        # The default among them: a choice is never narrower than no choice.
+        assert info.options[key].default in (None, *values)
+    tried = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
+    assert not tried or f"`{tried}`" in next(line for line in TABLE if f"`{name}`" in line)
 
 
 GAP = ("tune", "gap", "social-200", "--epsilon", 4, "--epochs", 2, "--no-controls", "--set", "bits=5")

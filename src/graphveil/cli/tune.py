@@ -31,11 +31,12 @@ _PAID = f"{', '.join(_FIRST)} or {_LAST}"
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
 Over = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--over",
         metavar="KEY=V1,V2,...",
-        help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable.",
+        help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
+        f"Default: the settings that matter; {choices.searches()}.",
     ),
 ]
 Trials = Annotated[
@@ -75,12 +76,12 @@ def tune(
     context: typer.Context,
     method: options.Method,
     data: options.Data,
-    over: Over,
     source: groups.Source,
     epsilons: groups.Epsilons,
     asked: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
+    over: Over = None,
     config: configured.Config = None,
     trials: Trials = None,
     law: Law = None,
@@ -91,10 +92,13 @@ def tune(
 ) -> None:
     """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
     info = choices.find_method(method, data)
-    searched = [choices.split_pair(pair, where="--over")[0] for pair in over]
+    over = over or []
+    searched = [choices.split_pair(pair, where="--over")[0] for pair in over] or list(info.search)
     chosen = configured.collect(context, method, info, searched)
     search = _search(method, info, over, chosen, context.params)
     choices.prepare(speed.device, speed.threads)
+    if not over:
+        complain(search.told(method, chosen))
 
     from graphveil.cli import screens
     from graphveil.graphs import load_plain
@@ -144,7 +148,17 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
         raise InputError(said, where="--law", allowed=f"with {_PAID}, without --proxy")
     if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
-    grid = choices.grid(method, info, over, chosen, lambda grid: search(grid).require(method, chosen))
+
+    def require(grid: choices.Grid) -> None:
+        search(grid).require(method, chosen)
+
+    if over:
+        return search(choices.grid(method, info, over, chosen, require))
+    # First: a method that cannot be tuned here at all is refused as such.
+    if not (info.free or search({}).paid(method) or typed["proxy"]):
+        require({})
+    grid = choices.default_grid(method, info, chosen)
+    require(grid)
     return search(grid)
 
 

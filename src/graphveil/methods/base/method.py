@@ -92,6 +92,8 @@ class Method(Generic[P, C]):
             ONE_REPORT has everybody send one of several reports.
         fixed: settings of the core that are not for users to choose.
         free: settings that nothing sent or published depends on: trials of them on one collection cost nothing.
+        search: the settings that matter, and the values that `tune` tries where nobody names any: at most a dozen
+            combinations, with the defaults among them.
         replays: the runs that the audit replays; none where nothing is protected.
         refuse: raises InputError for chosen settings (without defaults) that do not go together.
     """
@@ -106,6 +108,7 @@ class Method(Generic[P, C]):
     tags: frozenset[str] = frozenset()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     free: tuple[str, ...] = ()
+    search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     replays: tuple[Replay, ...] = ()
     refuse: Callable[[Mapping[str, Any]], None] = _refuse_nothing
 

@@ -41,6 +41,10 @@ PEOPLE = {
 START = {
     "start": Option(None, str, "a reader pre-trained on public graphs joins the pool: public, or its file", file=True)
 }
+#: What `tune` tries of a network on noisy features: too few hops leave the noise, too many erase a dense graph.
+NOISY_HOPS = {"steps_x": (2, 4, 8)}
+#: And where lists are noisy, so that each hop brings noise of its own.
+NOISY_LISTS = {"steps_x": (0, 1, 2, 4, 8)}
 AGAIN = {"queries": Option(0, int, "predictions that ask the same people again to make room for, at full price each")}
 
 

@@ -19,6 +19,7 @@ BASELINE_METHODS: tuple[AnyMethod, ...] = tuple(
         tags=frozenset({BASELINE}),
         fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
         free=tuple(_OPTIONS),
+        search={"hidden": (16, 64), "dropout": (0.2, 0.5), "weight_decay": (0.001, 0.01)},
     )
     for model in ("gcn", "sage", "gat", "mlp")
 )

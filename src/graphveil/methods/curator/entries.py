@@ -48,6 +48,8 @@ _BUDGET = {
 }
 _SEVERAL = {"relationships": Option(None, int, "k, of one person, that may be added or removed (unit k-edges)")}
 _FUSION = {**field_options(SumsSettings, NETWORK_HELP), **START}
+#: What `tune` tries of methods with several noisy sums: how many, how the budget is split among them, and the width.
+_SUMS = {"hops": (1, 2, 3), "hop_ratio": (1.0, 2.0), "hidden": (16, 64)}
 _LAW = {
     "noise": Option(
         "geometric",
@@ -80,6 +82,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **_LAW, **_FUSION},
         free=tuple(_FUSION),
+        search={"hidden": (16, 64), "dropout": (0.2, 0.5), "weight_decay": (0.0005, 0.005)},
         replays=(_ONE_EDGE, _CONTACTS, _NORMAL),
     ),
     Method(
@@ -89,6 +92,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "graphveil.methods.curator.gap:GAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
+        search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ATTENTION, _ONE_NODE),
     ),
@@ -99,6 +103,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
+        search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
     ),
@@ -112,6 +117,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             **_HOPS_OF_EDGES,
             **{name: _NETWORK[name] for name in ("hops", *_OPEN)},
         },
+        search={"hops": (1, 2, 3), "hidden": (16, 64)},
         tags=_RIVAL,
         replays=(_ONE_EDGE, _CONTACTS),
     ),
@@ -126,6 +132,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             "unit": Option(None, str, "edge or directed-edge; default: edge, in a directed graph directed-edge"),
             **{name: _NETWORK[name] for name in (*_OPEN, "bits", "batch", "passes", "clip", "share_hops")},
         },
+        search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40)},
         tags=_RIVAL,
         replays=(Replay("edge", _ALL_AT_ONCE),),
     ),
@@ -143,6 +150,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             "penalty": Option(0.1, float, "on the head's squared weights; more of it needs less noise"),
             **{name: _NETWORK[name] for name in (*_OPEN, "bits", "share_hops")},
         },
+        search={"hops": (1, 2, 4), "restart": (0.25, 0.5, 0.75)},
         tags=_RIVAL,
         replays=(_ONE_EDGE,),
     ),
@@ -156,6 +164,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             **_HOPS_OF_EDGES,
             **{name: _NETWORK[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
         },
+        search=_SUMS,
         tags=_RIVAL,
         replays=(_ONE_EDGE, _CONTACTS),
     ),
@@ -175,6 +184,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             "floor": Option(20, int, "degrees below it are filled up with self-loops; higher needs less noise"),
             **{name: _NETWORK[name] for name in _OPEN},
         },
+        search={"hops": (1, 2, 4), "contraction": (0.4, 0.6, 0.8)},
         tags=_RIVAL,
         replays=(Replay("edge", {"epsilon": 2.0, "hops": 3}),),
     ),
@@ -191,6 +201,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             **{name: option for name, option in _NETWORK.items() if name not in _OF_SEVERAL_HOPS},
             "share_hops": Option(SHARE_OF_VOTES, float, "part of the budget for the sum beside private training"),
         },
+        search={"share_hops": (0.5, 0.7, 0.9), "passes": (10, 40), "hidden": (16, 64)},
         tags=_PAID,
         replays=(Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3}, "nodes"),),
     ),
@@ -206,6 +217,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             **{name: option for name, option in _NETWORK.items() if name not in _OF_HOPS},
         },
         reads=("features", "labels"),
+        search={"passes": (10, 40, 100), "hidden": (16, 64)},
         tags=_PAID,
         replays=(Replay("person", _ALL_AT_ONCE),),
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
-from graphveil.methods.base.options import AGAIN, INFINITE, PEOPLE, network_options, refuse_idle_delta
+from graphveil.methods.base.options import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 
@@ -90,6 +90,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
         free=(*CALIBRATION, *network_options()),
+        search=NOISY_LISTS,
         replays=(Replay("edge", {"epsilon_x": INFINITE, "epsilon_a": 2.0}),),
         refuse=refuse_idle_by_denoiser,
     ),
@@ -100,6 +101,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _BELIEFS,
         _FAMILY,
         {**_CLEAR, **_LISTS, **_READING, **_ROUNDS, **_BLOCKS},
+        search={"reading": READINGS, "blocks": BLOCKS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         refuse=refuse_idle,
     ),
@@ -121,6 +123,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _BELIEFS,
         _FAMILY,
         {**_CLEAR, **_LISTS, **_ROUNDS, **_BLOCKS},
+        search={"blocks": BLOCKS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"reading": "all"},
         refuse=refuse_idle,
@@ -133,6 +136,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         free=tuple(network_options()),
+        search=NOISY_LISTS,
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"denoiser": "blink-hybrid"},
         refuse=refuse_idle,
@@ -145,6 +149,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         free=tuple(network_options()),
+        search=NOISY_LISTS,
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         fixed={"denoiser": "degree-preserving"},
         refuse=refuse_idle,

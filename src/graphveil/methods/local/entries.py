@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
-from graphveil.methods.base.options import AGAIN, PEOPLE, START, network_options, refuse_idle_delta
+from graphveil.methods.base.options import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
 
 _FAMILY = "graphveil.methods.local.family:LOCAL"
 _LPGNN = "graphveil.methods.local.lpgnn:LPGNNCore"
@@ -33,6 +33,10 @@ _TRIMMING = {
     )
 }
 
+#: Label hops none or many: with a few, a network meets the very noise of the reports that choose (Cora, epsilon 2 + 2,
+#: steps_y=1: 59.7% of them met, above the 55.4% of a perfect network, and 61.7% of the true labels; 4: 49.9%, 77.3%).
+_HOPS = {**NOISY_HOPS, "steps_y": (0, 4)}
+
 LOCAL_METHODS: tuple[AnyMethod, ...] = (
     Method(
         "lpgnn",
@@ -42,6 +46,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING},
         free=(*network_options(), "loss", *_TRIMMING),
+        search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),
@@ -55,6 +60,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         tags=frozenset({PUBLISHED_RIVAL}),
         fixed={"denoising": "upgnet"},
         free=tuple(network_options()),
+        search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),

@@ -13,7 +13,7 @@ from typing import Any
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.methods.base.method import RELEASE, AnyMethod, Method, Option, Replay
-from graphveil.methods.base.options import INFINITE, network_options
+from graphveil.methods.base.options import INFINITE, NOISY_HOPS, network_options
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
 
 #: Settings of publishing, in the order in which they are listed.
@@ -93,7 +93,10 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
 
 
 def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> AnyMethod:
-    free = {**(WEIGHTS if name in ("edge-rand", "lap-graph") else {}), **network_options(without=("steps_y",))}
+    weighed = WEIGHTS if name in ("edge-rand", "lap-graph") else {}
+    free = {**weighed, **network_options(without=("steps_y",))}
+    hops = NOISY_HOPS if "epsilon_x" in takes else {"steps_x": (0, 1, 2)}
+    weights = {key: option.within or () for key, option in weighed.items()}
     return Method(
         name,
         summary,
@@ -104,6 +107,7 @@ def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Rep
         tags=frozenset({RELEASE}),
         fixed=fixed,
         free=tuple(free),
+        search={**hops, "model": ("sage", "gcn"), **weights},
         replays=replays,
         refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
     )

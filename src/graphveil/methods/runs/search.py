@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphveil.graphs import Graph, Split
+from graphveil.methods.registry import METHODS
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.paid_tuning import Log, payable, require_payable, tune_at_a_price
 from graphveil.methods.runs.proposals import GRID, Range, Values, require_sampler
@@ -53,6 +55,26 @@ class Search:
     def tuning(self) -> RepeatAndSelect:
         """The law of a paid search."""
         return RepeatAndSelect(paid_tuning.MEAN if self.trials is None else self.trials, self.law)
+
+    def told(self, name: str, settings: Mapping[str, Any]) -> str:
+        """Return what is searched, and what that costs, in one line.
+
+        Args:
+            name: of the method.
+            settings: its other settings.
+        """
+        tried = "; ".join(f"{key}={','.join(map(str, values))}" for key, values in self.listed.items())
+        most = math.prod(len(values) for values in self.listed.values())
+        many = min(most, TRIALS if self.trials is None else self.trials)
+        if self.paid(name):
+            whole = METHODS[name].settle(settings)
+            price = f"epsilon {whole['epsilon']:g}, delta {whole['delta']:g}"
+            cost = f"{self.tuning.mean:g} trainings on average, which cost {price} all together"
+        elif self.proxy is not None:
+            cost = f"{many} trainings on the public {self.proxy}, and the one that is paid for"
+        else:
+            cost = f"{many} trainings on one collection in each run, which cost what one does"
+        return f"Searching {tried}: {cost}"
 
     def require(self, name: str, settings: Mapping[str, Any]) -> None:
         """Refuse a search that is empty or may not choose what it names, before any data is touched.
