@@ -224,7 +224,7 @@ def test_certificates_must_be_of_their_parties(type_in: Terminal) -> None:
     for name in ("bank", "shop"):
         typed = (*TYPED, "--certificate", f"{name}={made['certificate']}")
         one_line(type_in("federation", "init", "--epsilon", "1", *typed, "--out", "run"), "clinic")
-    one_line(type_in("federation", "key", "clinic", "--out", "key"), "exists already")
+    one_line(type_in("federation", "key", "clinic", "--out", "key"), "is not empty")
 
 
 def test_a_transcript_goes_on_over_starts_and_keeps_runs_apart(type_in: Terminal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,6 +100,8 @@ def release(
         released = release_report.with_statistics(released, kept)
 
         def write(path: Path) -> None:
+            with suppress(OSError):  # an empty one, which was asked for
+                path.rmdir()
             pages = cards.pages(release_card(released, path))
             write_release(released, path, released.release, card=pages[cards.MARKDOWN], page=pages[cards.HTML])
 

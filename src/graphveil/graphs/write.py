@@ -58,10 +58,10 @@ def new_graph_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which appears under its name when the block has ended without an error.
 
     Raises:
-        UsedPathError: the folder is already there, and is not empty.
+        UsedPathError: the folder is already there.
         WriteError: the disk refuses.
     """
-    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder):
         raise UsedPathError("exists already", where=str(folder), remedy="name a new folder")
     with new_folder(folder) as inside:
         yield inside

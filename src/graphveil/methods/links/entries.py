@@ -101,7 +101,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _BELIEFS,
         _FAMILY,
         {**_CLEAR, **_LISTS, **_READING, **_ROUNDS, **_BLOCKS},
-        search={"reading": READINGS, "blocks": BLOCKS},
+        search={"reading": READINGS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
         refuse=refuse_idle,
     ),
