@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from graphveil import writing
-from graphveil.errors import InputError, WriteError
+from graphveil.errors import WriteError
 
 
 @contextmanager

@@ -190,7 +190,7 @@ def default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> Gri
     Raises:
         InputError: nothing is left to try.
     """
-    tried = {}
+    tried: Grid = {}
     for key, values in info.search.items():
         fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
         # A single value is no choice.
