@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from graphveil.graphs import social_graph, write_folder
 from tests.cli.conftest import Terminal
 from tests.cli.test_process import FOREVER, start
 
 TRAIN = ("train", "label-pool", "social-100", "--epsilon-y", "2", "--no-controls")
 
 
+class Intruder:
+    """Makes a folder as soon as a graph is read, once armed."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        sys.addaudithook(self._see)  # never removed, but silent unless armed
+
+    def _see(self, event: str, args: tuple[object, ...]) -> None:
+        if self.folder is not None and event == "open" and str(args[0]).endswith("graph.toml"):
+            folder, self.folder = self.folder, None
+            folder.mkdir()
+            (folder / "theirs").touch()
+
+
+@pytest.fixture(scope="module")
+def intruder() -> Intruder:
+    return Intruder()
+
+
 @pytest.mark.parametrize(
-    ("command", "words"),
+    "words",
     [
-        ("train", TRAIN),
-        ("tune", ("tune", "dp-mlp", "social-100", "--over", "hidden=2,4", "--set", "passes=1", "--no-controls")),
+        ("train", "dp-mlp", "town", "--set", "passes=1", "--no-controls", "--out"),
+        ("tune", "dp-mlp", "town", "--over", "hidden=2,4", "--set", "passes=1", "--no-controls", "--out"),
+        ("release", "edge-rand", "town", "--epsilon-a", 4, "--without-lift", "--out"),
     ],
 )
-def test_a_run_whose_folder_is_taken_while_it_trains_lands_beside_it(
-    type_in: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...]
+def test_what_is_paid_for_while_its_folder_is_taken_lands_beside_it(
+    type_in: Terminal, tmp_path: Path, intruder: Intruder, words: tuple[str, ...]
 ) -> None:
-    module = import_module(f"graphveil.cli.{command}")
-    train = module.run_method
-
-    def taken(*args: Any, **options: Any) -> Any:
-        result = train(*args, **options)
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "theirs").touch()
-        for log in tmp_path.glob("run.trials.jsonl"):
-            log.unlink()
-        return result
-
-    monkeypatch.setattr(module, "run_method", taken)
-    done = type_in(*words, "--out", "run", "--json")
+    write_folder(social_graph(100, seed=1), "town")
+    intruder.folder = tmp_path / "out"
+    done = type_in(*words, "out", "--json")
     assert done.code == 0, done.err
-    assert done.json["run"] == "run-2" and done.json["ledger"]["spends"]
-    assert "warning: run is not empty: written to run-2 instead" in done.err.splitlines()
-    assert type_in("report", "run-2").code == 0
-    # The log of trials is whole as well: none may be forgotten.
-    logs = [log.read_text().splitlines() for log in tmp_path.glob("run.trials.jsonl")]
-    assert [json.loads(log[-1]).get("ended") for log in logs] == ([True] if command == "tune" else [])
+    assert "out-2" in (done.json.get("run"), done.json.get("folder")) and done.json["ledger"]["spends"]
+    (said,) = [line for line in done.err.splitlines() if line.endswith(": written to out-2 instead")]
+    assert said.startswith(("warning: out is not empty", "warning: out: exists already"))
+    assert type_in("report", "out-2").code == 0
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["theirs"]
 
 
 @pytest.mark.slow  # processes: two are refused before they read anything, one trains

@@ -181,49 +181,6 @@ def grid(
     return tried
 
 
-def default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> Grid:
-    """The settings that a search of this method chooses where nobody names any, and the values to try.
-
-    Args:
-        chosen: the settings that were given: they stay, and so does what they allow alone.
-
-    Raises:
-        InputError: nothing is left to try.
-    """
-    tried: Grid = {}
-    for key, values in info.search.items():
-        fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
-        # A single value is no choice.
-        tried |= {key: fits} if len(fits) > 1 else {}
-    if not tried:
-        raise InputError(
-            "nothing to try" if info.search else f"{method} has no setting that is searched by default",
-            where="tune",
-            remedy="name settings and values: --over KEY=V1,V2",
-        )
-    return tried
-
-
-def _fits(method: str, settings: Mapping[str, Any]) -> bool:
-    try:
-        refuse_bad_values(method, settings)
-    except InputError:
-        return False
-    return True
-
-
-def searches() -> str:
-    """What is searched where nobody names anything, of every method that has such settings, in one sentence."""
-    from graphveil.methods import METHODS
-
-    alike: dict[str, list[str]] = {}
-    for name, info in METHODS.items():
-        if info.search:
-            tried = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
-            alike.setdefault(tried, []).append(name)
-    return "; ".join(f"{', '.join(names)}: {tried}" for tried, names in alike.items())
-
-
 def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
     """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
     from graphveil.methods.runs.proposals import Range

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from graphveil.cli.running import run_method
 from graphveil.cli.train import Out
 from graphveil.errors import InputError
 from graphveil.methods.base.method import PAID_TUNING
-from graphveil.methods.registry import tagged
+from graphveil.methods.registry import METHODS, tagged
 from graphveil.methods.runs.proposals import GRID
 
 if TYPE_CHECKING:
@@ -30,13 +30,24 @@ if TYPE_CHECKING:
 _PAID = f"{', '.join(_FIRST)} or {_LAST}"
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
 
+
+def _searches() -> str:
+    """What is searched where nobody names anything, of every method that has such settings, in one sentence."""
+    alike: dict[str, list[str]] = {}
+    for name, info in METHODS.items():
+        if info.search:
+            tried = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
+            alike.setdefault(tried, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {tried}" for tried, names in alike.items())
+
+
 Over = Annotated[
     list[str] | None,
     typer.Option(
         "--over",
         metavar="KEY=V1,V2,...",
         help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
-        f"Default: the settings that matter; {choices.searches()}.",
+        f"Default: the settings that matter; {_searches()}.",
     ),
 ]
 Trials = Annotated[
@@ -157,9 +168,40 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
     # First: a method that cannot be tuned here at all is refused as such.
     if not (info.free or search({}).paid(method) or typed["proxy"]):
         require({})
-    grid = choices.default_grid(method, info, chosen)
+    grid = _default_grid(method, info, chosen)
     require(grid)
     return search(grid)
+
+
+def _default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> choices.Grid:
+    """The settings that a search of this method chooses where nobody names any, and the values to try.
+
+    Args:
+        chosen: the settings that were given: they stay, and so does what they allow alone.
+
+    Raises:
+        InputError: nothing is left to try.
+    """
+    tried: choices.Grid = {}
+    for key, values in info.search.items():
+        fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
+        # A single value is no choice.
+        tried |= {key: fits} if len(fits) > 1 else {}
+    if not tried:
+        raise InputError(
+            "nothing to try" if info.search else f"{method} has no setting that is searched by default",
+            where="tune",
+            remedy="name settings and values: --over KEY=V1,V2",
+        )
+    return tried
+
+
+def _fits(method: str, settings: Mapping[str, Any]) -> bool:
+    try:
+        choices.refuse_bad_values(method, settings)
+    except InputError:
+        return False
+    return True
 
 
 def _check_of(search: Search, method: str) -> Callable[[Path], None]:

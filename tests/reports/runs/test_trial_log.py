@@ -57,3 +57,15 @@ def test_a_log_is_never_gone_on_with(tmp_path: Path) -> None:
     written(tmp_path / "log").end()
     with pytest.raises(InputError, match="holds 3 trials of a tuning that ended"):
         TrialLog(tmp_path / "log")
+
+
+def test_a_log_that_is_gone_is_written_whole_again(tmp_path: Path) -> None:
+    log = written(path := tmp_path / "run.trials.jsonl")
+    path.unlink()
+    log({"trial": 4, "score": 0.4})
+    path.unlink()
+    path.mkdir()
+    log.end()
+    assert log.path == tmp_path / "run.trials-2.jsonl" and stat.S_IMODE(log.path.stat().st_mode) == 0o600
+    trials, ended = read_trials(log.path)
+    assert [trial["trial"] for trial in trials] == [1, 2, 3, 4] and ended
