@@ -97,7 +97,7 @@ class Maker:
 def requests(maker: Maker, numbers: Iterable[int], size: int, *, plain: bool = False) -> Iterator[bytes]:
     """Yield HTTP requests of as many reports each."""
     part: list[int] = []
-    head = "POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/{}\r\ncontent-length: {}\r\n\r\n"
+    head = "POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/{}\r\ncontent-length: {}\r\n\r\n"
     for number in [*numbers] if not isinstance(numbers, np.ndarray) else numbers:
         part.append(int(number))
         if len(part) == size:

@@ -202,6 +202,12 @@ def test_requests_that_cannot_be_read_are_problems(office: Office) -> None:
         status, body, answered = asked(f"{office.url}/admin/tokens", data, **headers)
         assert (status, json.loads(body)["code"]) == (400, "bad-request")
         assert answered["content-type"] == "application/problem+json" and secret not in body.decode()
+    # Neither text nor JSON, and texts that no database takes.
+    for wrong in (b'{"id": "\xff"}', b"[" * 60_000, b'{"id": "\\ud800"}', b'{"id": "a\\u0000b"}', b"\xff\xfe{}"):
+        for path in ("admin/tokens", "admin/export", "enrolments"):
+            body = wrong.replace(b"id", {"admin/tokens": b"id", "admin/export": b"folder"}.get(path, b"token"))
+            status, told = said(f"{office.url}/{path}", body, **headers)
+            assert (status, told["code"]) == (400, "bad-request"), (path, wrong[:20])
     for path in ("nowhere", "admin/nowhere", "reports"):
         status, told = said(f"{office.url}/{path}")
         assert (status, told["code"]) == (404, "not-found")

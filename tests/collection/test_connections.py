@@ -6,16 +6,22 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from graphveil.collection.connections import HEAD, PATIENCE
-from tests.collection.collections import begun, url_of
+from graphveil.collection.connections import AHEAD, FIELDS, HEAD, IGNORED, PATIENCE, Memory
+from graphveil.collection.door import LARGEST
+from graphveil.device.wire import report
+from tests.collection.collections import begun, key, secret, url_of
 from tests.collection.faults import Server, answers_of, bodies, until
-from tests.on_device.signing import label
+from tests.on_device.signing import label, links
 
 IDLE, PEOPLE = 600, 8
+#: So many that a thousand lists of links are the most that a request may hold.
+MANY = 140_000
 
 
 @pytest.fixture
@@ -28,6 +34,121 @@ def server(tmp_path: Path) -> Iterator[tuple[Server, list[bytes]]]:
     made.limit(resource.RLIMIT_NOFILE, 256)
     yield made, each
     made.kill()
+
+
+@dataclass
+class Somebody:
+    """Who counts in a memory."""
+
+    memory: Memory
+    everybody: list[Somebody]
+    proven: bool = False
+    occupied: int = 0
+    waiting: float | None = 0.0
+    overdue: bool = False
+
+    def sends(self, size: int) -> None:
+        self.occupied += size
+        self.memory.change(size, self.everybody)
+
+    def leave(self) -> None:
+        self.everybody.remove(self)
+        self.memory.change(-self.occupied, self.everybody)
+        self.occupied = 0
+
+
+def test_where_memory_is_short_the_largest_stranger_makes_room() -> None:
+    memory, everybody = Memory(most=1_000), list[Somebody]()
+    strangers = [Somebody(memory, everybody) for _ in range(60)]
+    honest, relay = Somebody(memory, everybody), Somebody(memory, everybody, proven=True)
+    everybody += [*strangers, honest, relay]
+    honest.sends(5)
+    for _ in range(4):
+        relay.sends(100)
+        for one in strangers:
+            if one in everybody:
+                one.sends(90)
+            assert memory.used == sum(each.occupied for each in everybody) <= memory.most
+    assert honest in everybody and relay in everybody and len(everybody) < 12
+    # One that is known keeps no stranger out either.
+    relay.sends(800)
+    assert relay not in everybody and honest in everybody
+
+
+def stranger(port: int, head: bytes, name: int) -> socket.socket:
+    """A connection from an address of its own that has begun a request, and takes no time of ours."""
+    one = socket.socket()
+    one.bind((f"127.0.1.{1 + name % 250}", 0))
+    one.settimeout(10.0)
+    one.connect(("127.0.0.1", port))
+    one.setblocking(False)
+    one.send(head)
+    return one
+
+
+def pressed(strangers: list[socket.socket], seconds: float) -> None:
+    """Send on all of them what the server takes."""
+    end, part = time.monotonic() + seconds, bytes(1 << 16)
+    while strangers and time.monotonic() < end:
+        for one in strangers[:]:
+            try:
+                one.send(part)
+            except BlockingIOError:
+                continue
+            except OSError:
+                strangers.remove(one)
+                one.close()
+        time.sleep(0.001)
+
+
+# Each takes seconds: kilobytes have to come from so many before memory would grow.
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "most"), [(60, 100.0), (2_000, 300.0)])
+def test_strangers_with_large_bodies_take_little_memory_and_keep_nobody_out(
+    count: int, most: float, tmp_path: Path
+) -> None:
+    running = begun(url_of(tmp_path), links(MANY), people=MANY, enrolled=PEOPLE)
+    running.store.engine.dispose()
+    empty = bytes(-(-running.task.bits // 8))
+    each = [report(running.task.hash, 1, empty, secret(n), key(n)).to_bytes() for n in range(PEOPLE)]
+    made = Server(url_of(tmp_path))
+    until(lambda: answers_of(made.port, each[0]) is not None)
+    made.limit(resource.RLIMIT_NOFILE, 4_000)
+    before, head = (
+        made.memory,
+        b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % (LARGEST - 1),
+    )
+    strangers = [stranger(made.port, head, name) for name in range(count)]
+    try:
+        for one in each[1:-2]:
+            pressed(strangers, 1.0)
+            assert answers_of(made.port, one) == ["accepted"]
+            assert made.memory - before < most
+        # A body of many reports as well.
+        assert answers_of(made.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90
+        assert made.memory - before < most
+    finally:
+        for one in strangers:
+            one.close()
+        made.kill()
+
+
+def test_what_becomes_many_objects_is_bounded(server: tuple[Server, list[bytes]]) -> None:
+    """Fields of a head, trailers behind the last chunk, requests ahead of answers, a body after its answer."""
+    made, each = server
+    head = b"POST /reports HTTP/1.1\r\nhost: localhost\r\n"
+    tries = (
+        head + b"a:\r\n" * (FIELDS + 1),
+        head + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"a:\r\n" * (FIELDS + 1),
+        b"GET /heartbeat HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3 * AHEAD,
+        head + b"content-length: 999999999\r\n\r\n" + bytes(IGNORED + (1 << 20)),
+    )
+    for data in tries:
+        with socket.create_connection(("127.0.0.1", made.port), 10) as one:
+            with suppress(OSError):
+                one.sendall(data)
+            assert ended(one, 10.0)
+    assert answers_of(made.port, each[1]) == ["accepted"]
 
 
 def ended(one: socket.socket, within: float) -> bool:
@@ -49,7 +170,7 @@ def test_idle_connections_keep_nobody_out(server: tuple[Server, list[bytes]]) ->
     idle = [socket.create_connection(("127.0.0.1", made.port), 10) for _ in range(IDLE)]
     try:
         for place, one in enumerate(idle[::2]):
-            one.send(b"POST /reports HTTP/1.1\r\nhost: x\r\n" + b"content-length: 9\r\n\r\n" * (place % 2))
+            one.send(b"POST /reports HTTP/1.1\r\nhost: localhost\r\n" + b"content-length: 9\r\n\r\n" * (place % 2))
         for report in each[1:]:
             since = time.monotonic()
             assert answers_of(made.port, report) == ["accepted"]
@@ -92,7 +213,7 @@ def test_a_connection_is_used_again(server: tuple[Server, list[bytes]]) -> None:
     made, each = server
 
     def post(body: bytes) -> bytes:
-        return b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        return b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
     with socket.create_connection(("127.0.0.1", made.port), 10) as one:
         one.sendall(post(each[1]) + post(each[1]))

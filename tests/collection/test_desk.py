@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import os
 import ssl
 import threading
 import time
@@ -136,6 +137,53 @@ def test_the_administrations_token_is_made_once(desk: Desk) -> None:
         assert store.setting("admin") == hashed(token.encode())
     kept = desk.folder / "admin-token"
     assert kept.read_text().strip() == token and kept.stat().st_mode & 0o077 == 0
+
+
+def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
+    """Both have seen that there is none before either makes one."""
+    desk.sign(database=url)
+    started, found = threading.Barrier(2), []
+
+    def start() -> None:
+        with desk.store() as store:
+            seen = store.setting
+
+            def setting(name: str) -> bytes | None:
+                value = seen(name)
+                if name == "admin":
+                    started.wait(10.0)
+                return value
+
+            store.setting = setting  # type: ignore[method-assign]
+            found.append(desk.admin_token(store))
+
+    starts = [threading.Thread(target=start) for _ in range(2)]
+    for one in starts:
+        one.start()
+    for one in starts:
+        one.join()
+    with desk.store() as store:
+        assert found == [(desk.folder / "admin-token").read_text().strip()] * 2
+        assert store.setting("admin") == hashed(str(found[0]).encode())
+    assert (desk.folder / "admin-token").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_database_is_its_owners_alone_wherever_it_lies(there: bool, desk: Desk, tmp_path: Path) -> None:
+    """Outside the folder, under the usual umask, and where the file was there and open to others."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    file, before = elsewhere / "other.db", os.umask(0o022)
+    try:
+        if there:
+            file.touch(mode=0o644)
+        desk.sign(database=f"sqlite:///{file}")
+        with desk.store() as store:
+            store.keep("a", b"b")
+            modes = {path.name: path.stat().st_mode & 0o777 for path in elsewhere.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("other.db", "other.db-wal", "other.db-shm"), 0o600)
 
 
 def test_a_database_that_holds_a_collection_takes_no_second_one(desk: Desk, url: str, tmp_path: Path) -> None:

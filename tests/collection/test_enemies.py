@@ -72,7 +72,7 @@ def slow_reader(port: int) -> socket.socket:
 
 
 def post(path: str, body: bytes, *headers: str) -> bytes:
-    lines = "".join(f"{line}\r\n" for line in ("host: x", "connection: close", *headers))
+    lines = "".join(f"{line}\r\n" for line in ("host: localhost", "connection: close", *headers))
     return f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -149,13 +149,13 @@ def test_requests_that_are_not_what_they_say(running: Collection) -> None:
     with served(Collector(running.store)) as url:
         one = running.report(3, {"label": "sad"}).to_bytes()
         for length, code in ((10**15, b"413"), (1 << 25, b"413")):
-            begins = f"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n".encode()
+            begins = f"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode()
             assert talk(url, begins, one).startswith(b"HTTP/1.1 " + code)
         assert b"413" in talk(url, post("/enrolments", bytes(1 << 17)))[:20]
-        chunked = b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        chunked = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
         assert b"413" in talk(url, chunked % b"/enrolments", b'5\r\n{"a":\r\n')[:20]
         # A length and chunks: a proxy may believe one of them and we the other.
-        both = chunked.replace(b"host: x", b"host: x\r\ncontent-length: 5") % b"/reports"
+        both = chunked.replace(b"host: localhost", b"host: x\r\ncontent-length: 5") % b"/reports"
         assert b"400" in talk(url, both, b"0\r\n\r\n")[:20]
         bomb = gzip.compress(bytes(1 << 20))
         assert b"bad-version" in talk(url, post("/reports", bomb, "content-encoding: gzip"))
@@ -207,7 +207,7 @@ def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
         port = int(address.rpartition(":")[2])
         readers = [slow_reader(port) for _ in range(20)]
         for reader in readers:
-            reader.sendall(b"GET /ids HTTP/1.1\r\nhost: x\r\n\r\n")
+            reader.sendall(b"GET /ids HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert {reader.recv(12) for reader in readers} == {b"HTTP/1.1 200"}
         empty = bytes(-(-running.task.bits // 8))
         one = report(running.task.hash, 1, empty, secret(1), key(1)).to_bytes()

@@ -8,6 +8,8 @@ import os
 import random
 import re
 import sqlite3
+import struct
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +144,30 @@ def test_an_export_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 def parts_of(folder: Path) -> dict[str, np.ndarray]:
     with np.load(folder / "reports.npz") as held:
         return dict(held)
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_an_export_that_unpacks_to_more_than_it_is_is_refused(lies: bool, tmp_path: Path) -> None:
+    """64 MB of zeros in a file of 64 KB, declared or not: refused before they are unpacked."""
+    running, size = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1), 64 << 20
+    answered(running, 1)
+    running.store.close_epoch()
+    export(running.store, tmp_path / "out")
+    parts, path = parts_of(tmp_path / "out"), tmp_path / "out" / "reports.npz"
+    np.savez_compressed(path, **{**parts, "bodies": np.zeros((1, size), np.uint8)})
+    if lies:
+        packed = path.read_bytes()
+        assert packed.count(struct.pack("<I", size + 128)) >= 1
+        path.write_bytes(packed.replace(struct.pack("<I", size + 128), struct.pack("<I", 200)))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"reports\.npz: cannot be read" if lies else "unpacks to 64 MiB or more"):
+        read_export(tmp_path / "out")
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+    # Other tools may pack what we do not: clearly refused, whatever it holds.
+    np.savez_compressed(path, **{**parts, "numbers": np.zeros(1_000, np.int64)})
+    with pytest.raises(DataError, match="unpacks to"):
+        read_export(tmp_path / "out")
 
 
 @pytest.fixture

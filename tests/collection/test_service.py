@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 import uvicorn
 
 from graphveil.collection.answers import STATUS
-from graphveil.collection.group import Group
+from graphveil.collection.group import BYTES_AT_ONCE, Group
 from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.serving import Place, server_of
@@ -105,6 +107,47 @@ def test_who_asks_too_often_or_too_slowly_is_cut_off(running: Collection) -> Non
         assert codes == [201, 201, 201, 429, 429]
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:8700", 200), ("203.0.113.9", 200), ("LOCALHOST.", 200),
+        ("clubs.example", 200), ("Declared.example:443", 200), ("a.wild.example", 200), ("other.example", 421),
+        ("declared.example.other.example", 421), ("a.b.wild.example", 421), ("", 421), ("[", 421), ("ü", 421),
+    ],
+)  # fmt: skip
+def test_a_collector_is_asked_under_its_own_names(host: str, status: int, running: Collection) -> None:
+    """A page whose name suddenly leads here is told nothing; the name in people's links is one of the collector's."""
+    running.store.keep("url", b"https://clubs.example:8443/below")
+    collector = Collector(running.store, hosts=["declared.example", "*.wild.example"])
+    answers, head = [], [(b"host", host.encode())]
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def ask() -> None:
+        for headers in (head, [], head * 2):
+            scope = {"type": "http", "method": "GET", "path": "/heartbeat", "query_string": b"", "headers": headers}
+            await collector({**scope, "client": ("127.0.0.1", 1)}, receive, send)
+
+    asyncio.run(ask())
+    codes = [message["status"] for message in answers if message["type"] == "http.response.start"]
+    # Neither without the header nor with two of them.
+    assert codes == [status, 421, 421]
+
+
+def test_strangers_cause_few_lines(running: Collection, caplog: pytest.LogCaptureFixture) -> None:
+    with ran(server_of(Collector(running.store), Place())) as url:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as one:
+                one.sendall(b"nonsense\r\n\r\n")
+                assert b" 400 " in one.recv(1 << 12)
+            asked(url, None, Connection="upgrade", Upgrade="websocket")
+    assert all(count <= 3 for count in Counter(record.msg for record in caplog.records).values())
+
+
 def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_path: Path) -> None:
     has_room = [False]
     with served(Collector(running.store, room=lambda: has_room[0])) as url:
@@ -145,19 +188,44 @@ def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
         return [str(one) for one in reports]
 
     async def asks() -> list[list[str] | None]:
-        group = Group(take, most=9)
-        first = asyncio.ensure_future(group.submit([0]))  # type: ignore[list-item]
+        group = Group(take, most=9_000)
+        first = asyncio.ensure_future(group.submit([0], 400))  # type: ignore[list-item]
         await asyncio.sleep(0.05)
-        others = [asyncio.ensure_future(group.submit([n] * 3)) for n in (1, 2, 3)]  # type: ignore[list-item]
+        others = [asyncio.ensure_future(group.submit([n] * 3, 1_200)) for n in (1, 2, 3)]  # type: ignore[list-item]
         await asyncio.sleep(0.05)
-        refused = await group.submit([4])  # type: ignore[list-item]
+        refused = await group.submit([4], 400)  # type: ignore[list-item]
         held.set()
         found = [await one for one in (first, *others)]
         await asyncio.to_thread(group.close)
-        return [*found, refused, await group.submit([5])]  # type: ignore[list-item]
+        return [*found, refused, await group.submit([5], 400)]  # type: ignore[list-item]
 
     assert asyncio.run(asks()) == [["0"], ["1"] * 3, ["2"] * 3, ["3"] * 3, None, None]
     assert taken == [1, 9]
+
+
+def test_a_group_counts_bytes() -> None:
+    """Three requests of half a transaction's bytes: two transactions, and no more bytes wait than may."""
+    taken, held = [], threading.Event()
+
+    def take(reports: Any) -> list[str]:
+        held.wait()
+        taken.append(len(reports))
+        return ["accepted"] * len(reports)
+
+    async def asks() -> list[list[str] | None]:
+        group, half = Group(take, most=BYTES_AT_ONCE * 2), BYTES_AT_ONCE // 2 - 700
+        # Of more than may wait: it is taken, since nothing else does.
+        sent = [asyncio.ensure_future(group.submit([0], 3 * BYTES_AT_ONCE))]  # type: ignore[list-item]
+        await asyncio.sleep(0.05)
+        sent += [asyncio.ensure_future(group.submit([n], half)) for n in (1, 2, 3, 4, 5)]  # type: ignore[list-item]
+        await asyncio.sleep(0.05)
+        held.set()
+        found = [await one for one in sent]
+        await asyncio.to_thread(group.close)
+        return found
+
+    assert asyncio.run(asks()) == [["accepted"]] * 5 + [None]
+    assert taken == [1, 2, 2]
 
 
 def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
@@ -169,7 +237,7 @@ def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
 
     async def asks() -> None:
         group = Group(take)
-        sent = [asyncio.ensure_future(group.submit([n] * 2)) for n in range(3)]  # type: ignore[list-item]
+        sent = [asyncio.ensure_future(group.submit([n] * 2, 9)) for n in range(3)]  # type: ignore[list-item]
         done, _ = await asyncio.wait(sent, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
         stored.set()
         assert await asyncio.gather(*sent) == [["accepted"] * 2] * 3
@@ -186,7 +254,7 @@ def test_a_fault_is_told_to_everybody_of_its_group() -> None:
     async def asks(reports: list[Report]) -> None:
         group = Group(take)
         with pytest.raises(ZeroDivisionError):
-            await group.submit(reports)
+            await group.submit(reports, 0)
         await asyncio.to_thread(group.close)
 
     asyncio.run(asks([]))

@@ -43,6 +43,13 @@ def test_a_file_without_counts_is_refused(tmp_path: Path) -> None:
         (tmp_path / FILE).write_bytes(content)
         with pytest.raises(DataError, match="holds no counts"):
             read_counts(tmp_path)
+    # Of a few hundred bytes.
+    polars.DataFrame({"group": polars.repeat(0, (1 << 27) + 1, dtype=polars.Boolean, eager=True)}).write_parquet(
+        tmp_path / FILE
+    )
+    with pytest.raises(DataError, match="holds no counts") as refused:
+        read_counts(tmp_path)
+    assert "cells in a file of its size" in str(refused.value.__cause__)
     for columns in ({"group": [0, 1]}, {"group": [0, 5], "count_0": [1, 2]}, {"count_0": [1, 2], "other": [0, 0]}):
         polars.DataFrame(columns).write_parquet(tmp_path / FILE)
         with pytest.raises(DataError, match="holds no counts"):

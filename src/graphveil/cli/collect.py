@@ -217,6 +217,12 @@ def serve(
     certificate_key: Annotated[
         Path | None, typer.Option("--certificate-key", metavar="FILE", help="Its key, PEM.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", help="Host name by which people reach it; may be repeated. Links and certificate add theirs."
+        ),
+    ] = None,
     enrolments: Annotated[
         float, typer.Option("--enrolments-per-second", min=0.001, help="Of one address, in the long run.")
     ] = 1.0,
@@ -235,7 +241,7 @@ def serve(
     from graphveil.collection.serving import serve as serving
 
     require_extra()
-    place = Place(host, port, certificate, certificate_key)
+    place = Place(host, port, certificate, certificate_key, tuple(names or ()))
     # No refusal: behind a proxy that ends TLS this is how it should be.
     if not place.here and certificate is None:
         complain("warning: other machines reach this address without TLS; devices refuse it: put a proxy before it")

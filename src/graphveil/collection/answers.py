@@ -33,6 +33,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "no-opening": 404,
         "not-admitted": 401,
         "bad-request": 400,
+        "wrong-host": 421,
         "not-found": 404,
         # Of the administration.
         "not-now": 409,

@@ -1,9 +1,13 @@
-"""How many connections may be open, and how long a client may keep one waiting.
+"""How many connections may be open, how many bytes they may make the server hold, and how long a client may wait.
 
 A connection waits for its client until a request is whole, and while an answer is not taken. Who takes longer than
 their patience is cut off; where there are too many connections, the one that has waited longest makes room, first of
 all those whose handshake of TLS takes longer than anybody's needs to. So thousands of idle clients keep nobody out, and
 descriptors are left for the database.
+
+What requests and untaken answers occupy is counted over all connections. Where it is too much, the largest makes room:
+of strangers where they occupy more than half, else of those who have shown a report with a right tag. A device's few
+hundred bytes are never the largest.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Any, Protocol, cast
 
@@ -24,8 +29,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 RESERVE = 96
 #: Connections that the system holds until they are taken, and that are taken at once.
 WAITING, AT_ONCE = 2048, 16
-#: Bytes of a request before its body.
-HEAD = 1 << 16
+#: Bytes of a request before its body, its fields, and requests that one connection sends ahead of their answers: each
+#: becomes objects of many times its size.
+HEAD, FIELDS, AHEAD = 1 << 14, 100, 16
+#: Bytes of a request that are read after its answer.
+IGNORED = 1 << 20
+#: The extension of ASGI by which an application says that a request has shown a report with a right tag.
+PROVEN = "graphveil.proven"
+#: Bytes that all connections together may occupy.
+MOST_BYTES = 32 << 20
 #: Seconds, and those in which a handshake of TLS ends over the slowest network that people use.
 PATIENCE, HANDSHAKE = 20.0, 2.0
 
@@ -40,6 +52,14 @@ class Client(Protocol):
     @property
     def overdue(self) -> bool:
         """Whether they are the first to make room."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether their present request has shown a report with a right tag."""
+
+    @property
+    def occupied(self) -> int:
+        """Bytes that their requests and untaken answers occupy."""
 
     def leave(self) -> None:
         """Cut the client off."""
@@ -56,6 +76,32 @@ def make_room(clients: Collection[Client], newest: Client) -> None:
         min(others, key=lambda one: (not one.overdue, one.waiting), default=newest).leave()
 
 
+@dataclass
+class Memory:
+    """Bytes that connections occupy.
+
+    Args:
+        most: of all connections together.
+    """
+
+    most: int = MOST_BYTES
+    used: int = 0
+
+    def change(self, by: int, clients: Collection[Client]) -> None:
+        """Count bytes in or out, and have clients leave until the others fit.
+
+        Args:
+            by: bytes, negative where they are let go. clients: all of the server.
+        """
+        self.used += by
+        while by > 0 and self.used > self.most:
+            strangers = [one for one in clients if not one.proven]
+            # Half is left to either: neither a crowd of strangers nor one large relay keeps the other out.
+            crowded = 2 * sum(one.occupied for one in strangers) > self.most
+            # Who leaves counts itself out.
+            max(clients, key=lambda one: (one.proven != crowded, one.occupied)).leave()
+
+
 def most_connections() -> int:
     """Return how many connections this process may have open."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -63,13 +109,27 @@ def most_connections() -> int:
 
 
 class Connection(HttpToolsProtocol):
-    """A client's connection."""
+    """A client's connection.
+
+    Args:
+        memory: counts what all of them occupy. settings: of uvicorn.
+    """
 
     _since = 0.0
     _head: int | None = None
     _alarm: asyncio.TimerHandle | None = None
 
-    overdue = False
+    overdue = proven = False
+    _received = _unsent = _ignored = 0
+
+    def __init__(self, *, memory: Memory, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._memory = memory
+
+    @property
+    def occupied(self) -> int:
+        """Bytes of requests that are not answered, and of answers that are not taken."""
+        return self._received + self._unsent
 
     @property
     def waiting(self) -> float | None:
@@ -87,12 +147,14 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client."""
         super().connection_lost(exc)
+        self._occupy(0, 0)
         if self._alarm is not None:
             self._alarm.cancel()
 
     def leave(self) -> None:
         """Cut the client off."""
         self.connections.discard(self)
+        self._occupy(0, 0)
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -102,26 +164,58 @@ class Connection(HttpToolsProtocol):
             self._head += len(data)
             if self._head > HEAD:
                 self.leave()
+        if self._head is not None or (self.cycle is not None and not self.cycle.response_complete):
+            if not self.transport.is_closing():
+                self._occupy(self._received + len(data), self._unsent)
+            return
+        # What follows an answer that was given early is thrown away: so much that a client hears the answer.
+        self._ignored += len(data)
+        if self._ignored > IGNORED:
+            self.leave()
 
     def on_message_begin(self) -> None:
         """Begin to read a head."""
         super().on_message_begin()
-        self._head = 0
+        self._head, self._ignored = 0, 0
+        self.scope["extensions"] = {PROVEN: {"call": self._prove}}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head, or of what follows the last chunk; the parser ends where this fails."""
+        super().on_header(name, value)
+        if len(self.headers) > FIELDS:
+            raise ValueError("too many fields")
 
     def on_headers_complete(self) -> None:
         """Be done with it."""
         super().on_headers_complete()
         self._head = None
+        if len(self.pipeline) > AHEAD:
+            raise ValueError("too many requests ahead of their answers")
 
     def on_response_complete(self) -> None:
         """Give the client their time anew."""
-        self._since = time.monotonic()
+        self._since, self.proven = time.monotonic(), False
+        self._occupy(sum(len(cycle.body) for cycle, _ in self.pipeline), self._unsent)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
         """Wait until the client has taken what was written."""
         self._since = time.monotonic()
         super().pause_writing()
+        self._occupy(self._received, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        super().resume_writing()
+        self._occupy(self._received, 0)
+
+    def _prove(self) -> None:
+        self.proven = True
+
+    def _occupy(self, received: int, unsent: int) -> None:
+        more = received + unsent - self.occupied
+        self._received, self._unsent = received, unsent
+        self._memory.change(more, cast("set[Client]", self.connections))
 
     def _look(self) -> None:
         late = self.waiting is not None and time.monotonic() - self._since >= PATIENCE
@@ -137,6 +231,8 @@ class Handshake:
     Args:
         client: their socket. clients: all of the server.
     """
+
+    proven, occupied = False, 0
 
     def __init__(self, client: socket.socket, clients: set[Client]) -> None:
         self._socket, self._clients = client, clients
@@ -218,7 +314,7 @@ class PatientServer(Server):
 
     def __init__(self, config: Config, handshake: float = PATIENCE) -> None:
         super().__init__(config)
-        self._handshake = handshake
+        self._handshake, self._memory = handshake, Memory()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -239,4 +335,9 @@ class PatientServer(Server):
         await Handshake(client, held).end(self._connection, cast(SSLContext, self.config.ssl), self._handshake)
 
     def _connection(self) -> Connection:
-        return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return Connection(
+            memory=self._memory,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )

@@ -8,10 +8,11 @@ tokens.csv      what enrols people, once each             admin-token what admit
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -22,7 +23,7 @@ from graphveil.collection.organiser import new_key, read_key, signed_opening, si
 from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
 from graphveil.device.task import Opening, moment
 from graphveil.errors import InputError, MissingExtraError
-from graphveil.writing import new_folder, sweep, sync_files, sync_folder, write_bytes
+from graphveil.writing import new_folder, partial_folder, sweep, sync_files, sync_folder, write_bytes
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
@@ -264,10 +265,15 @@ class Desk:
 
         if store.setting("admin") is not None:
             return None
-        # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet.
-        token = secrets.token_hex(20)
-        write_bytes(self.folder / ADMIN, f"{token}\n".encode(), mode=_PRIVATE)
+        # On disk before its hash is stored: the other way round a crash would leave a hash that nobody can meet. Of
+        # two processes that start at once the first names the file, and both keep the hash of what it holds.
+        path = self.folder / ADMIN
+        with suppress(FileExistsError), partial_folder(path) as made:
+            write_bytes(made / ADMIN, f"{secrets.token_hex(20)}\n".encode(), mode=_PRIVATE)
+            os.link(made / ADMIN, path)
+        path.chmod(_PRIVATE)
         sync_folder(self.folder)
+        token = path.read_text().strip()
         store.keep("admin", hashed(token.encode()))
         return token
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphveil.collection.answers import problem, told
+from graphveil.collection.connections import PROVEN
 from graphveil.collection.group import Group
 from graphveil.collection.intake import reports_in
 from graphveil.collection.limits import Buckets
@@ -20,6 +21,12 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Scope = MutableMapping[str, Any]
+#: Status, headers and body.
+Response = tuple[int, list[tuple[bytes, bytes]], bytes]
+
+
+#: Bytes of a request, whatever a report takes.
+LARGEST = 1 << 24
 
 
 class TooLarge(Exception):
@@ -39,16 +46,23 @@ class Door:
     Args:
         group: what stores them. addresses: how many requests an address may make. room: whether the disk has room.
         refused: hears the code of each request that holds nothing to check, and of what ends a body too early.
-        most: reports of a request. largest: bytes of a request. patience: seconds in which a request must have come.
+        proves: whether bytes are a report with a right tag: where memory is short, a body that begins so stays.
+        size: bytes of a report. most: reports of a request. patience: seconds in which a request must have come.
     """
 
     group: Group
     addresses: Buckets
     room: Callable[[], bool]
     refused: Callable[[str], None]
+    proves: Callable[[bytes], bool]
+    size: int
     most: int = 1_000
-    largest: int = 1 << 24
     patience: float = 15.0
+
+    @property
+    def largest(self) -> int:
+        """Bytes of a request: one report more than it may hold is told from none."""
+        return min((self.most + 1) * self.size, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -57,7 +71,7 @@ class Door:
         await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
         await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         # Held in memory alone, and no longer than its bucket.
         address = (scope.get("client") or ("", 0))[0]
         if not self.addresses.take(address):
@@ -69,7 +83,7 @@ class Door:
             return self._no("too-large")
         try:
             async with asyncio.timeout(self.patience):
-                data = await self._read(receive)
+                data = await self._read(scope, receive)
         # Whoever sends a byte a second holds a connection for seconds, and nothing else.
         except TimeoutError:
             return self._no("too-slow")
@@ -78,13 +92,13 @@ class Door:
         reports, wrong = reports_in(data, self.most)
         if wrong == "too-many" or not reports:
             return self._no(wrong or "truncated")
-        return await self._store(reports, wrong)
+        return await self._store(reports, len(data), wrong)
 
-    async def _store(self, reports: list[Any], wrong: str | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def _store(self, reports: list[Any], size: int, wrong: str | None) -> Response:
         try:
             # What is stored after that is acknowledged when it is sent again.
             async with asyncio.timeout(2 * self.patience):
-                answers = await self.group.submit(reports)
+                answers = await self.group.submit(reports, size)
         except TimeoutError:
             return self._no("busy")
         except Exception as error:
@@ -98,19 +112,25 @@ class Door:
         # What could not be read is refused once; what stands before it is stored.
         return told([*answers, wrong] if wrong else answers)
 
-    def _no(self, code: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    def _no(self, code: str) -> Response:
         self.refused(code)
         return problem(code)
 
-    async def _read(self, receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        # In one piece: a list of many small ones would take many times their size.
+        body, judged = bytearray(), False
         while True:
             message = await receive()
-            part = message.get("body", b"")
-            size += len(part)
-            if size > self.largest:
+            body += message.get("body", b"")
+            if len(body) > self.largest:
                 raise TooLarge
-            parts.append(part)
             if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                return b"".join(parts)
+                return bytes(body)
+            if not judged and len(body) >= self.size:
+                judged = True
+                await self._judge(scope, bytes(body[: self.size]))
+
+    async def _judge(self, scope: Scope, report: bytes) -> None:
+        server = scope.get("extensions", {}).get(PROVEN)
+        if server is not None and await asyncio.to_thread(self.proves, report):
+            server["call"]()

@@ -31,6 +31,7 @@ from graphveil.device.features import Features
 from graphveil.device.people import ids_hash
 from graphveil.device.task import Task
 from graphveil.errors import DataError, InputError
+from graphveil.graphs.archives import read_npz
 
 if TYPE_CHECKING:
     from graphveil.collection.store import Store
@@ -39,6 +40,7 @@ Numbers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.int32]
 #: Nonce and hash of each, in order.
 Epochs = tuple[tuple[bytes, bytes], ...]
+_ARRAYS = ("numbers", "epochs", "joined", "salts", "bodies", "leaf_epochs", "leaves")
 FILES = ("task.json", "collection.json", "ids.txt", "reports.npz")
 
 
@@ -226,10 +228,9 @@ def _epochs(told: Any, task: Task) -> Epochs:
 
 
 def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
-    # Opened here: of what is no archive the library would leave the file open.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        last = Last(*(held[name] for name in ("numbers", "epochs", "joined", "salts", "bodies")))
-        leaves = Leaves(held["leaf_epochs"], held["leaves"])
+    # Nothing in it is packed: whoever packs a file may have it unpack to any size.
+    *parts, leaf_epochs, rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
+    last, leaves = Last(*parts), Leaves(leaf_epochs, rows)
     people, width = len(last.numbers), -(-task.bits // 8)
     shapes: list[tuple[npt.NDArray[Any], type, tuple[int, ...]]] = [
         *((column, np.int64, (people,)) for column in (last.numbers, last.epochs, last.joined)),

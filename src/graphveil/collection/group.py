@@ -1,7 +1,7 @@
 """Group commit: reports that arrive together are stored in one transaction, and answered when it is on disk.
 
-One thread writes.  It takes whatever waits, up to `AT_ONCE` reports, and never waits for more: while it commits, the
-next group gathers.
+One thread writes.  It takes whatever waits, up to `AT_ONCE` reports and `BYTES_AT_ONCE`, and never waits for more:
+while it commits, the next group gathers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from graphveil.device.wire import Report
 
 #: Reports of a transaction, at most: a commit costs about what checking a hundred costs.
 AT_ONCE = 500
+#: Bytes of a transaction, and of all that wait, at most; a request of more is taken where nothing else waits.
+BYTES_AT_ONCE, MOST_BYTES = 1 << 20, 16 << 20
+#: Bytes of a report's objects, beside those of the request.
+_OBJECTS = 600
 Take = Callable[[Sequence[Report]], list[str]]
 
 
 @dataclass
 class _Waiting:
     reports: Sequence[Report]
+    bytes: int
     answer: asyncio.Future[list[str]]
     loop: asyncio.AbstractEventLoop
 
@@ -31,10 +36,10 @@ class Group:
 
     Args:
         take: checks and stores reports, and answers each.
-        most: reports that may wait; above it requests are told to come again.
+        most: bytes that may wait; above it requests are told to come again.
     """
 
-    def __init__(self, take: Take, most: int = 20_000) -> None:
+    def __init__(self, take: Take, most: int = MOST_BYTES) -> None:
         self._take, self._most = take, most
         self._waiting: deque[_Waiting] = deque()
         self._held = 0
@@ -43,19 +48,19 @@ class Group:
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
         self._thread.start()
 
-    async def submit(self, reports: Sequence[Report]) -> list[str] | None:
+    async def submit(self, reports: Sequence[Report], size: int) -> list[str] | None:
         """Store reports; return an answer for each when they are on disk, or None where too many wait already.
 
         Args:
-            reports: of one request.
+            reports: of one request. size: its bytes.
         """
         loop = asyncio.get_running_loop()
-        one = _Waiting(reports, loop.create_future(), loop)
+        one = _Waiting(reports, size + _OBJECTS * len(reports), loop.create_future(), loop)
         with self._changed:
-            if self._ended or self._held + len(reports) > self._most:
+            if self._ended or (self._held and self._held + one.bytes > self._most):
                 return None
             self._waiting.append(one)
-            self._held += len(reports)
+            self._held += one.bytes
             self._changed.notify()
         return await one.answer
 
@@ -87,14 +92,18 @@ class Group:
         with self._changed:
             while not self._waiting and not self._ended:
                 self._changed.wait()
-            # The first whatever its size: a request of more than a group's reports would never be taken otherwise.
             group: list[_Waiting] = []
-            size = 0
-            while self._waiting and (not group or size + len(self._waiting[0].reports) <= AT_ONCE):
+            while self._waiting and _fits(group, self._waiting[0]):
                 group.append(self._waiting.popleft())
-                size += len(group[-1].reports)
-            self._held -= size
+            self._held -= sum(one.bytes for one in group)
             return group
+
+
+def _fits(group: list[_Waiting], one: _Waiting) -> bool:
+    together = [*group, one]
+    # The first whatever its size: it would never be taken otherwise.
+    few = sum(len(each.reports) for each in together) <= AT_ONCE
+    return not group or (few and sum(each.bytes for each in together) <= BYTES_AT_ONCE)
 
 
 def _tell(one: _Waiting, answers: list[str] | None, error: BaseException | None) -> None:

@@ -33,6 +33,8 @@ from graphveil.device.wire import Report, read
 REPORTS_OF_ONE = Rate(1.0, 100.0)
 #: What counts: the report stands.
 STORED = ("accepted", "again")
+#: Bytes of bodies that are looked at together.
+_BYTES_AT_ONCE = 1 << 17
 
 
 def reports_in(data: bytes, most: int) -> tuple[list[Report], str | None]:
@@ -96,6 +98,17 @@ class Intake:
         self.store.count(Counter(answer for answer in told if answer not in STORED))
         return told
 
+    def proves(self, data: bytes) -> bool:
+        """Return whether bytes are a report of somebody who has enrolled, with a right tag; nothing is stored.
+
+        Args:
+            data: of one report.
+        """
+        reports, _ = reports_in(data, 1)
+        one = next(iter(reports), None)
+        who = None if one is None else self.store.enrolled([one.enrolment]).get(one.enrolment)
+        return who is not None and one.epoch_by(who.key, range(self.store.opened() + 1, 0, -1)) is not None
+
     def _judged(self, report: Report, who: Enrolment | None, newest: int) -> int | str:
         """The epoch for which a report was made, or why it is refused."""
         if report.task != self.task.hash:
@@ -117,8 +130,13 @@ class Intake:
     def _possible(self, reports: Sequence[Report], who: Sequence[Enrolment]) -> list[bool]:
         if not reports:
             return []
+        found: list[bool] = []
         numbers = np.array([one.number for one in who], np.int64)
-        found: list[bool] = Bodies.of(self.task, [one.body for one in reports], numbers).possible().tolist()
+        # Some at a time: taken apart into bits, bodies take many times their bytes.
+        step = max(1, _BYTES_AT_ONCE // max(1, len(reports[0].body)))
+        for first in range(0, len(reports), step):
+            bodies = [one.body for one in reports[first : first + step]]
+            found += Bodies.of(self.task, bodies, numbers[first : first + step]).possible().tolist()
         return found
 
 

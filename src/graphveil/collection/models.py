@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 #: A name that leads nowhere but into its own folder.
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+def _storable(text: str) -> str:
+    # Half of a character of UTF-16 has no bytes, and no database holds the character 0 in a text.
+    if "\0" in text:
+        raise ValueError("the character 0")
+    text.encode()
+    return text
+
+
+Words = Annotated[str, AfterValidator(_storable)]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="SHA-256.")]
 Nonce = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
@@ -27,20 +38,20 @@ class Answer(BaseModel):
 class Enrolling(BaseModel):
     """What a device says to be enrolled, both hexadecimal: the token it was given, a key of 32 bytes that it made."""
 
-    token: str
-    key: str
+    token: Words
+    key: Words
 
 
 class Exporting(BaseModel):
     """The name of a folder that is not there yet."""
 
-    folder: str = Field(pattern=_NAME)
+    folder: Words = Field(pattern=_NAME)
 
 
 class Losing(BaseModel):
     """Who lost their token."""
 
-    id: str
+    id: Words
 
 
 # ---- answered to devices ----

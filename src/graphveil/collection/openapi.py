@@ -21,7 +21,7 @@ from graphveil.collection.refusal_codes import REFUSAL_CODES
 _FRAMEWORKS = ("HTTPValidationError", "ValidationError")
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
 #: Of everything that is looked at by the framework; of the public, of what reads the database, and of what writes it.
-_ANY = ("too-large",)
+_ANY = ("too-large", "wrong-host")
 _OPEN = (*_ANY, "too-often")
 _READ = ("busy", "disk-full", "fault")
 _STORED = (*_OPEN, *_READ)
@@ -29,7 +29,8 @@ _ADMIN = ("not-admitted", *_STORED)
 #: Of `door`, which is past the framework.
 _REPORTS = (
     *("conflict", "closed", "not-open", "wrong-task", "wrong-length", "impossible", "unknown-enrolment", "bad-tag"),
-    *("truncated", "bad-version", "too-many", "too-large", "too-slow", "too-often", *_READ),
+    *("truncated", "bad-version", "too-many", "too-large", "too-slow", "too-often", "wrong-host"),
+    *_READ,
 )
 
 

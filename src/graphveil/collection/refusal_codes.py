@@ -38,6 +38,7 @@ ORGANISER: Final[Mapping[str, str]] = {
     "impossible": "if there are many, find the program that makes them.",
     "bad-version": "GET /version tells the collector's.",
     "too-often": "behind a shared address or a proxy, see the options of collect serve.",
+    "wrong-host": "collect serve FOLDER --name NAME declares another one.",
     "disk-full": "make room on the disk; reports are taken again without a restart.",
     "bad-token": "where it was lost, graphveil collect enrol FOLDER --again ID makes another one.",
 }
@@ -56,6 +57,7 @@ _REPORT: Final[Mapping[str, str]] = {
     "too-many": f"{_INTAKE}::test_a_body_of_many_is_read_to_where_it_breaks",
     "too-large": _WIRE,
     "too-slow": _WIRE,
+    "wrong-host": f"{_SERVICE}::test_a_collector_is_asked_under_its_own_names",
     "busy": f"{_SERVICE}::test_a_group_answers_in_order_and_stops_when_too_many_wait",
     "too-often": f"{_SERVICE}::test_who_asks_too_often_or_too_slowly_is_cut_off",
     "disk-full": f"{_SERVICE}::test_a_full_disk_refuses_and_recovers_by_itself",

@@ -15,12 +15,13 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -29,7 +30,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import graphveil
 from graphveil.collection import metrics
-from graphveil.collection.addresses import name_of
+from graphveil.collection.addresses import host_of, is_host, name_of
 from graphveil.collection.administration import Administration, Refused
 from graphveil.collection.arrival import Arrival, forget
 from graphveil.collection.desk import Desk
@@ -45,6 +46,7 @@ from graphveil.collection.tally import Tally
 from graphveil.collection.troubles import code_of, write_down
 from graphveil.device.degree import Degree
 from graphveil.device.links import Links
+from graphveil.device.wire import HEAD, TAG
 
 #: Bytes of a disk that are left to everything else.
 RESERVE = 256 << 20
@@ -66,7 +68,8 @@ class Collector:
         store: of a collection that was begun. room: whether the disk has room. requests: a second, from one address.
         enrolments: how often one address may enrol. visits: how often it may ask for anything public.
         wrong_tokens: how often it may say a wrong administration's token; None: as `administration.WRONG_TOKENS`.
-        desk: the organiser's folder, where the administration may use it.
+        desk: the organiser's folder, where the administration may use it. hosts: names under which it may be asked,
+        beside localhost, numbers and the name in people's links.
     """
 
     def __init__(
@@ -80,12 +83,16 @@ class Collector:
         visits: Rate = VISITS,
         wrong_tokens: Buckets | None = None,
         desk: Desk | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
         self.store, self.task = store, store.task()
-        self.group = Group(Intake(store, self.task).take)
+        self._hosts = {name.casefold() for name in hosts}
+        intake = Intake(store, self.task)
+        self.group = Group(intake.take)
         self.tally = Tally(store.count)
         self.arrival = Arrival(store)
-        self.door = Door(self.group, Buckets(requests, burst), room, self.tally.add)
+        addresses, size = Buckets(requests, burst), HEAD + -(-self.task.bits // 8) + TAG
+        self.door = Door(self.group, addresses, room, self.tally.add, intake.proves, size)
         self._enrolling, self._visits = enrolments.buckets(), visits.buckets()
         self._administration = Administration(store, self.task, desk, room, wrong_tokens)
         self._counted = 0.0, ""
@@ -98,7 +105,10 @@ class Collector:
             return
         # All limits go by this name; the address itself is held nowhere.
         scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
-        if scope["path"] == "/reports" and scope["method"] == "POST":
+        if not await self._is_asked(host_of(scope["headers"])):
+            self.tally.add("wrong-host")
+            await Refused("wrong-host").answer()(scope, receive, send)
+        elif scope["path"] == "/reports" and scope["method"] == "POST":
             # Past the framework, whose routing and models cost as much as storing the report.
             await self.door(scope, receive, send)
         elif (code := self._turned_away(scope)) is not None:
@@ -106,6 +116,15 @@ class Collector:
             await Refused(code).answer()(scope, receive, send)
         else:
             await self._answered(scope, receive, send)
+
+    async def _is_asked(self, host: str | None) -> bool:
+        if host is None or is_host(host, self._hosts):
+            return host is not None
+        # Links may have been made since: by the name in them people come.
+        url = await asyncio.to_thread(self.store.setting, "url")
+        linked = None if url is None else host_of([(b"host", urlsplit(url).netloc)])
+        self._hosts |= {linked} - {None}
+        return host == linked
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -148,7 +167,9 @@ class Collector:
         app.include_router(page_routes())
         app.add_exception_handler(Refused, _refuse)
         app.add_exception_handler(RequestValidationError, _unread)
-        for status in (400, 404, 405):  # what the framework itself refuses
+        # What the framework itself refuses: bytes that are no text, or that nest too deeply, are its 400.
+        app.add_exception_handler(400, _unread)
+        for status in (404, 405):
             app.add_exception_handler(status, _unknown)
         app.add_exception_handler(SQLAlchemyError, _failed)
         app.add_exception_handler(Exception, _failed)

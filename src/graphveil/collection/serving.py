@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil.collection.addresses import names_in
 from graphveil.collection.desk import ADMIN, Desk
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.limits import Rate
+from graphveil.collection.troubles import SELDOM
 from graphveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,12 +33,27 @@ class Place:
 
     Args:
         host: name or address. port: 0 for any that is free. certificate, key: of TLS, PEM files, both or neither.
+        names: under which people reach it, beside `host` and those of the certificate.
     """
 
     host: str = "127.0.0.1"
     port: int = 8700
     certificate: Path | None = None
     key: Path | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Names under which it may be asked.
+
+        Raises:
+            InputError: the certificate is none.
+        """
+        try:
+            certified = frozenset() if self.certificate is None else names_in(self.certificate)
+        except ValueError as error:
+            raise InputError(f"{self.certificate} is no certificate", where="TLS", allowed="a PEM file") from error
+        return certified | {self.host, *self.names}
 
     @property
     def here(self) -> bool:
@@ -73,7 +91,7 @@ def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[st
     with desk.store() as store, listening(place) as own:
         task = store.task()
         # Before the address is told: whoever hears it may ask at once, and waits in the queue.
-        collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk)
+        collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
         server = server_of(collector, place)
         told: dict[str, object] = {
             "url": address(own, place),
@@ -118,6 +136,9 @@ def server_of(application: Application, place: Place, handshake: float | None = 
     # The access log would hold addresses, and when they reported, for as long as anybody keeps it. No settings of
     # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
+    # Nor many lines: strangers cause them, as fast as they can send.
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(SELDOM)
     taken: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
     config = uvicorn.Config(application, **quiet, **taken, **files)
     return PatientServer(config, PATIENCE if handshake is None else handshake)

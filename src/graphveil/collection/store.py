@@ -37,6 +37,8 @@ from graphveil.device.wire import enrolment_id
 from graphveil.errors import InputError
 
 _AT_ONCE = 1 << 14
+#: Ids that are read at a time.
+_IDS = 1 << 9
 #: Seconds.
 HOUR = 3600
 _CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
@@ -154,10 +156,9 @@ class Store:
     def keep(self, name: str, value: bytes) -> None:
         """Keep a setting, in place of what it was."""
         with self.engine.begin() as connection:
-            # Written over where it is there: one row a name, by its key.
-            changed = connection.execute(update(SETTINGS).where(SETTINGS.c.name == name).values(value=value))
-            if not changed.rowcount:
-                connection.execute(insert(SETTINGS), {"name": name, "value": value})
+            # One row a name, by its key: another process may keep the same one now.
+            connection.execute(self._or_nothing(SETTINGS), {"name": name, "value": value})
+            connection.execute(update(SETTINGS).where(SETTINGS.c.name == name).values(value=value))
 
     # ---- enrolment ----
 
@@ -369,10 +370,11 @@ class Store:
         """Yield the id of everybody who may take part, by number."""
         last = -1
         while True:
-            # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves.
+            # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves. A
+            # small one, since thousands may read slowly at the same time.
             asked = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
             with self.reader.connect() as connection:
-                page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_AT_ONCE)).all()
+                page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_IDS)).all()
             if not page:
                 return
             yield from (id for _, id in page)

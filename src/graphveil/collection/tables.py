@@ -11,7 +11,9 @@ counts       how many enrolled and how many reports came, by epoch and hour: wha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -29,6 +31,7 @@ from sqlalchemy import (
     event,
     insert,
     inspect,
+    make_url,
     select,
     update,
 )
@@ -126,12 +129,14 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
         url: "sqlite:///FILE" or "postgresql+psycopg://...". steps: see `STEPS`.
 
     Raises:
-        InputError: another kind of database, or one whose shape is not known.
+        InputError: another kind of database, one whose shape is not known, or a file that others may read and that is
+        not ours to close.
     """
     if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise InputError("the database is of another kind", allowed="sqlite:///FILE, postgresql+psycopg://...")
     # What a statement was given are keys and bodies: no error may quote it.
     if url.startswith("sqlite"):
+        _keep_private(url)
         engine = create_engine(url, hide_parameters=True)
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
@@ -145,6 +150,23 @@ def opened(url: str, steps: Sequence[Step] = STEPS) -> Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _keep_private(url: str) -> None:
+    """Make the file of a SQLite database its owner's alone, wherever it lies: there from the first byte on.
+
+    What SQLite writes beside it, the log among it, gets the mode of the file.
+    """
+    file = make_url(url).database
+    if not file or file == ":memory:":
+        return
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        for path in (Path(file), *(Path(f"{file}-{part}") for part in ("wal", "shm", "journal"))):
+            if path.exists() and path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+    except OSError as error:
+        raise InputError(f"the database {file} cannot be used by its owner alone ({error.strerror})") from error
 
 
 def _bring_up(connection: Connection, steps: Sequence[Step]) -> None:

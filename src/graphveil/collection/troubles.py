@@ -17,8 +17,27 @@ from graphveil.collection.limits import Buckets
 #: What SQLite and PostgreSQL (class 53) call a disk without room; a file that may not grow is an error of writing.
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "53100")
 _LOG = logging.getLogger("graphveil.collection")
-#: Lines of each kind: three at once, then one a minute.
-_SELDOM = Buckets(1 / 60, 3.0)
+
+
+class Seldom(logging.Filter):
+    """Lets a few lines of each kind through: a disk would be filled by saying one thing a thousand times a second.
+
+    Args:
+        lines: of a kind, three at once and then one a minute.
+    """
+
+    def __init__(self, lines: Buckets | None = None) -> None:
+        super().__init__()
+        self._lines = lines or Buckets(1 / 60, 3.0)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written: by what it says first, before values are put into it."""
+        return self._lines.take(str(record.msg).partition("\n")[0])
+
+
+#: Of all lines that strangers can cause.
+SELDOM = Seldom()
+_LOG.addFilter(SELDOM)
 
 
 def code_of(error: BaseException) -> str:
@@ -46,9 +65,7 @@ def write_down(error: BaseException) -> None:
     Args:
         error: what was raised; its message may quote what somebody sent, and stays out.
     """
-    # A disk that is full would be filled by saying so a thousand times a second.
-    if not _SELDOM.take(code_of(error)):
-        return
     places = traceback.extract_tb(error.__traceback__)
     at = ", ".join(f"{place.name} line {place.lineno}" for place in places[-4:])
-    _LOG.error("%s: %s in %s", code_of(error), type(error).__name__, at)
+    # A line of its own for each kind, of which few are written.
+    _LOG.error(f"{code_of(error)}: %s in %s", type(error).__name__, at)

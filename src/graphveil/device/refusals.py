@@ -95,7 +95,14 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Send them in several requests.",
         ),
         "too-large": Refusal(
-            "more bytes came than one request may hold", "A request holds at most 16 MB.", "Send fewer reports at once."
+            "more bytes came than one request may hold",
+            "A request holds 1,000 reports, and at most 16 MB.",
+            "Send fewer reports at once.",
+        ),
+        "wrong-host": Refusal(
+            "the collector is not to be asked under this name",
+            "It answers under the name in people's links, and its organiser has declared no other.",
+            "Use the address of your link.",
         ),
         "too-slow": Refusal(
             "the connection was too slow",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from graphveil.errors import DataError, InputError
+from graphveil.graphs.tables import read_table
 from graphveil.late import torch
 from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
+    import polars
     from torch import Tensor
 
 FILE: Final = "counts.parquet"
@@ -63,7 +65,7 @@ def read_counts(folder: Path) -> NeighbourCounts:
     import polars
 
     try:
-        frame = polars.read_parquet(folder / FILE)
+        frame = cast("polars.DataFrame", read_table(folder / FILE).frame)
         places = [f"{_COUNT}{place}" for place in range(frame.width - 1)]
         table = np.array(frame.select(places).to_numpy(), order="C")
         return NeighbourCounts(torch.from_numpy(frame[_GROUP].to_numpy().copy()), torch.from_numpy(table))

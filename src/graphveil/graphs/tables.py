@@ -243,8 +243,10 @@ def _open_parquet(path: Path) -> Table:
         frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
         table = Table(str(path), frame, path)
         rows, schema = table.rows, frame.collect_schema()
-    if rows * len(schema) > LARGEST_TABLE:
-        raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=_CELLS)
+    most = min(LARGEST_TABLE, max(_ANY_TABLE, _CELLS_A_BYTE * path.stat().st_size))
+    if rows * len(schema) > most:
+        allowed = f"at most {most:,} cells in a file of its size"
+        raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=allowed)
     check_columns(schema, str(path))
     return table
 
@@ -316,7 +318,8 @@ def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
 
 LARGEST_TABLE: Final = 20_000_000_000
 """Cells that a table may hold: a parquet file of a few bytes may stand for any number of equal rows."""
-_CELLS: Final = f"at most {LARGEST_TABLE:,} cells"
+_ANY_TABLE, _CELLS_A_BYTE = 1 << 27, 256
+"""Cells that a file of any size may hold, and beyond them for each of its bytes: people's tables pack less well."""
 
 
 def check_columns(columns: polars.Schema, where: str) -> None:

@@ -112,6 +112,7 @@ export const WORDS = {
   ],
   "too-many": ["The collector takes no more at once", SAME],
   "too-large": ["The collector takes no more at once", SAME],
+  "wrong-host": ["This is not the collector's own address", "Open your link as you were sent it."],
   "too-slow": ["The connection was too slow", "Nothing is lost. Try again."],
   busy: ["The collector is busy", "Try again in a moment."],
   "too-often": ["Too many tries", "Wait ten seconds, and try again."],
