@@ -225,11 +225,11 @@ def server(kind: str, url: str, files: int | None = None) -> Iterator[tuple[int,
 
 def _serve(url: str, port: int) -> None:
     from graphveil.collection.service import Collector
-    from graphveil.collection.serving import Place, listening, server_of
+    from graphveil.collection.serving import Place, listening, run, server_of
 
     place = Place(port=port)
     with listening(place) as own:
-        server_of(Collector(Store(opened(url)), requests=1e9, burst=1e9), place).run(sockets=[own])
+        run(server_of(Collector(Store(opened(url)), requests=1e9, burst=1e9), place), own)
 
 
 def _plain(url: str, port: int) -> None:

@@ -1,7 +1,8 @@
 """Where a row lies must not tell when it came: of all that came within an hour, nobody can tell what came first.
 
 Rows are laid anew when an epoch is closed, and each hour as long as that takes a moment. SQLite's log, which holds
-pages in the order in which they were written, is emptied every minute.
+pages in the order in which they were written, is emptied every minute, and where it has grown: whoever writes would
+otherwise do so themselves, and all reports would wait.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from graphveil.collection.rewriting import empty_log, has_room, rewrite, size_of
+from graphveil.collection.rewriting import empty_log, has_room, log_size, rewrite, size_of
 from graphveil.collection.store import HOUR, Store
 from graphveil.collection.tables import COUNTS
 from graphveil.collection.troubles import write_down
 
 #: Bytes of a database that is laid anew each hour: a second or two, in which who writes waits.
 SMALL = 256 << 20
-#: Seconds between two emptyings of SQLite's log.
-EVERY = 60.0
+#: Seconds between two emptyings of SQLite's log, and between two looks at its size; bytes at which it is emptied.
+EVERY, OFTEN, GROWN = 60.0, 1.0, 16 << 20
 #: The setting that holds how many epochs were closed, and how much had come, when rows were laid anew.
 _MARK = "laid"
 
@@ -74,17 +75,20 @@ class Arrival:
     small: int = SMALL
     clock: Callable[[], float] = time.time
     _hour: int | None = field(default=None, repr=False)
+    _emptied: float = field(default=0.0, repr=False)
 
     def look(self) -> None:
         """Forget the hour that is over; empty the log."""
         hour = int(self.clock()) // HOUR
         if hour != self._hour:
             # Also at the first look: the process before this one may have been killed.
-            self._hour = hour
+            self._hour, self._emptied = hour, self.clock()
             forget(self.store, self.small)
             return
         try:
-            empty_log(self.store.engine)
+            if self.clock() - self._emptied >= EVERY or log_size(self.store.engine) >= GROWN:
+                self._emptied = self.clock()
+                empty_log(self.store.engine)
         except SQLAlchemyError as error:
             write_down(error)
 
@@ -92,4 +96,4 @@ class Arrival:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.to_thread(self.look)
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(OFTEN)

@@ -21,7 +21,7 @@ _GROWING = (PEOPLE, ENROLMENTS, REPORTS)
 #: Milliseconds for which PostgreSQL waits until nobody uses a table: whoever comes meanwhile waits behind.
 _LOCK = 5_000
 #: Milliseconds in which readers of SQLite's log are to be done with it: meanwhile nobody writes.
-_SHORT = 100
+_SHORT = 20
 
 
 def size_of(engine: Engine) -> int:
@@ -114,6 +114,18 @@ def _cluster(engine: Engine, table: Table) -> None:
 
 def _file(engine: Engine) -> Path:
     return Path(str(engine.url.database))
+
+
+def log_size(engine: Engine) -> int:
+    """Return the bytes of SQLite's log, 0 of another database.
+
+    Args:
+        engine: see `tables.opened`.
+    """
+    if engine.dialect.name != "sqlite":
+        return 0
+    log = Path(f"{engine.url.database}-wal")
+    return log.stat().st_size if log.exists() else 0
 
 
 @contextmanager
