@@ -5,6 +5,7 @@
     python benchmarks/collector.py large --reports 10000000     collected over HTTP, closed, exported, ready to train
     python benchmarks/collector.py invalid                      half of the requests wrong, at 1.5 times the stated rate
     python benchmarks/collector.py idle                         2,000 idle connections at 256 descriptors
+    python benchmarks/collector.py memory                       strangers who send large requests without an end
 
 Client and server are two processes that share the machine. The plain server is a JSON route of FastAPI that checks the
 same tags and commits each request to SQLite with synchronous=FULL.
@@ -35,7 +36,7 @@ STATED = {100: 10_000, 1: 2_500}
 def main() -> None:
     """Run a part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("rates", "large", "invalid", "idle", "step"))
+    parser.add_argument("part", choices=("rates", "large", "invalid", "idle", "memory", "step"))
     parser.add_argument("--reports", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="about how long each rate is measured")
     parser.add_argument("--database", help="of the collector; default: a SQLite file")
@@ -242,8 +243,82 @@ def idle(options: argparse.Namespace, folder: Path) -> None:
     print(f"{people} live clients beside {len(held)} connections: median {median:.1f} ms, slowest {worst:.0f} ms")
 
 
+_LONG = b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: 80000\r\n\r\n"
+#: What strangers send: how many of them, the head of a request, and what follows as often as it is taken.
+STRANGERS: dict[str, tuple[int, bytes, bytes]] = {
+    "60 bodies": (60, _LONG, bytes(1 << 16)),
+    "60 bodies in chunks": (
+        60, b"POST /reports HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n\0\r\n",
+    ),
+    "2,000 bodies": (2_000, _LONG, bytes(70_000)),
+    "2,000 enrolments": (
+        2_000, b"POST /enrolments HTTP/1.1\r\nhost: localhost\r\ncontent-length: 65536\r\n\r\n", bytes(60_000),
+    ),
+    "2,000 heads": (2_000, b"GET /task HTTP/1.1\r\nhost: localhost\r\na: " + b"a" * 16_000, b""),
+    "2,000 readers": (2_000, b"GET /task HTTP/1.1\r\nhost: localhost\r\n\r\n" * 200, b""),
+}  # fmt: skip
+
+
+def memory(options: argparse.Namespace, folder: Path) -> None:
+    """By how much a collector grows while strangers press it, and how long others wait meanwhile."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    print("| strangers | MB more | reports of others taken | ms, median / slowest |")
+    print("| --- | --- | --- | --- |")
+    for place, (name, (count, head, rest)) in enumerate(STRANGERS.items()):
+        url, people = f"sqlite:///{folder / f'{place}.db'}", 500
+        maker = Maker(collection(url, people))
+        with server("serve", url, 4096) as (port, process):
+            asked = requests(maker, range(people), 1)
+            alone(port, next(asked))
+            before, ended, seconds = usage(process)[1], threading.Event(), list[float]()
+            pressing = threading.Thread(target=press, args=(port, count, head, rest, ended), daemon=True)
+            pressing.start()
+            end = time.monotonic() + options.seconds
+            while time.monotonic() < end:
+                seconds.append(alone(port, next(asked)))
+                time.sleep(0.1)
+            ended.set()
+            pressing.join()
+            more = usage(process)[1] - before
+        median, worst = (float(np.percentile(seconds, which)) * 1e3 for which in (50, 100))
+        print(f"| {name} | {more:.0f} | {len(seconds)} | {median:.0f} / {worst:.0f} |", flush=True)
+
+
+def alone(port: int, request: bytes) -> float:
+    """Send a report over a connection of its own; return the seconds until it was taken."""
+    start = time.perf_counter()
+    with socket.create_connection(("127.0.0.1", port), 60) as one:
+        one.sendall(request)
+        assert one.recv(1 << 16).startswith(b"HTTP/1.1 201")
+    return time.perf_counter() - start
+
+
+def press(port: int, count: int, head: bytes, rest: bytes, ended: threading.Event) -> None:
+    """Keep so many connections, from many addresses, and send on each what is taken."""
+    held: dict[socket.socket, bytes] = {}
+    while not ended.is_set():
+        while len(held) < count and not ended.is_set():
+            one = socket.socket()
+            one.bind((f"127.0.2.{len(held) % 250 + 1}", 0))
+            one.settimeout(10.0)
+            one.connect(("127.0.0.1", port))
+            one.setblocking(False)
+            held[one] = head
+        for one, left in list(held.items()):
+            try:
+                held[one] = left[one.send(left) :] or rest if left else left
+            except BlockingIOError:
+                continue
+            except OSError:
+                del held[one]
+                one.close()
+        ended.wait(0.005)
+    for one in held:
+        one.close()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace, Path], None]] = {
-    "rates": rates, "large": large, "invalid": invalid, "idle": idle,
+    "rates": rates, "large": large, "invalid": invalid, "idle": idle, "memory": memory,
 }  # fmt: skip
 STEPS: dict[str, Callable[[Path], None]] = {"close": _close, "export": _export, "ready": _ready}
 

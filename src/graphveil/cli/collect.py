@@ -220,7 +220,7 @@ def serve(
     names: Annotated[
         list[str] | None,
         typer.Option(
-            "--name", help="Host name by which people reach it; may be repeated. Links and certificate add theirs."
+            "--host-name", metavar="NAME", help="Host name by which people reach it; may be repeated. Links and certificate add theirs."
         ),
     ] = None,
     enrolments: Annotated[

@@ -36,6 +36,8 @@ HEAD, FIELDS, AHEAD = 1 << 14, 100, 16
 IGNORED = 1 << 20
 #: The extension of ASGI by which an application says that a request has shown a report with a right tag.
 PROVEN = "graphveil.proven"
+#: Buffers between a socket and what it said before TLS.
+BUFFERS = 3
 #: Bytes that all connections together may occupy.
 MOST_BYTES = 32 << 20
 #: Seconds, and those in which a handshake of TLS ends over the slowest network that people use.
@@ -94,7 +96,7 @@ class Memory:
             by: bytes, negative where they are let go. clients: all of the server.
         """
         self.used += by
-        while by > 0 and self.used > self.most:
+        while by > 0 and self.used > self.most and clients:
             strangers = [one for one in clients if not one.proven]
             # Half is left to either: neither a crowd of strangers nor one large relay keeps the other out.
             crowded = 2 * sum(one.occupied for one in strangers) > self.most
@@ -120,7 +122,7 @@ class Connection(HttpToolsProtocol):
     _alarm: asyncio.TimerHandle | None = None
 
     overdue = proven = False
-    _received = _unsent = _ignored = 0
+    _received = _unsent = _ignored = _layer = 0
 
     def __init__(self, *, memory: Memory, **settings: Any) -> None:
         super().__init__(**settings)
@@ -128,8 +130,8 @@ class Connection(HttpToolsProtocol):
 
     @property
     def occupied(self) -> int:
-        """Bytes of requests that are not answered, and of answers that are not taken."""
-        return self._received + self._unsent
+        """Bytes of requests that are not answered, of answers that are not taken, and of the layer of TLS."""
+        return self._received + self._unsent + self._layer
 
     @property
     def waiting(self) -> float | None:
@@ -147,19 +149,22 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client."""
         super().connection_lost(exc)
-        self._occupy(0, 0)
+        self._occupy(0, 0, 0)
         if self._alarm is not None:
             self._alarm.cancel()
 
     def leave(self) -> None:
         """Cut the client off."""
         self.connections.discard(self)
-        self._occupy(0, 0)
+        self._occupy(0, 0, 0)
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read on; a head without an end would fill the memory."""
         super().data_received(data)
+        if self.scheme == "https" and not self.transport.is_closing():
+            # Its buffers have grown to what came at once, each of them, and stay so until the connection ends.
+            self._occupy(self._received, self._unsent, max(self._layer, BUFFERS * len(data)))
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD:
@@ -212,10 +217,10 @@ class Connection(HttpToolsProtocol):
     def _prove(self) -> None:
         self.proven = True
 
-    def _occupy(self, received: int, unsent: int) -> None:
-        more = received + unsent - self.occupied
-        self._received, self._unsent = received, unsent
-        self._memory.change(more, cast("set[Client]", self.connections))
+    def _occupy(self, received: int, unsent: int, layer: int | None = None) -> None:
+        before = self.occupied
+        self._received, self._unsent, self._layer = received, unsent, self._layer if layer is None else layer
+        self._memory.change(self.occupied - before, cast("set[Client]", self.connections))
 
     def _look(self) -> None:
         late = self.waiting is not None and time.monotonic() - self._since >= PATIENCE

@@ -38,7 +38,7 @@ ORGANISER: Final[Mapping[str, str]] = {
     "impossible": "if there are many, find the program that makes them.",
     "bad-version": "GET /version tells the collector's.",
     "too-often": "behind a shared address or a proxy, see the options of collect serve.",
-    "wrong-host": "collect serve FOLDER --name NAME declares another one.",
+    "wrong-host": "graphveil collect serve FOLDER --host-name NAME declares another one.",
     "disk-full": "make room on the disk; reports are taken again without a restart.",
     "bad-token": "where it was lost, graphveil collect enrol FOLDER --again ID makes another one.",
 }
