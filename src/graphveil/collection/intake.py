@@ -104,10 +104,10 @@ class Intake:
         Args:
             data: of one report.
         """
-        reports, _ = reports_in(data, 1)
-        one = next(iter(reports), None)
-        who = None if one is None else self.store.enrolled([one.enrolment]).get(one.enrolment)
-        return who is not None and one.epoch_by(who.key, range(self.store.opened() + 1, 0, -1)) is not None
+        for one in reports_in(data, 1)[0]:
+            who = self.store.enrolled([one.enrolment]).get(one.enrolment)
+            return who is not None and one.epoch_by(who.key, range(self.store.opened() + 1, 0, -1)) is not None
+        return False
 
     def _judged(self, report: Report, who: Enrolment | None, newest: int) -> int | str:
         """The epoch for which a report was made, or why it is refused."""

@@ -123,7 +123,8 @@ class Collector:
         # Links may have been made since: by the name in them people come.
         url = await asyncio.to_thread(self.store.setting, "url")
         linked = None if url is None else host_of([(b"host", urlsplit(url).netloc)])
-        self._hosts |= {linked} - {None}
+        if host == linked:
+            self._hosts.add(host)
         return host == linked
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
