@@ -273,3 +273,13 @@ def test_json_of_another_form_is_no_status(tmp_path: Path, content: str) -> None
     (tmp_path / STATUS).write_text(content)
     with pytest.raises(DataError, match=r"status\.json: .*run the party again"):
         read_status(tmp_path)
+
+
+def test_what_a_party_paid_for_lies_beside_a_folder_that_takes_nothing(tmp_path: Path) -> None:
+    folder, agreed, said = tmp_path / "clinic", agreement(), list[str]()
+    folder.touch()
+    done = outcome(head(agreed.setting), torch.arange(N))
+    answer = write_outcome(folder, "clinic", agreed, done, ids=IDS, say=said.append)
+    assert answer["folder"] == str(tmp_path / "clinic-2") and len(said) == 1
+    kept = {file.name for file in (tmp_path / "clinic-2").iterdir()}
+    assert kept >= {"outcome.json", "guarantee.json", "ledger.json"}

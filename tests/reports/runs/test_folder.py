@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import tomllib
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import InputError, ModelFileError
+from graphveil.graphs import social_graph
+from graphveil.methods import LabelPropagation
 from graphveil.reports.runs import folder as run_folder
 from tests.reports import made
 
@@ -141,3 +144,15 @@ def test_the_report_can_be_written_anew(tmp_path: Path) -> None:
     page.write_text("gone")
     run_folder.rewrite_report(tmp_path / "run")
     assert page.read_text() == before
+
+
+def test_what_a_prediction_paid_for_is_kept_where_the_run_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    LabelPropagation(epsilon_y=2.0).fit(social_graph(100, seed=1)).save(tmp_path / "run")
+    model = run_folder.open_model(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "run").touch()
+    said: list[str] = []
+    run_folder.keep_spending(model, tmp_path / "run", say=said.append)
+    assert len(said) == 1 and said[0].endswith(f": written to {tmp_path / 'run-2'} instead")
+    assert run_folder.open_model(tmp_path / "run-2").ledger.spends == model.ledger.spends
