@@ -12,7 +12,6 @@ import typer
 from graphveil.cli.app import build
 from graphveil.methods.advise.rules import TRUSTS
 from tests.cli.conftest import Terminal
-from tests.cli.test_start_up import ACCOUNTING, loaded
 
 TOWN = str(Path(__file__).parents[2] / "docs" / "examples" / "town")
 
@@ -74,7 +73,3 @@ def test_what_cannot_be_answered_is_refused_in_one_line(type_in: Terminal, words
     answer = type_in("advise", "social-100", *words)
     assert answer.code == 2 and answer.out == ""
     assert said in answer.err and answer.err.count("\n") == 1
-
-
-def test_a_line_for_each_trust_loads_no_more_than_plans_do() -> None:
-    assert loaded("advise", TOWN) <= ACCOUNTING

@@ -64,9 +64,3 @@ def test_tables_without_a_readable_header_are_named(type_in: Terminal, tmp_path:
     answer = type_in("data", "croissant", folder)
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert "nodes.csv: the names of its columns cannot be read" in answer.err
-
-
-def test_a_folder_is_described_without_torch(tmp_path: Path) -> None:
-    from tests.cli.test_start_up import loaded
-
-    assert loaded("data", "croissant", str(office(tmp_path / "office"))) == set()

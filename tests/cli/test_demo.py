@@ -21,7 +21,6 @@ from graphveil.privacy import Guarantee
 from graphveil.reports.base.words import CONTROL_MEANING
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS
 from tests.cli.conftest import Terminal
-from tests.cli.test_start_up import loaded
 from tests.reports.demo_made import ATTACKS, story
 
 ROOT = Path(__file__).parent.parent.parent
@@ -90,13 +89,6 @@ def test_a_used_folder_is_refused_at_once(type_in: Terminal, tmp_path: Path) -> 
     (tmp_path / "taken" / "file").write_text("")
     answer = type_in("demo", "--out", "taken")
     assert answer.code == 2 and answer.out == "" and answer.err.count("\n") == 1 and "taken" in answer.err
-
-
-def test_help_and_refusals_load_nothing_heavy(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert loaded("demo", "--help") == set()
-    assert loaded("demo", "--seed", "x", code=2) == set()
-    assert loaded("demo", "--out", str(tmp_path), code=2) <= {"matplotlib"}
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ ONLY_SAYS = [
     "mechanisms list",
     "explain",
     "reproduce list",
+    "demo --help",
 ]
 REFUSED = [
     "train lpgnn digits --nonsense",
@@ -43,6 +44,7 @@ REFUSED = [
     "reproduce lpgnn-table33",
     "reproduce lpgnn-figure1",
     "device answer abc mine.json --folder new",
+    "demo --seed x",
 ]
 PLANNED = [
     "plan lpgnn digits --epsilon 1 --json",
@@ -59,10 +61,14 @@ PLANNED = [
     "plan node-sums digits --epsilon inf --json",
     "plan lpgnn own --epsilon 1 --json",
     "data describe own",
+    "data croissant own",
     "collect init social-100 -o drafted --epsilon-x 1 --epsilon-y 1",
 ]
 ACCOUNTED = [f"plan {method} digits --epsilon 4 --json" for method in ("dp-mlp", "node-sums", "gap --unit node")]
 ACCOUNTED += ["plan gap --set weights=attention --set hops=1 digits --epsilon 4 --json"]
+#: What fits a graph is advised: as a refusal where a method is missing.
+TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
+ADVISED = {f"advise {TOWN}": 0, f"train {TOWN}": 2}
 
 
 def loads(commands: list[str], folder: Path, heavy: set[str] = HEAVY) -> list[tuple[str, int, list[str]]]:
@@ -88,9 +94,9 @@ def test_help_refusals_and_plans_load_nothing_heavy(tmp_path: Path) -> None:
     assert loads([*ONLY_SAYS, *REFUSED, *PLANNED], tmp_path) == expected
 
 
-def test_a_plan_of_private_training_loads_the_accountant_alone(tmp_path: Path) -> None:
-    expected = [(words, 0, []) for words in ACCOUNTED]
-    assert loads(ACCOUNTED, tmp_path, HEAVY - ACCOUNTING) == expected
+def test_advice_and_plans_of_private_training_load_the_accountant_alone(tmp_path: Path) -> None:
+    expected = [(words, ADVISED.get(words, 0), []) for words in (*ACCOUNTED, *ADVISED)]
+    assert loads([*ACCOUNTED, *ADVISED], tmp_path, HEAVY - ACCOUNTING) == expected
 
 
 def test_an_export_is_read_without_a_database() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from graphveil.methods.advise.rules import TRUSTS
 from tests.cli.conftest import Terminal
-from tests.cli.test_start_up import ACCOUNTING, loaded
 
 TOWN = str(Path(__file__).parents[2] / "docs" / "examples" / "town")
 
@@ -82,7 +81,3 @@ def test_a_folder_named_like_a_method_is_a_method_unless_it_is_written_as_a_fold
 def test_with_a_method_and_data_a_run_is_made_as_ever(type_in: Terminal, tmp_path: Path) -> None:
     answer = type_in("train", "label-propagation", "social-100", "--no-controls", "--out", tmp_path / "run")
     assert answer.code == 0 and (tmp_path / "run" / "config.toml").is_file()
-
-
-def test_no_more_is_loaded_than_for_a_plan() -> None:
-    assert loaded("train", TOWN, code=2) <= ACCOUNTING
