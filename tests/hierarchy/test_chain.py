@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
+from graphveil.hierarchy import Dendrogram, dendrogram_of
 from graphveil.hierarchy.chain import Chain, Layer, open_chain
 from graphveil.hierarchy.counts import count_edges
 from graphveil.hierarchy.likelihood import log_likelihood
@@ -114,11 +113,3 @@ def test_a_tree_is_read_back_the_same_whatever_its_sides_and_numbers() -> None:
         seen = [open_chain(form, *drawn_layers(6, 0.5, 0), 1.0).dendrogram() for form in (tree, other)]
         np.testing.assert_array_equal(seen[0].left, seen[1].left)
         np.testing.assert_array_equal(seen[0].right, seen[1].right)
-
-
-@pytest.mark.parametrize("leaves", [1, 2])
-def test_nothing_can_move_in_the_smallest_trees(leaves: int) -> None:
-    tree = balanced_dendrogram(np.arange(leaves))
-    chain = open_chain(tree, *drawn_layers(leaves, 1.0, 0), 1.0)
-    assert take(chain, 100, 0) == 0
-    np.testing.assert_array_equal(chain.dendrogram().left, tree.left)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from graphveil.hierarchy.communities import edges_inside, louvain, nested_communities
 from graphveil.hierarchy.community_kernels import move_nodes
-from graphveil.hierarchy.worthwhile import bounds, numbered, ranked_tree
+from graphveil.hierarchy.worthwhile import ranked_tree
 from tests.hierarchy.trees import below, planted
 
 
@@ -81,12 +81,6 @@ def test_nodes_move_as_they_do_one_at_a_time(nodes: int, density: float, many: i
     assert found.tolist() == asked_in_turn(inside, total, order, 12)
 
 
-def test_planted_communities_are_found_exactly() -> None:
-    edges, label = planted(4, 25, 0.6, 0.02)
-    found = louvain(adjacency(edges, 100), np.zeros(100, np.int64), np.random.default_rng(0))
-    assert len({*zip(found.tolist(), label.tolist(), strict=True)}) == 4 == found.max() + 1
-
-
 def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
     """Two copies of one graph as two groups: each is divided as it is alone."""
     edges, label = planted(3, 12, 0.8, 0.03)
@@ -114,18 +108,6 @@ def test_partitions_lie_inside_each_other(nodes: int, density: float, smallest: 
             assert len(parents) == 1
         small = np.flatnonzero(sizes < smallest)
         assert all(len(set(inner[outer == group].tolist())) == 1 for group in small)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 3)), min_size=1, max_size=30))
-def test_pairs_of_groups_get_numbers_without_gaps_in_their_order(pairs: list[tuple[int, int]]) -> None:
-    outer, inner = np.array(pairs).T
-    place = {pair: number for number, pair in enumerate(sorted(set(pairs)))}
-    assert numbered(outer, inner).tolist() == [place[pair] for pair in pairs]
-
-
-def test_bounds_say_where_each_group_starts() -> None:
-    assert bounds(np.array([1, 0, 1, 3])).tolist() == [0, 1, 3, 3, 4]
 
 
 @settings(max_examples=15, deadline=None)

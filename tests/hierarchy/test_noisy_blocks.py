@@ -94,11 +94,6 @@ def test_blocks_without_an_edge_get_noise_too() -> None:
         assert sorted(released.noisy.tolist()) == [2.0] * (len(blocks) - edges.shape[1]) + [3.0] * edges.shape[1]
 
 
-def test_a_collapsed_tree_is_one_draw() -> None:
-    blocks = choose_blocks(pair_tree(balanced(40)), np.ones(39, bool))
-    assert len(blocks) == 1 and blocks.whole.all() and blocks.pairs.tolist() == [40 * 39 // 2]
-
-
 def test_the_rule_of_the_paper_at_its_thresholds() -> None:
     facts = pair_tree(balanced(32))  # across 256 64 16 4 1, below 496 120 28 6 1
     sizes = facts.tree.sizes[32:]
@@ -107,12 +102,6 @@ def test_the_rule_of_the_paper_at_its_thresholds() -> None:
         assert sizes[collapse].max(initial=0) == largest
     wide = collapse_by_scale(facts, 1.0, between=0.01, within=0.002)
     assert sizes[wide].max() == 16
-
-
-def test_a_lower_epsilon_never_gives_more_blocks() -> None:
-    facts = pair_tree(drawn_tree(300, np.random.default_rng(5)))
-    counts = [len(choose_blocks(facts, collapse_by_scale(facts, epsilon))) for epsilon in (0.01, 0.1, 1.0, 10.0)]
-    assert counts == sorted(counts)
 
 
 def test_edges_that_are_public_or_of_others_are_refused_without_naming_them() -> None:

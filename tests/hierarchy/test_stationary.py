@@ -178,7 +178,7 @@ def transition_p_value(counts: Matrix, matrix: Matrix) -> float:
 
 def test_simulated_steps_follow_the_matrix_and_those_of_no_other_temperature() -> None:
     assert transition_p_value(observed(), joint()) > FALSE_ALARM
-    for factor in (0.4, 2.0):
+    for factor in (0.25, 3.0):
         assert transition_p_value(observed(), transitions(PUBLIC, PRIVATE, factor * WEIGHT)) < CAUGHT
 
 

@@ -57,12 +57,6 @@ def test_the_input_is_what_its_sentence_says() -> None:
     assert Question((1.0,), 1, users=5).values().max() <= 0.5
 
 
-def test_users_are_fewer_where_vectors_are_long() -> None:
-    assert Question((1.0,), 64).count == 10_000
-    assert Question((1.0,), 5000).count == 1000
-    assert Question((1.0,), 5000, users=7).count == 7
-
-
 def test_a_mechanism_that_refuses_says_why_and_the_others_go_on() -> None:
     results = compare(Question((1e-6,), 200, users=50), randomness=SecureRandomness())
     assert {row.mechanism for row in measured(results)} | {row.mechanism for row in refused(results)} == NAMES

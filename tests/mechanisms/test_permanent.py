@@ -343,19 +343,6 @@ def test_two_fields_or_tasks_share_no_noise(other: int, fields: tuple[str, str],
 
 
 def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
-    """The exact joint law of both reports, a product as the counts above show: its largest ratio is e^2, no more."""
-    labels = torch.arange(4)
-    reports = type(send(LABEL, 0)[0])(labels.repeat_interleave(4)), type(send(LABEL, 0)[0])(labels.repeat(4))
-    joint = {
-        pair: sum(
-            (LABEL.log_likelihood(sent, torch.full((16,), held)) for sent, held in zip(reports, pair, strict=True)),
-            torch.zeros(16, dtype=torch.float64),
-        )
-        for pair in itertools.product(range(4), repeat=2)
-    }
-    assert all(float(law.exp().sum()) == pytest.approx(1.0) for law in joint.values())
-    worst = max(float((one - other).max()) for one, other in itertools.permutations(joint.values(), 2))
-    assert worst == pytest.approx(2 * LABEL.guarantee.epsilon, abs=1e-9)
     ledger = purse()
     for field in ("left", "right", "left"):
         _, ledger = send(LABEL, 1, ledger, field=field)

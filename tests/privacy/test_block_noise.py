@@ -7,12 +7,10 @@ import multiprocessing
 import pickle
 from multiprocessing.connection import Connection
 
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from scipy import stats
 
 from graphveil.errors import InputError
 from graphveil.privacy import BlockNoise, SecureRandomness, SeededRandomness
@@ -83,12 +81,3 @@ def test_the_secret_is_never_shown_or_copied() -> None:
             attempt(key.stream())
     # Workers are handed this, and it leads to one block alone.
     assert secret not in pickle.dumps(key)
-
-
-def test_streams_of_blocks_are_uniform_together() -> None:
-    """First words of 4,096 blocks, in 64 bins; a false alarm in 1e6. Counters in place of keys are found."""
-    noise = BlockNoise(SeededRandomness(9))
-    first = np.array([noise.key(block).stream().uint64(1)[0] for block in range(4096)])
-    assert stats.chisquare(np.bincount((first >> np.uint64(58)).astype(int), minlength=64)).pvalue > 1e-6
-    weak = np.arange(4096, dtype=np.uint64)
-    assert stats.chisquare(np.bincount((weak >> np.uint64(58)).astype(int), minlength=64)).pvalue < 1e-6

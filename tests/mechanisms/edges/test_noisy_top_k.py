@@ -97,9 +97,3 @@ def test_places_are_distinct_in_order_and_as_many_as_wanted(
     assert len(found) == wanted
     assert (np.diff(found) > 0).all()
     assert not wanted or (found[0] >= 0 and found[-1] < size)
-
-
-def test_without_noise_to_speak_of_the_true_cells_win() -> None:
-    true = np.arange(0, 1000, 50)
-    found = noisy_top_k(true, Blocks(1000, 300), len(true), two_sided(1e6), SeededRandomness(3))
-    assert found.tolist() == true.tolist()

@@ -21,7 +21,6 @@ from graphveil.mechanisms import (
     UnaryEncoding,
     best_category,
 )
-from graphveil.mechanisms.labels.one_hot import OneHotLaw
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.privacy import SeededRandomness
 
@@ -87,12 +86,6 @@ def test_the_size_of_a_set_has_the_least_variance_of_all(epsilon: float, classes
     assert SubsetSelection(epsilon=epsilon, classes=classes).law.total_variance == min(every)
 
 
-def test_a_set_of_one_class_is_randomized_response() -> None:
-    one, other = SubsetSelection(epsilon=3.0, classes=8, size=1), RandomizedResponse(epsilon=3.0, classes=8)
-    assert (one.law.keep, one.law.flip) == pytest.approx((other.keep, other.flip))
-    assert SubsetSelection(epsilon=3.0, classes=8).sent == 1
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_draws_does_not_depend_on_the_label(kind: type[Any]) -> None:
     mechanism, left = kind(epsilon=1.0, classes=30), []
@@ -123,15 +116,6 @@ def test_of_equal_ones_the_smallest_report_is_taken() -> None:
     assert isinstance(best_category(3.0, 8), RandomizedResponse)
     assert isinstance(best_category(1.0, 2), RandomizedResponse)
     assert best_category(1.0, 256) == SubsetSelection(epsilon=1.0, classes=256)
-
-
-def test_a_law_of_two_probabilities() -> None:
-    law = OneHotLaw(4, 0.5, 0.1)
-    assert law.total_variance == pytest.approx((0.25 + 3 * 0.09) / 0.16)
-    named = np.array([[True, False, False, True]])
-    assert law.estimate(named)[0] == pytest.approx([2.25, -0.25, -0.25, 2.25])
-    assert law.variances(np.array([2]))[0] == pytest.approx([0.5625, 0.5625, 1.5625, 0.5625])
-    assert OneHotLaw(3, 0.2, 0.2).total_variance == math.inf
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,14 +63,6 @@ def test_the_table_has_the_chances_that_the_likelihood_tells(sigma: float, limit
     assert not np.allclose(chances[1:], told[:-1], rtol=1e-9, atol=2.0**-52)
 
 
-def test_few_draws_are_left_undecided() -> None:
-    words = SeededRandomness(5).uint64(1 << 17).view(np.uint32)
-    for sigma in (16.0, 1448.2):
-        table = _table(sigma, math.ceil(12 * sigma))
-        assert table.read(words)[1].size < 0.02 * words.size
-        assert table.strips.nbytes == 1 << 16
-
-
 def test_a_draw_has_its_own_place_in_the_source_whatever_came_before_it() -> None:
     """As the docstring of the module says it: half words by number, and the rest from a stream of its own."""
     law, source = RoundedNormal(700.0, 8400), SeededRandomness(8)
