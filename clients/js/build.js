@@ -1,4 +1,4 @@
-// The two modules of the package and its program, written to a folder: node build.js FOLDER.  Equal sources give equal bytes.
+// The modules of the package and its program, written to a folder: node build.js FOLDER.  Equal sources give equal bytes.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -13,7 +13,8 @@ const sources = {
 };
 const made = {
   "device.js": { entryPoints: [here("src/device.ts")] },
-  // It takes what it needs from the other module, so that both hold one DeviceError.
+  // These take what they need from the first module, so that all hold one DeviceError.
+  "people.js": { entryPoints: [here("src/people.ts")], external: ["./device.js"] },
   "node.js": { entryPoints: [here("src/node.ts")], external: ["node:*", "./device.js"] },
   "lines.mjs": { entryPoints: [here("lines.js")], external: ["node:*"], plugins: [sources] },
 };

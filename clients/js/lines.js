@@ -4,6 +4,7 @@ import { Buffer } from "node:buffer";
 
 import * as device from "./dist/device.js";
 import { isBy, read } from "./dist/node.js";
+import { canonicalId, readIds } from "./dist/people.js";
 
 const { hex } = device;
 const NUMBERS = { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity };
@@ -89,6 +90,8 @@ const operations = {
     const opening = await device.readOpening(utf8(data), known(task));
     return { epoch: opening.epoch, nonce: hex(device.nonceOf(opening, whole(joined))) };
   },
+  form: ({ id }) => ({ form: canonicalId(text(id)) }),
+  ids: async ({ task, data }) => ({ ids: await readIds(bytes(data), known(task)) }),
   async assigned({ task, nonce, number, dimension, size }) {
     const asked = { task: bytes(task, 32), nonce: bytes(nonce, 16), number: whole(number, 0) };
     const columns = whole(dimension, 1, 2 ** 20);

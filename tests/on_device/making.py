@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from graphveil.device.canonical import canonical, parse
 from graphveil.device.exact import WORD
 from graphveil.device.lines import Client, answered
+from graphveil.device.people import ids_hash
 from graphveil.device.task import OPENING, TASK
 from graphveil.mechanisms import MultiBit, RandomizedResponse
 from tests.on_device.signing import KEY as OWN
@@ -31,6 +32,30 @@ NONCES = [bytes(16), bytes(range(16)), b"\xff" * 16]
 KEY = bytes(range(100, 132))
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 Line = dict[str, Any]
+#: Who takes part: they differ to everybody.
+PEOPLE = ("Zo\u00eb B", "zoe b", "\U0001f600\ufe0f", '"\\ \u2028')
+#: Two spellings of one id.
+TWINS = (
+    ("anna b", "anna  b"),
+    ("anna", "ann\u200ba"),
+    ("zo\u00eb", "zoe\u0308"),
+    ("anna", "\uff41\uff4e\uff4e\uff41"),
+    ("anna b", "anna\u00a0b"),
+    ("Anna", "ANNA"),
+    ("stra\u00dfe", "STRASSE"),
+    ("\u03c3\u03b1\u03c3", "\u03a3\u0391\u03a3"),
+    ("zo\u00eb", "zoe\u200d\u0308"),
+    ("anna", "\u2067anna\u2069"),
+    ("anna", "anna\x01"),
+    ("\ud55c", "\u1112\u1161\u11ab"),
+    ("\u13a0", "\uab70"),
+    ("\u0131b", "\U0001d6a4b"),
+)
+
+
+def lines_of(ids: Iterable[str]) -> bytes:
+    """A list of people on the wire."""
+    return b"".join(canonical(id) + b"\n" for id in ids)
 
 
 def asked(*fields: dict[str, Any], people: int = 12, **changes: Any) -> tuple[Line, str]:
@@ -140,6 +165,12 @@ def whole_lines() -> Iterator[Line]:
         yield answer(task, everything, 3, seen={"2": ["00" * 8, "11" * 8], "1": names["1"][:1]})
     line, task = asked(label("1"), purpose='\u2028 äöü € 😀 "quoted" \\ \n\t\x7f', name="0", public=["", "b", "a"])
     yield line
+    line, task = asked(links(4, "1", "both"), people=4, ids=ids_hash(PEOPLE))
+    yield line
+    for spelling in (json.dumps, lambda id: canonical(id).decode(), lambda id: f" {json.dumps(id)}\t"):
+        yield {"op": "ids", "task": task, "data": "".join(f"{spelling(id)}\n" for id in PEOPLE).encode().hex()}
+    line, task = asked(label("1"))
+    yield line
     for joined, nonces in ((1, NONCES[:1]), (1, NONCES), (2, NONCES), (3, NONCES)):
         told = {"task": task, "nonces": [nonce.hex() for nonce in nonces]}
         data = signed("opening", OPENING, told).decode()
@@ -165,6 +196,7 @@ def plain_lines() -> Iterator[Line]:
             for likely in (most - most // 2**40 - 1, most + most // 2**40 + 2):
                 yield {"op": "keeps", "likely": str(max(likely, 0)), "rare": str(rare), "epsilon": epsilon}
     yield {"op": "keeps", "likely": "0", "rare": "0", "epsilon": "1"}
+    yield from ({"op": "form", "id": id} for pair in TWINS for id in pair)
     for dimension, size in ((1, 1), (2, 1), (7, 3), (7, 7), (100, 99), (1433, 1), (1433, 20), (100_000, 5)):
         for number in (0, 1, 2**40):
             told = {"task": bytes(range(32)).hex(), "nonce": NONCES[number % 3].hex(), "number": number}
@@ -201,6 +233,7 @@ def report_lines() -> Iterator[Line]:
 def refused_lines() -> Iterator[Line]:
     yield from refused_tasks()
     yield from refused_values()
+    yield from refused_ids()
     yield from refused_bytes()
     yield from odd_lines()
     yield from ({}, {"op": "sign"}, {"op": "canonical"}, {"op": "parse", "data": "0g"}, {"op": "parse", "data": 5})
@@ -251,7 +284,7 @@ def odd_lines() -> Iterator[Line]:
 
 
 def refused_tasks() -> Iterator[Line]:
-    line, _ = asked(label("1"))
+    line, task = asked(label("1"))
     good, data = facts(label("1"), least=1), str(line["data"])
     outer = parse(data.encode())
     for key, purpose in ((STRANGER, TASK), (STRANGER, OPENING)):
@@ -297,7 +330,10 @@ def refused_tasks() -> Iterator[Line]:
     for field in (*weak, *bad):
         yield {"op": "task", "data": signed("task", TASK, facts(field, least=1)).decode()}
     changes: list[dict[str, Any]] = [
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
+        {"version": "2"},
+        {"version": True},
         {"least": 13},
         {"opens": -1},
         {"closes": 0},
@@ -307,6 +343,17 @@ def refused_tasks() -> Iterator[Line]:
     changes += [{"fields": []}, {"fields": [label(), label()]}, {"more": "facts"}, {"public": "none"}, {"people": 0}]
     for change in changes:
         yield {"op": "task", "data": signed("task", TASK, {**good, **change}).decode()}
+    yield {
+        "op": "task",
+        "data": signed("task", TASK, {**good, "version": 1}).decode().replace('signature":"', 'signature":"0'),
+    }
+    # The same facts, signed by whoever runs the collector: another task than the one whose hash people were told.
+    other = signed("task", TASK, good, STRANGER).decode()
+    yield from ({"op": "task", "data": one, "expected": task} for one in (data, other))
+    yield {"op": "task", "data": other}
+    # As version 1 signed and hashed, without the key.
+    plain = canonical({**outer, "signature": OWN.sign(TASK + canonical(good)).hex()})
+    yield {"op": "task", "data": plain.decode()}
 
 
 def refused_values() -> Iterator[Line]:
@@ -345,12 +392,49 @@ def refused_values() -> Iterator[Line]:
     yield {"op": "opening", "task": task, "data": data, "joined": 1}
 
 
+def refused_ids() -> Iterator[Line]:
+    """Ids that are none, lists that are not the task's, and those in which somebody stands twice."""
+    for id in ("", " ", "\u200d", "a\u0378", "\ue000", "\ud800", "\udfffa", "\uffff", "\u2ffc", "\U00016ea0"):
+        yield {"op": "form", "id": id}
+    yield from ({"op": "form", "id": id} for id in (5, None, ["a"]))
+    line, task = asked(links(3, "1"), people=3, ids=ids_hash(PEOPLE[:3]))
+    right = lines_of(PEOPLE[:3])
+    yield {"op": "ids", "task": task, "data": right.hex()}  # before the task is known
+    yield line
+    for data in (
+        right[:-1],
+        right + b"\n",
+        b"\xef\xbb\xbf" + right,
+        right + b"5\n",
+        b"\xff" + right,
+        b"",
+        b"\n",
+        b"[]\n",
+    ):
+        yield {"op": "ids", "task": task, "data": data.hex()}
+    yield {"op": "ids", "task": task, "data": lines_of((PEOPLE[1], PEOPLE[0], PEOPLE[2])).hex()}
+    yield {"op": "ids", "task": task, "data": 5}
+    lists: list[tuple[str, ...]] = [(one, "Bob", other) for one, other in TWINS]
+    # Each once, and as many as the task has people; as many of them different; a letter that no device knows.
+    lists += [
+        ("Ann", "Bob", "Ann"),
+        ("Ann", "Bob"),
+        ("Ann", "Bob", "Cem", "Dia"),
+        ("Ann", "Bob", "\u2ffc"),
+        ("Ann", "Bob", " "),
+    ]
+    for ids in lists:
+        line, task = asked(links(3, "1"), people=3, ids=ids_hash(ids))
+        yield line
+        yield {"op": "ids", "task": task, "data": lines_of(ids).hex()}
+
+
 def refused_bytes() -> Iterator[Line]:
     told = {"task": bytes(range(32)).hex(), "epoch": 1, "body": "80ff"}
     client = Client()
     data = str(client.answer({"op": "report", **told, "secret": SECRETS[1].hex(), "key": KEY.hex()})["data"])
     longer = data[: 2 * 65] + "ffffffff" + data[2 * 69 :]
-    for one in ("", data[:-2], data + "00", data + data[:-2], "02" + data[2:], "00" + data[2:], longer, data[: 2 * 69]):
+    for one in ("", data[:-2], data + "00", data + data[:-2], "01" + data[2:], "00" + data[2:], longer, data[: 2 * 69]):
         yield {"op": "read", "data": one, "key": KEY.hex(), "epoch": 1}
     line, task = asked(label("1"), links(12, "2"), degree(12, "0.5"))
     yield line

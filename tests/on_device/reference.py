@@ -17,7 +17,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-PURPOSE = b"graphveil/standard/1/"
+PURPOSE = b"graphveil/standard/2/"
 WORD = 2**64
 
 
@@ -35,8 +35,8 @@ def spelled(value: object) -> bytes:
     return b"{" + b",".join(spelled(key) + b":" + spelled(value[key]) for key in sorted(value)) + b"}"
 
 
-def task_hash(facts: Mapping[str, Any]) -> bytes:
-    return hashlib.sha256(PURPOSE + b"task\n" + spelled(facts)).digest()
+def task_hash(facts: Mapping[str, Any], key: bytes) -> bytes:
+    return hashlib.sha256(PURPOSE + b"task\n" + key + spelled(facts)).digest()
 
 
 def derived(secret: bytes, use: bytes, task: bytes, number: int) -> bytes:
@@ -78,17 +78,18 @@ class Device:
     """One person's device.
 
     Args:
-        facts: of the task. number: the person's. nonce: of the opening. secret: 32 bytes.
+        facts: of the task. number: the person's. nonce: of the opening. secret: 32 bytes. key: the organiser's.
     """
 
     facts: Mapping[str, Any]
     number: int
     nonce: bytes
     secret: bytes
+    key: bytes
 
     @property
     def hash(self) -> bytes:
-        return task_hash(self.facts)
+        return task_hash(self.facts, self.key)
 
     def body(self, values: Mapping[str, Any]) -> tuple[bytes, dict[int, list[str]]]:
         """The body, and the names of what it costs."""
@@ -173,12 +174,12 @@ class Device:
         """The report of a body."""
         id = derived(self.secret, b"report", self.hash, epoch)[:16]
         enrolment = hashlib.sha256(PURPOSE + b"enrolment" + self.hash + key).digest()[:16]
-        told = b"\x01" + self.hash + id + enrolment + struct.pack(">I", len(body)) + body
+        told = b"\x02" + self.hash + id + enrolment + struct.pack(">I", len(body)) + body
         return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256")
 
 
 def is_by(report: Mapping[str, Any], key: bytes, epoch: int, data: bytes) -> bool:
     """Whether a key made the tag of a report of an epoch that stands somewhere in these bytes."""
     parts = [bytes.fromhex(report[name]) for name in ("task", "id", "enrolment", "body")]
-    told = b"\x01" + b"".join(parts[:3]) + struct.pack(">I", len(parts[3])) + parts[3]
+    told = b"\x02" + b"".join(parts[:3]) + struct.pack(">I", len(parts[3])) + parts[3]
     return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256") in data

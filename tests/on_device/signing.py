@@ -67,13 +67,14 @@ def whole(law: Bernoulli) -> int:
 
 def facts(*fields: dict[str, Any], people: int = 12, **changes: Any) -> dict[str, Any]:
     words = {name: name for name in ("name", "organiser", "purpose", "contact", "ids", "nonce")}
-    numbers = {"version": 1, "opens": 0, "closes": 2_000_000_000, "least": 5, "people": people}
+    numbers = {"version": 2, "opens": 0, "closes": 2_000_000_000, "least": 5, "people": people}
     return {**words, **numbers, "fields": list(fields), "guarantee": ["one"], "public": [], **changes}
 
 
 def signed(name: str, purpose: bytes, value: dict[str, Any], key: Ed25519PrivateKey = KEY) -> bytes:
-    signature = key.sign(purpose + canonical(value)).hex()
-    return canonical({"key": key.public_key().public_bytes_raw().hex(), "signature": signature, name: value})
+    public = key.public_key().public_bytes_raw()
+    signature = key.sign(purpose + public + canonical(value)).hex()
+    return canonical({"key": public.hex(), "signature": signature, name: value})
 
 
 def task_of(*fields: dict[str, Any], **changes: Any) -> Task:

@@ -14,7 +14,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from tests.on_device.javascript import said
 from tests.on_device.pretended import TOKEN, pretended
-from tests.on_device.signing import degree, facts, label, links, signed, task_of
+from tests.on_device.signing import KEY, degree, facts, label, links, signed, task_of
 
 ASKS = {"links": links(12), "degree": {**degree(12), "highest": 2**31}}
 
@@ -26,7 +26,15 @@ def test_a_device_takes_no_part(kind: str, people: int, tmp_path: Path, capsys: 
     data = signed("task", TASK, told)
     with pretended(task_of(label())) as collector:
         collector.says["/task"] = (200, data)
-        words = ["--folder", str(tmp_path / "home"), "enrol", collector.url, TOKEN, "--task", task_hash(told).hex()]
+        words = [
+            "--folder",
+            str(tmp_path / "home"),
+            "enrol",
+            collector.url,
+            TOKEN,
+            "--task",
+            task_hash(told, KEY.public_key().public_bytes_raw()).hex(),
+        ]
         assert main(words) == 2
     told_them, error = capsys.readouterr()
     assert f"links of {people:,} people; a task that asks for links or a degree has 1,048,576 at most" in error

@@ -25,9 +25,9 @@ SECRET, KEY = bytes(range(32)), bytes(range(100, 132))
 def both(told: dict[str, Any], number: int, values: dict[str, Any], nonce: bytes = bytes(16)) -> bytes:
     """The body that both send, after everything that they make of it was compared."""
     task = Task.of(signed("task", TASK, told))
-    assert task.hash == reference.task_hash(told)
+    assert task.hash == reference.task_hash(told, task.key)
     made = answer(task, task.person(number, nonce), values, SECRET)
-    slow = reference.Device(told, number, nonce, SECRET)
+    slow = reference.Device(told, number, nonce, SECRET, task.key)
     body, names = slow.body(values)
     assert (made.body.hex(), {place: list(own) for place, own in made.names.items()}) == (body.hex(), names)
     assert report(task.hash, 7, made.body, SECRET, KEY).to_bytes() == slow.wire(7, body, KEY)

@@ -15,8 +15,8 @@ export async function assigned({ task, nonce, number }: Person, dimension: numbe
   const places = [...Array(size).keys()];
   if (size === dimension) return places;
   const found = new Set<number>();
-  const told = joined(utf8("graphveil/standard/1/assigned"), task, nonce, big(number, 8));
-  const hashes = await Promise.all(places.map((place) => place % 4 || sha256(told, big(place / 4, 4))));
+  const told = joined(utf8("graphveil/standard/2/assigned"), task, nonce, big(number, 8));
+  const hashes = await Promise.all(places.map((place) => place % 4 || sha256(joined(told, big(place / 4, 4)))));
   for (const place of places) {
     const top = dimension - size + place;
     const pick = Number(word(hashes[place - (place % 4)] as Bytes, 8 * (place % 4)) % BigInt(top + 1));

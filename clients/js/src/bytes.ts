@@ -2,12 +2,14 @@
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-
 /** Return a key of the platform's cryptography, which nobody can read. */
 export const imported = (raw: Bytes, algorithm: AlgorithmIdentifier | HmacImportParams, ...uses: KeyUsage[]): Promise<CryptoKey> =>
   crypto.subtle.importKey("raw", raw, algorithm, false, uses);
 
 export const utf8 = (text: string): Bytes => new TextEncoder().encode(text);
+
+/** Return the text of bytes; throws where they are not UTF-8. */
+export const fromUtf8 = (data: Bytes): string => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
 
 /** Return parts, one after the other. */
 export const joined = (...parts: Iterable<number>[]): Bytes => Uint8Array.from(parts.flatMap((part) => [...part]));
@@ -39,5 +41,4 @@ export const hex = (bytes: Iterable<number>): string => spell(bytes, 2);
 export const unhex = (text: unknown): Bytes | undefined =>
   typeof text === "string" && /^([\da-f]{2}|[\t-\r ])*$/i.test(text) ? spelled(text.replace(/\s/g, ""), 2) : undefined;
 
-export const sha256 = async (...parts: Iterable<number>[]): Promise<Bytes> =>
-  new Uint8Array(await crypto.subtle.digest("SHA-256", joined(...parts)));
+export const sha256 = async (data: Bytes): Promise<Bytes> => new Uint8Array(await crypto.subtle.digest("SHA-256", data));

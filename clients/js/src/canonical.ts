@@ -6,7 +6,7 @@
  * JSON's shortest escapes.
  */
 
-import { type Bytes, hex, utf8 } from "./bytes.js";
+import { type Bytes, fromUtf8, utf8 } from "./bytes.js";
 import { refuse, require } from "./errors.js";
 
 const CODE = "not-canonical";
@@ -17,22 +17,22 @@ export const canonical = (value: unknown): Bytes => utf8(spelled(value));
 /** Return the value of canonical bytes; bytes that are spelled otherwise are refused. */
 export function parse(data: Bytes): unknown {
   let value;
+  let text;
   try {
-    value = JSON.parse(new TextDecoder().decode(data));
+    text = fromUtf8(data);
+    value = JSON.parse(text);
   } catch {
     refuse(CODE);
   }
-  // One comparison finds them all: bytes that are not UTF-8, spaces, keys that stand twice or out of order, 1.0 for 1, longer escapes.
-  require(hex(canonical(value)) === hex(data), CODE);
+  // One comparison finds them all: spaces, keys that stand twice or out of order, 1.0 for 1, longer escapes.
+  require(spelled(value) === text, CODE);
   return value;
 }
 
 function spelled(value: unknown, deeper = 32): string {
-  if (typeof value === "string") {
-    require(!/\p{Cs}/u.test(value), CODE);
-    return JSON.stringify(value);
-  }
-  if (typeof value === "boolean" || Number.isSafeInteger(value)) return String(value);
+  // A lone surrogate has no spelling.
+  const plain = typeof value === "string" ? !/\p{Cs}/u.test(value) : typeof value === "boolean" || Number.isSafeInteger(value);
+  if (plain) return JSON.stringify(value);
   require(value && typeof value === "object" && deeper, CODE);
   if (Array.isArray(value)) return `[${value.map((one) => spelled(one, deeper - 1))}]`;
   const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));

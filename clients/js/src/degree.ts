@@ -14,17 +14,16 @@ import { bitLength, numberBits, numberOf } from "./bits.js";
 import { type Bytes, hex } from "./bytes.js";
 import { require } from "./errors.js";
 import { DIGIT, digitsKeep } from "./exact.js";
-import type { Field } from "./field.js";
+import type { Own } from "./field.js";
 import { modeOf, openedList } from "./links.js";
 import { blocks } from "./noise.js";
-import { type Facts, nano, texts, whole } from "./reading.js";
+import { type Facts, texts, whole } from "./reading.js";
 
 const LARGEST = 2 ** 31;
 
 /** Return the field that a task tells of, for so many people; checked, a value is the degree. */
-export function degree(facts: Facts, people: number): Field<number> {
+export function degree(facts: Facts, epsilon: bigint, people: number): Own<number> {
   const mode = modeOf(facts, people);
-  const epsilon = nano(facts, "epsilon");
   const digits = texts(facts, "digits").map((digits) => whole({ digits }, "digits", 1, DIGIT));
   require(digits.length <= 60, "bad-task", "digits");
   const overflow = whole(facts, "overflow", 1, DIGIT);
@@ -45,9 +44,6 @@ export function degree(facts: Facts, people: number): Field<number> {
   };
 
   return {
-    kind: "degree",
-    epsilon,
-    most: Infinity,
     width,
     kept: () => digitsKeep(digits, overflow, epsilon),
     opened: (value, person) => openedList(value, mode, person).replaceAll("0", "").length,

@@ -12,22 +12,21 @@
 import { assigned } from "./assigned.js";
 import { require } from "./errors.js";
 import { keeps, WORD } from "./exact.js";
-import type { Field } from "./field.js";
+import type { Own } from "./field.js";
 import { type Pair, words } from "./noise.js";
-import { areOf, type Facts, named, nano, real, whole } from "./reading.js";
+import { areOf, type Facts, named, real, whole } from "./reading.js";
 
 const BAD = "bad-value";
 /** From here on binary64 numbers are whole: what is added to it is rounded, half to even. */
 const WHOLE = 2 ** 52;
 
 /** Return the field that a task tells of; checked, a value is (step, coordinate) of each coordinate that is asked. */
-export function features(facts: Facts): Field<readonly Pair[]> {
+export function features(facts: Facts, epsilon: bigint): Own<readonly Pair[]> {
   const names = named(facts, "names");
   const low = real(facts, "low");
   const high = real(facts, "high");
   const sampled = Number(whole(facts, "sampled", 1, names.length));
   const threshold = whole(facts, "threshold", 1, WORD / 2n);
-  const epsilon = nano(facts, "epsilon");
 
   const step = (at: unknown, name: string): number => {
     require(typeof at === "number" && low <= at && at <= high, BAD, name);
@@ -36,9 +35,6 @@ export function features(facts: Facts): Field<readonly Pair[]> {
   };
 
   return {
-    kind: "features",
-    epsilon,
-    most: Infinity,
     width: sampled,
     kept() {
       require(low < high && isFinite(high - low), "bad-task", "high");

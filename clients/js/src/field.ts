@@ -4,6 +4,7 @@ import type { Bits } from "./bits.js";
 import type { Bytes } from "./bytes.js";
 import type { Pair } from "./noise.js";
 import type { Person } from "./person.js";
+import type { Facts } from "./reading.js";
 
 /** One question of a task; `T` is a value that was checked. */
 export interface Field<T = any> {
@@ -25,3 +26,8 @@ export interface Field<T = any> {
   /** Return whether a device may send bits. */
   possible(bits: Bits, person: Person): boolean;
 }
+
+/** What a kind says of itself; `kind`, `epsilon` and, where every name is paid for, `most` are the same of all kinds. */
+export type Own<T> = Omit<Field<T>, "kind" | "epsilon" | "most"> & { readonly most?: number };
+/** How a kind reads what a task tells of a field: its facts, its epsilon, and how many people there are. */
+export type Reader<T = any> = (facts: Facts, epsilon: bigint, people: number) => Own<T>;

@@ -10,22 +10,18 @@
 import { bitLength, numberBits, numberOf } from "./bits.js";
 import { require } from "./errors.js";
 import { keeps, WORD } from "./exact.js";
-import type { Field } from "./field.js";
+import type { Own } from "./field.js";
 import { words } from "./noise.js";
-import { type Facts, named, nano, whole } from "./reading.js";
+import { type Facts, named, whole } from "./reading.js";
 
 /** Return the field that a task tells of; checked, a value is the number of a class. */
-export function label(facts: Facts): Field<number> {
+export function label(facts: Facts, epsilon: bigint): Own<number> {
   const classes = named(facts, "classes");
   const last = classes.length - 1;
   require(last, "bad-task", "classes");
   const share = whole(facts, "share", 1, WORD / BigInt(classes.length));
-  const epsilon = nano(facts, "epsilon");
   const width = bitLength(last);
   return {
-    kind: "label",
-    epsilon,
-    most: Infinity,
     width,
     kept: () => keeps(WORD - BigInt(last) * share, share, epsilon),
     opened(value) {

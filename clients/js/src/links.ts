@@ -12,10 +12,10 @@ import { type Bits, packed } from "./bits.js";
 import { sha256, word } from "./bytes.js";
 import { require } from "./errors.js";
 import { keeps, WORD } from "./exact.js";
-import type { Field } from "./field.js";
+import type { Own } from "./field.js";
 import { words } from "./noise.js";
 import type { Person } from "./person.js";
-import { type Facts, nano, whole } from "./reading.js";
+import { type Facts, whole } from "./reading.js";
 
 const MODES = ["lower", "both", "directed"];
 
@@ -27,13 +27,10 @@ export function modeOf(facts: Facts, people: number): string {
 }
 
 /** Return the field that a task tells of, for so many people; checked, a value is the list in bits. */
-export function links(facts: Facts, people: number): Field<Bits> {
+export function links(facts: Facts, epsilon: bigint, people: number): Own<Bits> {
   const mode = modeOf(facts, people);
-  const epsilon = nano(facts, "epsilon");
   const threshold = whole(facts, "threshold", 1, WORD / 2n);
   return {
-    kind: "links",
-    epsilon,
     width: people,
     // Each bit has two values, so a list costs twice its epsilon at most, however often it changes.
     most: 2,

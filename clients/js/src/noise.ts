@@ -24,7 +24,7 @@ export async function derived(
   number: number,
 ): Promise<Bytes> {
   const key = secret instanceof CryptoKey ? secret : await imported(secret, "HKDF", "deriveBits");
-  const info = joined(utf8("graphveil/standard/1/" + purpose), task, big(number, 4));
+  const info = joined(utf8("graphveil/standard/2/" + purpose), task, big(number, 4));
   const told = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info };
   return new Uint8Array(await crypto.subtle.deriveBits(told, key, 256));
 }

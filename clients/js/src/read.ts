@@ -2,7 +2,7 @@
 
 import { type Bytes, DeviceError, type Report, toBytes } from "./device.js";
 
-const VERSION = 1;
+const VERSION = 2;
 const HEAD = 1 + 32 + 16 + 16 + 4;
 const TAG = 32;
 

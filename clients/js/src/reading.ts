@@ -11,16 +11,16 @@ const REAL = /^-?(0|[1-9]\d*)(\.\d+)?(e-?[1-9]\d*)?$/;
 const WHOLE = /^(0|[1-9]\d{0,99})$/;
 
 export const isFacts = (value: unknown): value is Facts =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+  Object(value) === value && !Array.isArray(value);
 
 /** Return whether a value is facts of these names and no others. */
 export const areOf = (value: unknown, names: readonly string[]): value is Facts =>
   isFacts(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
 
-/** Return a text of more than spaces. */
-export function text(facts: Facts, name: string): string {
+/** Return a text of a form; where none is named, of more than spaces. */
+export function text(facts: Facts, name: string, form = /[^ ]/): string {
   const value = facts[name];
-  require(typeof value === "string" && /[^ ]/.test(value), CODE, name);
+  require(typeof value === "string" && form.test(value), CODE, name);
   return value;
 }
 
@@ -41,17 +41,17 @@ export function named(facts: Facts, name: string): string[] {
 
 /** Return a decimal above 0 in billionths, exactly. */
 export function nano(facts: Facts, name: string): bigint {
-  const value = facts[name];
-  require(typeof value === "string" && DECIMAL.test(value) && +value, CODE, name);
+  const value = text(facts, name, DECIMAL);
+  require(+value, CODE, name);
   const [before, after = ""] = value.split(".");
   return BigInt(before + after.padEnd(9, "0"));
 }
 
 /** Return the binary64 number nearest to a decimal. */
 export function real(facts: Facts, name: string): number {
-  const value = facts[name];
-  require(typeof value === "string" && REAL.test(value) && isFinite(+value), CODE, name);
-  return +value;
+  const value = +text(facts, name, REAL);
+  require(isFinite(value), CODE, name);
+  return value;
 }
 
 /** Return a whole number of a range, given as a number or as a text. */

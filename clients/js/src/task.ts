@@ -2,9 +2,9 @@
  * What is asked, of whom, by whom and at which price: one immutable value, known by the hash of its canonical bytes.
  *
  *     {"key": KEY, "signature": SIGNATURE, "task": TASK}             canonical JSON
- *     signature by Ed25519 over purpose | canonical(TASK)            hash = SHA-256(purpose | canonical(TASK))
+ *     signature by Ed25519 over purpose | KEY | canonical(TASK)      hash = SHA-256 of the same bytes
  *
- * An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates
+ * Who was told the hash was told the key: nobody else's task has it. An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates
  * are assigned.
  */
 
@@ -13,21 +13,22 @@ import { canonical, parse } from "./canonical.js";
 import { degree } from "./degree.js";
 import { refuse, require } from "./errors.js";
 import { features } from "./features.js";
-import type { Field } from "./field.js";
+import type { Field, Reader } from "./field.js";
 import { label } from "./label.js";
 import { links } from "./links.js";
 import type { Person } from "./person.js";
-import { areOf, type Facts, isFacts, text, texts, whole } from "./reading.js";
+import { areOf, type Facts, isFacts, nano, text, texts, whole } from "./reading.js";
 
 /** What a task says; the first six are texts. */
 const FACTS = "name organiser purpose contact ids nonce version opens closes least people fields guarantee public".split(" ");
-/** What a task says of a field of each kind, and who reads it. */
-const FIELDS: readonly [kind: string, names: string, of: (facts: Facts, people: number) => Field][] = [
-  ["features", "kind names low high epsilon sampled threshold", features],
-  ["label", "kind classes epsilon share", label],
-  ["links", "kind mode epsilon threshold", links],
-  ["degree", "kind mode epsilon digits overflow lowest highest", degree],
-];
+/** Kinds of fields; what a task says of one beside kind and epsilon, and who reads it. */
+const FIELDS: Readonly<Record<string, readonly [names: string, of: Reader]>> = {
+  __proto__: null as never,
+  features: ["names low high sampled threshold", features],
+  label: ["classes share", label],
+  links: ["mode threshold", links],
+  degree: ["mode digits overflow lowest highest", degree],
+};
 const LARGEST = 2 ** 40;
 
 /** A task whose facts were checked; `facts` are in the words of the standard. */
@@ -51,14 +52,14 @@ export interface Opening {
 /**
  * Return the task of signed bytes, `expected` being the hash that a person was told through another channel.
  *
- * Refuses: `not-canonical`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where the thresholds lose more than
+ * Refuses: `not-canonical`, `bad-version`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where the thresholds lose more than
  * the epsilons that are stated; `no-ed25519` where the platform cannot check signatures.
  */
 export async function readTask(data: Bytes, expected?: Bytes): Promise<Task> {
   const [facts, key, told] = await signed(data, "task");
   const hash = await sha256(told);
   require(!expected || hex(hash) === hex(expected), "wrong-hash", hex(hash));
-  require(areOf(facts, FACTS) && facts.version === 1, "bad-task", "task");
+  require(areOf(facts, FACTS), "bad-task", "task");
   const people = Number(whole(facts, "people", 1, LARGEST));
   for (const name of FACTS.slice(0, 6)) text(facts, name);
   whole(facts, "closes", whole(facts, "opens", 0, LARGEST) + 1n, LARGEST);
@@ -106,29 +107,29 @@ export function personOf({ hash, people }: Task, number: number, nonce: Bytes): 
 async function signed(data: Bytes, name: "task" | "opening"): Promise<[Facts, Bytes, Bytes]> {
   const outer = parse(data);
   require(areOf(outer, ["key", "signature", name]) && isFacts(outer[name]), "bad-task", name);
+  const { version = 2 } = outer[name];
+  // Before the signature: another version signs other bytes.
+  require(version === 2, "bad-version", version);
   const key = unhex(outer.key);
   const signature = unhex(outer.signature);
-  const told = joined(utf8(`graphveil/standard/1/${name}\n`), canonical(outer[name]));
+  const told = joined(utf8(`graphveil/standard/2/${name}\n`), key ?? [], canonical(outer[name]));
   require(key && signature && (await verified(key, signature, told)), "bad-signature", name);
   return [outer[name], key, told];
 }
 
-async function verified(key: Bytes, signature: Bytes, told: Bytes): Promise<boolean> {
-  try {
-    return await crypto.subtle.verify("Ed25519", await imported(key, "Ed25519", "verify"), signature, told);
-  } catch (error) {
-    const missing = (error as Error).name === "NotSupportedError";
-    require(!missing, "no-ed25519");
-    return false;
-  }
-}
+const verified = (key: Bytes, signature: Bytes, told: Bytes): Promise<boolean> =>
+  imported(key, "Ed25519", "verify")
+    .then((key) => crypto.subtle.verify("Ed25519", key, signature, told))
+    .catch(({ name }: Error) => name === "NotSupportedError" && refuse("no-ed25519"));
 
 function fieldsOf(told: unknown, people: number): Field[] {
   require(Array.isArray(told) && told.length, "bad-task", "fields");
   const made = told.map((facts: unknown) => {
-    const found = FIELDS.find(([kind, names]) => areOf(facts, names.split(" ")) && facts.kind === kind);
-    require(found, "bad-task", "fields");
-    return found[2](facts as Facts, people);
+    const kind = text(facts as Facts, "kind") as Field["kind"];
+    const [names, of] = FIELDS[kind] ?? refuse("bad-task", kind);
+    require(areOf(facts, `kind epsilon ${names}`.split(" ")), "bad-task", kind);
+    const epsilon = nano(facts, "epsilon");
+    return { kind, epsilon, most: Infinity, ...of(facts, epsilon, people) };
   });
   require(new Set(made.map(({ kind }) => kind)).size === made.length, "bad-task", "fields");
   return made;

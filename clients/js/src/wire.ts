@@ -1,7 +1,7 @@
 /**
  * A report on the wire: one encoding, big-endian.
  *
- *     version 1 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
+ *     version 2 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
  *
  * The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key.  The report id follows from the
  * secret, the task and the epoch, so a report that is made anew is the same report.
@@ -10,7 +10,7 @@
 import { big, type Bytes, imported, joined, sha256, utf8 } from "./bytes.js";
 import { derived, type Secret } from "./noise.js";
 
-const VERSION = 1;
+const VERSION = 2;
 
 export interface Report {
   readonly task: Bytes;
@@ -34,7 +34,7 @@ export const toBytes = (report: Report): Bytes => joined(untagged(report), repor
 
 /** Return how an enrolment is named: 16 bytes of SHA-256(purpose | task | key). */
 export const enrolmentId = async (task: Bytes, key: Bytes): Promise<Bytes> =>
-  (await sha256(utf8("graphveil/standard/1/enrolment"), task, key)).slice(0, 16);
+  (await sha256(joined(utf8("graphveil/standard/2/enrolment"), task, key))).slice(0, 16);
 
 const untagged = ({ task, id, enrolment, body }: Omit<Report, "tag">): Bytes =>
   joined([VERSION], task, id, enrolment, big(body.length, 4), body);

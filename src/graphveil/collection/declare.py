@@ -19,6 +19,7 @@ from graphveil.device.exact import LARGEST
 from graphveil.device.links import MOST_PEOPLE
 from graphveil.device.people import ids_hash
 from graphveil.device.reading import number
+from graphveil.device.task import VERSION
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
@@ -81,7 +82,7 @@ def task_facts(
     fields, mechanisms = zip(*asked, strict=True)
     told = {"name": words.name, "organiser": words.organiser, "purpose": words.purpose, "contact": words.contact}
     return {
-        "version": 1,
+        "version": VERSION,
         **told,
         "opens": opens,
         "closes": closes,

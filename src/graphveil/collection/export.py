@@ -29,7 +29,7 @@ from graphveil.collection.frozen import Bytes, Last, Leaves
 from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
 from graphveil.device.features import Features
 from graphveil.device.people import ids_hash
-from graphveil.device.task import Task
+from graphveil.device.task import VERSION, Task
 from graphveil.errors import DataError, InputError
 from graphveil.graphs.archives import read_npz
 
@@ -106,7 +106,7 @@ def export(store: Store, folder: Path, most_links: int | None = None) -> dict[st
         who = "1 person has" if answered == 1 else f"{answered:,} people have"
         raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
     told = {
-        "standard": 1,
+        "standard": VERSION,
         "task": task.hash.hex(),
         "epochs": [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in closed],
         "people": task.people,
@@ -220,7 +220,7 @@ def _require(kept: bool, what: str) -> None:
 
 def _epochs(told: Any, task: Task) -> Epochs:
     """Return nonce and hash of every epoch."""
-    _require(isinstance(told, dict) and told.get("standard") == 1, "is no description of a collection")
+    _require(isinstance(told, dict) and told.get("standard") == VERSION, "is no description of a collection")
     _require(told.get("task") == task.hash.hex(), "belongs to another task")
     epochs = tuple((bytes.fromhex(one["nonce"]), bytes.fromhex(one["hash"])) for one in told["epochs"])
     _require(bool(epochs), "holds no epoch")

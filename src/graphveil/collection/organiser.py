@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device.canonical import canonical
-from graphveil.device.task import OPENING, TASK, Task
+from graphveil.device.task import OPENING, TASK, Task, to_sign
 from graphveil.errors import InputError
 from graphveil.writing import write_bytes
 
@@ -67,5 +67,6 @@ def signed_opening(task: Task, nonces: Sequence[bytes], key: Ed25519PrivateKey) 
 
 
 def _signed(name: str, purpose: bytes, value: Mapping[str, object], key: Ed25519PrivateKey) -> bytes:
-    signature = key.sign(purpose + canonical(dict(value))).hex()
-    return canonical({"key": key.public_key().public_bytes_raw().hex(), "signature": signature, name: dict(value)})
+    public = key.public_key().public_bytes_raw()
+    signature = key.sign(to_sign(purpose, public, value)).hex()
+    return canonical({"key": public.hex(), "signature": signature, name: dict(value)})

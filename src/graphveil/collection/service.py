@@ -46,6 +46,7 @@ from graphveil.collection.tally import Tally
 from graphveil.collection.troubles import code_of, write_down
 from graphveil.device.degree import Degree
 from graphveil.device.links import Links
+from graphveil.device.task import VERSION
 from graphveil.device.wire import HEAD, TAG
 
 #: Bytes of a disk that are left to everything else.
@@ -183,7 +184,7 @@ class Collector:
 
     def _public(self) -> dict[str, Callable[..., Any]]:
         """What answers each route that asks for no token."""
-        version = {"version": graphveil.__version__, "standard": 1}
+        version = {"version": graphveil.__version__, "standard": VERSION}
         return {
             "GET /task": self._task,
             "GET /opening": self._opening,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-_PURPOSE = b"graphveil/standard/1/assigned"
+_PURPOSE = b"graphveil/standard/2/assigned"
 
 
 def assigned(task: bytes, nonce: bytes, person: int, dimension: int, size: int) -> list[int]:

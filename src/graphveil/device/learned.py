@@ -14,6 +14,9 @@ from graphveil.device.label import Label
 from graphveil.device.links import Links
 from graphveil.device.task import Field, Task
 
+#: Modes in which the reports of both ends may tell of a link: of friends, each names the other, also where lists hold
+#: what begins at their person.
+TWICE: Final = frozenset({"both", "directed"})
 #: Above this epsilon the factor, from 485 million on, would tell nobody anything, and words do.
 _TOLD: Final = 20
 
@@ -39,9 +42,7 @@ def about_one_link(fields: Sequence[Field]) -> Fraction:
     Args:
         fields: of a task.
     """
-    asked = _about_links(fields)
-    twice = _twice(asked)
-    return sum((one.epsilon * (2 if one.mode in twice else 1) for one in asked), Fraction(0))
+    return sum((one.epsilon * (2 if one.mode in TWICE else 1) for one in _about_links(fields)), Fraction(0))
 
 
 def odds(epsilon: Fraction) -> str:
@@ -72,18 +73,9 @@ def _about_links(fields: Sequence[Field]) -> list[Links | Degree]:
     return [one for one in fields if isinstance(one, Links | Degree)]
 
 
-def _twice(asked: Sequence[Links | Degree]) -> set[str]:
-    """Return the modes in which both ends report a link."""
-    # Where one answer tells of links by where they begin and another one of either end, two reports tell of a link.
-    return {"both", "directed"} if len({one.mode for one in asked}) > 1 else {"both"}
-
-
 def _relationship(fields: Sequence[Field]) -> str:
     asked = _about_links(fields)
-    modes = {one.mode for one in asked}
-    what = "whether you are linked to" if modes == {"directed"} else "whether you are linked with"
     by = " and number" if len(asked) > 1 else ""
-    theirs = ", yours and theirs" if modes & _twice(asked) else ""
-    return (
-        f"{what} one certain person, by {'number' if isinstance(asked[0], Degree) and not by else 'list'}{by}{theirs}"
-    )
+    theirs = ", yours and theirs" if {one.mode for one in asked} & TWICE else ""
+    said = "number" if isinstance(asked[0], Degree) and not by else "list"
+    return f"whether you are linked with one certain person, by {said}{by}{theirs}"

@@ -14,8 +14,10 @@ from typing import Any
 from graphveil.device.answer import NANO, answer, answers, cost
 from graphveil.device.assigned import assigned
 from graphveil.device.canonical import LIMIT, canonical, parse
+from graphveil.device.canonical_id import canonical_id
 from graphveil.device.errors import DeviceError
 from graphveil.device.exact import keeps
+from graphveil.device.people import ids_of
 from graphveil.device.task import Opening, Task
 from graphveil.device.wire import read, report
 
@@ -57,6 +59,8 @@ class Client:
             "canonical": lambda facts: {"data": canonical(facts["value"]).hex()},
             "parse": lambda facts: {"value": parse(_bytes(facts, "data"))},
             "keeps": _keeps,
+            "form": lambda facts: {"form": canonical_id(_text(facts, "id"))},
+            "ids": lambda facts: {"ids": list(ids_of(self._known(facts), _bytes(facts, "data")))},
             "task": self._task,
             "opening": self._opening,
             "assigned": _assigned,

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 SECRET_BYTES = 32
-NOISE, NAME, REPORT = (b"graphveil/standard/1/" + use for use in (b"noise", b"name", b"report"))
+NOISE, NAME, REPORT = (b"graphveil/standard/2/" + use for use in (b"noise", b"name", b"report"))
 
 Words = npt.NDArray[np.uint64]
 Numbers = Sequence[int] | npt.NDArray[np.integer]

@@ -10,6 +10,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 
+from graphveil.device.canonical import canonical
+from graphveil.device.canonical_id import require_distinct
 from graphveil.device.degree import Degree
 from graphveil.device.errors import DeviceError
 from graphveil.device.links import Links
@@ -22,12 +24,15 @@ def asks_about_links(task: Task) -> bool:
 
 
 def ids_hash(ids: Iterable[str]) -> str:
-    """Return the hash by which a task knows who may take part, and in which order."""
-    digest = hashlib.sha256()
-    for one in ids:
-        told = one.encode()
-        # With its length: ids that are written one after the other could be cut elsewhere.
-        digest.update(len(told).to_bytes(4, "big") + told)
+    """Return the hash by which a task knows who may take part, and in which order: of an array in canonical JSON.
+
+    Raises:
+        DeviceError: `not-canonical`, an id that is not Unicode.
+    """
+    digest = hashlib.sha256(b"[")
+    for place, one in enumerate(ids):
+        digest.update((b"," if place else b"") + canonical(one))
+    digest.update(b"]")
     return digest.hexdigest()
 
 
@@ -38,16 +43,17 @@ def ids_of(task: Task, data: bytes) -> tuple[str, ...]:
         task: holds their hash. data: as the collector told them, a line of JSON each.
 
     Raises:
-        DeviceError: `collector`, where they are not those of the task, or not each of its people once.
+        DeviceError: `bad-ids`, where they are not those of the task, not as many as its people, or two of them are one
+        person's.
     """
     try:
-        ids = tuple(json.loads(line) for line in data.split(b"\n") if line)
+        ids = json.loads(f"[{data.decode()[:-1]}]".replace("\n", ","))
         is_right = all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids
-    except (ValueError, RecursionError):
-        is_right = False
-    # Twice: somebody with a number below yours and one above, whose link with you both of you would report.
+    except (ValueError, RecursionError, DeviceError):
+        ids, is_right = [], False
     # Without the length a list could hold everybody twice, and as many names of nobody.
-    if not is_right or len(ids) != task.people or len(set(ids)) != len(ids):
-        said = "the collector's list of people is not that of the task, or names one twice"
-        raise DeviceError("collector", said, "Do not answer; tell the organiser.")
-    return ids
+    if not is_right or len(ids) != task.people:
+        raise DeviceError("bad-ids", "the list is not that of the task")
+    # Somebody with a number below yours and one above: both of you would report your link.
+    require_distinct(ids)
+    return tuple(ids)

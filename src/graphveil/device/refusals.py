@@ -85,7 +85,7 @@ COLLECTOR: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Type the same command again.",
         ),
         "bad-version": Refusal(
-            "the collector speaks another version",
+            "the collector speaks another version of the standard",
             "Either it or this program is newer than the other.",
             "Compare the versions, and update the older one.",
         ),
@@ -169,7 +169,7 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
         ),
         "wrong-hash": Refusal(
             "this is another task than the one that was expected",
-            "The collector serves a task with another hash than you were told.",
+            "The collector serves a task with another hash than you were told: other questions, or another signer.",
             "Do not answer; compare the hash with what the organiser published.",
         ),
         "bad-task": Refusal(
@@ -180,6 +180,12 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
         "epsilon": Refusal(
             "the task protects less than it says",
             "The whole numbers by which noise is drawn would lose more than the stated epsilon.",
+            _DO_NOT,
+        ),
+        "bad-ids": Refusal(
+            "the list of people is not one that both ends of a link can go by",
+            "One person could be passed off as another, or stand in it twice, so that both ends report a link and it "
+            "is told twice.",
             _DO_NOT,
         ),
         "bad-opening": Refusal(

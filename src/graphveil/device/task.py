@@ -1,9 +1,9 @@
 """What is asked, of whom, by whom and at which price: one immutable value, known by the hash of its canonical bytes.
 
     {"key": KEY, "signature": SIGNATURE, "task": TASK}             canonical JSON
-    signature by Ed25519 over purpose | canonical(TASK)            hash = SHA-256(purpose | canonical(TASK))
+    signature by Ed25519 over purpose | KEY | canonical(TASK)      hash = SHA-256 of the same bytes
 
-An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates are
+Who was told the hash was told the key: nobody else's task has it. An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates are
 assigned.
 """
 
@@ -29,8 +29,8 @@ from graphveil.device.links import Links
 from graphveil.device.person import Person
 from graphveil.device.reading import text, texts, whole
 
-TASK, OPENING = b"graphveil/standard/1/task\n", b"graphveil/standard/1/opening\n"
-VERSION = 1
+TASK, OPENING = b"graphveil/standard/2/task\n", b"graphveil/standard/2/opening\n"
+VERSION = 2
 Field: TypeAlias = Features | Label | Links | Degree
 _KINDS = ("features", "label", "links", "degree")
 _FACTS = {
@@ -76,17 +76,15 @@ class Task:
             data: canonical JSON. expected: the hash that a person was told through another channel.
 
         Raises:
-            DeviceError: `not-canonical`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where the thresholds
-            lose more than
-                the epsilons that are stated.
+            DeviceError: `not-canonical`, `bad-version`, `bad-signature`, `wrong-hash`, `bad-task`, or `epsilon` where
+            the thresholds lose more than the epsilons that are stated.
         """
         facts, key = signed(data, "task", TASK)
-        digest = task_hash(facts)
+        digest = task_hash(facts, key)
         if expected is not None and digest != expected:
-            raise DeviceError("wrong-hash", f"its hash is {digest.hex()}")
-        if set(facts) != _FACTS or facts["version"] != VERSION:
-            raise DeviceError("bad-task", f"no task of version {VERSION}, or other facts than those of the standard")
-        whole(facts, "version", VERSION, VERSION)
+            raise DeviceError("wrong-hash", f"its hash is {digest.hex()}, and it is signed by {short_key(key)}")
+        if set(facts) != _FACTS:
+            raise DeviceError("bad-task", "other facts than those of the standard")
         people = whole(facts, "people", 1, _LARGEST)
         words = {name: text(facts, name) for name in ("name", "organiser", "purpose", "contact", "ids")}
         text(facts, "nonce")
@@ -193,9 +191,28 @@ class Opening:
         return self.nonces[joined - 1]
 
 
-def task_hash(facts: Mapping[str, object]) -> bytes:
-    """Return the hash by which a task is known."""
-    return hashlib.sha256(TASK + canonical(dict(facts))).digest()
+def task_hash(facts: Mapping[str, object], key: bytes) -> bytes:
+    """Return the hash by which a task is known.
+
+    Args:
+        facts: of the task. key: the organiser's, 32 bytes: whoever signs the same facts with another one has another
+        task.
+    """
+    return hashlib.sha256(to_sign(TASK, key, facts)).digest()
+
+
+def to_sign(purpose: bytes, key: bytes, value: Mapping[str, object]) -> bytes:
+    """Return the bytes that a signature is of.
+
+    Args:
+        purpose: `TASK` or `OPENING`. key: that signs, 32 bytes. value: what is signed.
+    """
+    return purpose + key + canonical(dict(value))
+
+
+def short_key(key: bytes) -> str:
+    """Return an organiser's key as people compare it: its first 8 bytes, in four groups."""
+    return key[:8].hex(" ", 2)
 
 
 def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object], bytes]:
@@ -207,9 +224,13 @@ def signed(data: bytes, name: str, purpose: bytes) -> tuple[Mapping[str, object]
     outer = parse(data)
     if not isinstance(outer, dict) or set(outer) != {"key", "signature", name} or not isinstance(outer[name], dict):
         raise DeviceError("bad-task", f"no signed {name}")
+    # Before the signature: another version signs other bytes, and "forged" would be the wrong word for it.
+    version = outer[name].get("version", VERSION)
+    if version != VERSION:
+        raise DeviceError("bad-version", f"the {name} is of version {version}, and this program knows {VERSION}")
     try:
         key, signature = bytes.fromhex(outer["key"]), bytes.fromhex(outer["signature"])
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, purpose + canonical(outer[name]))
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, to_sign(purpose, key, outer[name]))
     except (InvalidSignature, ValueError, TypeError) as error:
         raise DeviceError("bad-signature", f"the {name} is not signed by its key") from error
     return MappingProxyType(outer[name]), key

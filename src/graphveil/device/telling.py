@@ -12,7 +12,7 @@ from graphveil.device.label import Label
 from graphveil.device.learned import decimal, learned, odds
 from graphveil.device.links import Links, answers_for
 from graphveil.device.person import Person
-from graphveil.device.task import Field, Task, moment
+from graphveil.device.task import Field, Task, moment, short_key
 
 #: Printable, and nothing to see.
 _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
@@ -32,6 +32,7 @@ def asked(task: Task) -> Iterator[str]:
     """
     # A word of ours first: some terminals write a line from the right where its first letter is written so.
     yield plain(f"collection {task.name}, by {task.organiser} ({task.contact})")
+    yield f"signed by the key {short_key(task.key)}, which the organiser can confirm to you"
     yield plain(f"purpose: {task.purpose}")
     yield f"of {task.people:,} people; nothing is exported from fewer than {task.least:,} reports"
     yield f"answers are taken from {moment(task.opens)} until {moment(task.closes)}"

@@ -6,6 +6,7 @@ import shlex
 import sys
 
 from graphveil.device import telling
+from graphveil.device.canonical_id import canonical_id
 from graphveil.device.errors import DeviceError
 from graphveil.device.people import asks_about_links, ids_of
 from graphveil.device.remote import Remote
@@ -23,7 +24,7 @@ def whom(remote: Remote, task: Task, number: int, said: str | None, known: str |
 
     Raises:
         DeviceError: `command`, where nobody can be asked, or an id is said that is not needed; `enrolment`, another
-        person; `collector`, ids that are not the task's.
+        person; `bad-ids`, ids that are not the task's.
     """
     if not asks_about_links(task):
         if said is not None:
@@ -31,11 +32,18 @@ def whom(remote: Remote, task: Task, number: int, said: str | None, known: str |
         return None
     id = ids_of(task, remote.ids())[number] if known is None else known
     told = telling.whom(number, id)
-    if said not in (None, id):
+    if said is not None and not _is_same(said, id):
         raise DeviceError("enrolment", f"you would answer as {told}, and --as says {shlex.quote(said)}", _STOP)
     if said is None and known is None:
         _require_agreed(told, id)
     return id
+
+
+def _is_same(said: str, id: str) -> bool:
+    try:
+        return canonical_id(said) == canonical_id(id)
+    except DeviceError:
+        return False
 
 
 def _require_agreed(told: str, id: str) -> None:

@@ -1,6 +1,6 @@
 """A report on the wire: one encoding, big-endian.
 
-    version 1 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
+    version 2 | task hash 32 | report id 16 | enrolment id 16 | length 4 | body | tag 32
 
 The tag is HMAC-SHA256 over all before it and the epoch (4), with the enrolment's key: made on the device, told to the
 collector with the token.  By it a report that is held back on its way is none of a later epoch.  The report id follows
@@ -18,9 +18,9 @@ from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
 from graphveil.device.noise import REPORT, derived
 
-VERSION = 1
+VERSION = 2
 HEAD, TAG = 1 + 32 + 16 + 16 + 4, 32
-_ENROLMENT = b"graphveil/standard/1/enrolment"
+_ENROLMENT = b"graphveil/standard/2/enrolment"
 
 
 @dataclass(frozen=True)

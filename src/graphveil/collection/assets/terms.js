@@ -6,7 +6,7 @@ import { count, decimal, moment, some, surest, surestBar, times } from "./number
 const WHOM = {
   lower: "For each pair of people only one is asked, so yours is about some of them.",
   both: "They are asked about you as well.",
-  directed: "It is about links that begin at you.",
+  directed: "It is about links that begin at you; they are asked about theirs, which may be to you.",
 };
 
 /** From so many percent on a person is warned. */
@@ -54,17 +54,11 @@ export function bound({ fields, facts: told }, place) {
   const { kind, epsilon } = fields[place];
   if (kind === "features") return ["your numbers", epsilon];
   if (kind === "label") return ["which one you are", epsilon];
-  const isTwice = twice(told.fields).includes(told.fields[place].mode);
+  // Of friends each names the other, also where a list holds what begins at its person.
+  const isTwice = told.fields[place].mode !== "lower";
   const number = kind === "degree" ? ", by their number" : "";
   const from = number + (isTwice ? ", by your answer and theirs" : "");
   return [`whether one certain person is connected with you${from}`, isTwice ? 2n * epsilon : epsilon];
-}
-
-/** The modes in which both ends report a connection. */
-function twice(told) {
-  const modes = new Set(told.map(({ mode }) => mode).filter(Boolean));
-  // Where one answer is about links by where they begin and another about either end, two reports tell of a link.
-  return modes.size > 1 ? ["both", "directed"] : ["both"];
 }
 
 /** The whole of a task, for a person who has not agreed to anything yet. */
