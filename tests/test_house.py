@@ -18,14 +18,25 @@ CORE = {
     # A program of its own: it runs where nothing else of ours is.
     "device": set(),
     "privacy": set(),
-    "graphs": {"engine", "privacy"},
+    # People are told apart by one form of their ids, which has to stand where a device runs alone.
+    "graphs": {"device", "engine", "privacy"},
     "hierarchy": {"graphs", "privacy"},
     "mechanisms": {"engine", "privacy"},
     "engine": {"privacy"},
     "aggregation": {"engine", "graphs", "mechanisms", "privacy"},
     "models": {"aggregation"},
     "training": {"aggregation", "mechanisms", "models", "privacy"},
-    "methods": {"privacy", "graphs", "hierarchy", "mechanisms", "engine", "aggregation", "models", "training"},
+    "methods": {
+        "device",
+        "privacy",
+        "graphs",
+        "hierarchy",
+        "mechanisms",
+        "engine",
+        "aggregation",
+        "models",
+        "training",
+    },
     "federation": {
         "privacy",
         "graphs",

@@ -121,8 +121,10 @@ def test_a_declaration_without_data_says_what_may_be_asked(name: str, tmp_path: 
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("people.txt", b"ann\nann\n", "an id stands twice"),
-        ("people.txt", b"\n", "an id stands twice, or there is none"),
+        ("people.txt", b"ann\nann\n", "the id 'ann' stands twice"),
+        ("people.txt", b"anna b\nbob\nAnna  B\n", r"'anna b' and 'Anna \\x20B' are one id to people"),
+        ("people.csv", "id\nzo\u00eb\nzoe\u0308\n".encode(), r"'zo\\xeb' and 'zoe\\u0308' are one id"),
+        ("people.txt", b"\n", "there is no id"),
         ("people.txt", b"\xff\xfe", "is not UTF-8"),
         ("people.csv", b"name\nann\n", "no column 'id'"),
     ],
@@ -152,7 +154,8 @@ def test_a_graph_is_asked_about_its_nodes() -> None:
     [
         ("ids.txt", "ann\nbob\n", "ids.txt is not as it was written"),
         ("ids.txt", '"ann"\n3\n', "ids.txt holds what is no text"),
-        ("ids.txt", '"ann"\n"ann"\n', "an id stands twice"),
+        ("ids.txt", '"ann"\n"ann"\n', "the id 'ann' stands twice"),
+        ("ids.txt", '"ann"\n"\\uff41nn"\n', r"'ann' and '\\uff41nn' are one id to people"),
         ("schema.json", "{}", "schema.json is not as it was written"),
         ("schema.json", '{"schema": {"classes": [], "private": [], "notes": []}, "names": []}', "schema.json is not"),
         ("schema.json", "{", "is not JSON"),

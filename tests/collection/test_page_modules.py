@@ -30,7 +30,7 @@ say(found);
 
 
 def test_of_one_link_both_say_the_same_whatever_the_modes(tmp_path: Path) -> None:
-    """A list and a number of links leave together, and where their modes differ a directed one is of either end."""
+    """A list and a number leave together, and of friends each names the other, also by links that begin there."""
     asked = [(links(12, "0.7", mode), degree(12, "0.3", other)) for mode, other in product(MODES, MODES)]
     alone = [(make(12, "0.7", mode),) for make in (links, degree) for mode in MODES]
     tasks = [task_of(*fields) for fields in (*asked, *alone)]
@@ -42,7 +42,7 @@ def test_of_one_link_both_say_the_same_whatever_the_modes(tmp_path: Path) -> Non
             ends = Fraction(int(nano), NANO) / one.epsilon
             assert ends == (2 if "by your answer and theirs" in what else 1)
     # Else both could be wrong alike.
-    assert [float(about_one_link(task.fields)) for task in tasks[:9]] == [1, 1.3, 1.3, 1.7, 2, 2, 1.7, 2, 1]
+    assert [float(about_one_link(task.fields)) for task in tasks[:9]] == [1, 1.3, 1.3, 1.7, 2, 2, 1.7, 2, 2]
 
 
 TIMES = """

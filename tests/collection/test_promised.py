@@ -52,8 +52,9 @@ def joint(task: Task, kinds: tuple[str, ...]) -> Decimal:
     """The log of the largest likelihood ratio of all reports, between two values of everything of these kinds."""
     whole = Fraction(1)
     for one in task.fields:
-        # Both ends of a relationship draw their own noise, and whoever has both reports multiplies.
-        ends = 2 if getattr(one, "mode", "") == "both" else 1
+        # Both ends of a relationship draw their own noise, and whoever has both reports multiplies. Also where a list
+        # holds the links that begin at its person: of friends each names the other.
+        ends = 2 if getattr(one, "mode", "") in ("both", "directed") else 1
         whole *= ratio(one) ** ends if one.kind in kinds else 1
     with localcontext() as context:
         context.prec = 60
@@ -84,7 +85,9 @@ def test_what_is_promised_covers_whole_reports(kinds: tuple[str, ...], mode: str
         asked = dict(zip(KINDS, prices, strict=True))
         task = signed_task(declared(Prices(**{kind: asked[kind] for kind in kinds}, mode=mode)), key)
         assert holds(task, list(task.guarantee))
-        stated = sum(one.epsilon * (2 if getattr(one, "mode", "") == "both" else 1) for one in task.fields)
+        stated = sum(
+            one.epsilon * (2 if getattr(one, "mode", "") in ("both", "directed") else 1) for one in task.fields
+        )
         assert f"(epsilon = {float(stated):g}, " in task.guarantee[-1]
 
 

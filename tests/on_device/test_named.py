@@ -82,6 +82,6 @@ def test_nobody_is_guessed(linked: object, said: str, say: Say, collector: Prete
 def test_a_list_of_other_people_names_nobody(say: Say, collector: Pretended) -> None:
     """Two names that changed places would be links to somebody else."""
     collector.says["/ids"] = (200, b"".join(json.dumps(one).encode() + b"\n" for one in (*IDS[1:], IDS[0])))
-    assert say(["Ann 7"])[2].startswith("collector: the collector's list of people is not that of the task")
+    assert say(["Ann 7"])[2].startswith("bad-ids: the list of people is not one")
     # Who names numbers alone needs no list, and asks for none.
     assert say([7])[0] == 0 and len(collector.reports) == 1

@@ -19,9 +19,6 @@ def refused(code: str) -> pytest.RaisesExc[DeviceError]:
 
 
 FACTS: list[dict[str, Any]] = [
-    {"version": 2},
-    {"version": True},
-    {"version": "1"},
     {"name": ""},
     {"name": "  "},
     {"purpose": 5},

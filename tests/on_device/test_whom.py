@@ -146,7 +146,7 @@ def test_who_took_part_before_ids_were_shown_is_asked_before_they_answer(
 def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended) -> None:
     for wrong in (spelled((IDS[1], IDS[0], *IDS[2:])), spelled(IDS[:-1]), b"[1]\n", b"{\n", b"[" * 10**5, b"", b"\xff"):
         collector.says["/ids"] = (200, wrong)
-        assert run(*enrol(collector), "--as", "Ann 3")[2].startswith("collector: the collector's list of people")
+        assert run(*enrol(collector), "--as", "Ann 3")[2].startswith("bad-ids: the list of people")
     assert not collector.enrolled
 
 
@@ -158,8 +158,11 @@ def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended)
         (3, ("\ud800", "b", "c")),
         # As many different ids as people, since there are more lines.
         (4, ("Ann", "Bob", "Ann", "Bob", "nobody", "nobody else")),
+        # One person's, to everybody but a program.
+        (3, ("anna b", "Bob", "Anna\u00a0 B")),
+        (3, ("zo\u00eb", "Bob", "zoe\u0308")),
     ],
-    ids=["twice", "too long", "no text", "padded"],
+    ids=["twice", "too long", "no text", "padded", "spelled twice", "an accent apart"],
 )
 def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str, ...], run: Run) -> None:
     """With a number below Bob's and one above, Ann would report her link to him, and he his to her."""
@@ -167,7 +170,7 @@ def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str
     with pretended(task_of(links(people), people=people, least=1, ids=hashed)) as collector:
         collector.says["/ids"] = (200, spelled(ids))
         found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
-        assert found[2].startswith("collector: the collector's list of people") and not collector.enrolled
+        assert found[2].startswith("bad-ids: the list of people") and not collector.enrolled
 
 
 def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:

@@ -40,8 +40,9 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
     folder = answer["folder"]
     facts = [
         ("Task", answer["task"]),
+        ("Signed by", answer["signed_by"]),
         *(("Promised", line) for line in answer["guarantee"]),
-        ("Keep", f"{folder}/organiser.key to yourself; tell people the hash of the task"),
+        ("Keep", f"{folder}/organiser.key to yourself; tell people the hash of the task, which covers the key"),
         ("Next", f"graphveil collect enrol {folder}"),
     ]
     return pairs(facts)
@@ -86,7 +87,7 @@ def status(answer: Mapping[str, Any]) -> RenderableType:
     if answer["scrubbed"]:
         epoch += "; scrubbed, so that none can be opened any more"
     facts = [
-        ("Task", f"{answer['name']}, {answer['task'][:16]}"),
+        ("Task", f"{answer['name']}, {answer['task'][:16]}, signed by {answer['signed_by']}"),
         ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),
         ("Enrolled", f"{answer['enrolled']:,} of {answer['people']:,} people"),
         ("Epoch", epoch),

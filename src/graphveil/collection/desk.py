@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from graphveil.collection.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
 from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
 from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
-from graphveil.device.task import Opening, moment
+from graphveil.device.people import ids_hash
+from graphveil.device.task import Opening, moment, short_key
 from graphveil.errors import InputError, MissingExtraError
 from graphveil.writing import new_folder, partial_folder, sweep, sync_files, sync_folder, write_bytes
 
@@ -89,7 +90,8 @@ class Desk:
         # Last: a folder with it has all that the other steps need.
         unfinished.rename(self.folder / SIGNED)
         sync_folder(self.folder)
-        return {"folder": str(self.folder), "task": task.hash.hex(), "guarantee": list(task.guarantee)}
+        told = {"folder": str(self.folder), "task": task.hash.hex(), "signed_by": short_key(task.key)}
+        return {**told, "guarantee": list(task.guarantee)}
 
     def enrol(self, out: Path | None = None, tokens: Path | None = None, url: str | None = None) -> dict[str, Any]:
         """Give everybody a token.
@@ -103,6 +105,9 @@ class Desk:
         """
         ids = read_ids(self.folder)
         with self.store() as store:
+            # Every device would refuse the list, after tokens were handed out.
+            if ids_hash(ids) != store.task().ids:
+                raise InputError(f"{IDS} is not the list that was signed", where=str(self.folder), remedy="restore it")
             if tokens is not None:
                 store.invite(in_order(tokens, ids))
                 return {"people": len(ids), "tokens": str(tokens)}
@@ -192,7 +197,8 @@ class Desk:
         """Return how far the collection has come."""
         with self.store() as store:
             task = store.task()
-            told = {"name": task.name, "task": task.hash.hex(), "opens": task.opens, "closes": task.closes}
+            told = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
+            told |= {"opens": task.opens, "closes": task.closes}
             frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
             status = store.status()
             empty = store.empty(status["epoch"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.collection.declare import Prices, Words, task_facts
-from graphveil.collection.subject import Subject
+from graphveil.collection.subject import Subject, require_people
 from graphveil.device.errors import DeviceError
 from graphveil.device.task import body_bits, fields_of
 from graphveil.device.telling import hidden_in
@@ -201,6 +201,7 @@ def read_ids(folder: Path) -> tuple[str, ...]:
         raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_AGAIN) from error
     if not all(isinstance(one, str) for one in ids):
         raise InputError(f"{IDS} holds what is no text", where=str(folder), remedy=_AGAIN)
+    require_people(ids, str(folder / IDS))
     return ids
 
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from graphveil.collection.bodies import Bodies
 from graphveil.collection.frozen import Bytes, Last, Leaves
 from graphveil.collection.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
+from graphveil.device.canonical_id import require_distinct
 from graphveil.device.features import Features
 from graphveil.device.people import ids_hash
 from graphveil.device.task import VERSION, Task
@@ -179,6 +180,7 @@ def read_export(folder: Path) -> Collected:
     with _reading(folder / "ids.txt") as path:
         ids = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line)
         _require(all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids, "belongs to another task")
+        require_distinct(ids)
     with _reading(folder / "collection.json") as path:
         told = json.loads(path.read_text(encoding="utf-8"))
         epochs = _epochs(told, task)

@@ -152,6 +152,7 @@ class Status(Answer):
     purpose: str
     contact: str
     task: Hash
+    signed_by: str = Field(description="The organiser's key, in short.")
     asked: list[Asked]
     guarantee: list[str]
     public: list[str]

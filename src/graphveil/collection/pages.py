@@ -16,10 +16,10 @@ from fastapi import APIRouter, Request, Response
 
 FOLDER = Path(__file__).parent / "assets"
 PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
-#: All that is served by its name. `device.js` is the client of `clients/js`, as it was built there; so is `lines.mjs`,
-#: which no page needs.
+#: All that is served by its name. `device.js` and `people.js` are the client of `clients/js`, as it was built there;
+#: so is `lines.mjs`, which no page needs.
 ASSETS = (
-    *("look.css", "icon.svg", "device.js", "dom.js", "numbers.js"),
+    *("look.css", "icon.svg", "device.js", "people.js", "dom.js", "numbers.js"),
     # Of the person's page.
     *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
     *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "round.js", "terms.js", "visit.js"),

@@ -1,6 +1,6 @@
 """What a task promises: of each unit one guarantee, which adds up all answers about it that a report carries.
 
-    one relationship            list + number of links, times two where both ends report
+    one relationship            list + number of links, times two where both ends report or may do so
     features, label             each by itself
     all that a person reports   features + label + one relationship
 
@@ -30,7 +30,7 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
         mechanisms: that answer, one a field. epsilons: of the fields, as the decimals that the task states.
     """
     # At the epsilon that is stated: devices pay it, also where no threshold of 64 bits can lose as much.
-    asked = [replace(one, epsilon=float(epsilon)) for one, epsilon in zip(mechanisms, epsilons, strict=True)]
+    asked = [_of_both_ends(one, float(epsilon)) for one, epsilon in zip(mechanisms, epsilons, strict=True)]
     people = [permanent_guarantee(one) for one in asked if isinstance(one, MultiBit | RandomizedResponse)]
     lists = [permanent_guarantee(one) for one in asked if isinstance(one, AdjacencyRR | NoisyDegree)]
     of_lists = [_added(lists, lists[0].unit)] if len(lists) > 1 else lists
@@ -38,6 +38,13 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
     # To replace a relationship by another would change two bits: what is replaced is whether one exists.
     whole = [*people, *(replace(one, unit=one.unit.existence(), relation="replace") for one in of_lists)]
     return each if len(each) == 1 else [*each, _added(whole, together(one.unit for one in whole))]
+
+
+def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
+    # Of friends each names the other, also where lists hold what begins at their person: whoever reads both divides
+    # twice, whatever a single link costs.
+    is_directed = isinstance(mechanism, AdjacencyRR | NoisyDegree) and mechanism.mode == "directed"
+    return replace(mechanism, epsilon=epsilon, mode="both") if is_directed else replace(mechanism, epsilon=epsilon)
 
 
 def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:

@@ -16,7 +16,7 @@ from graphveil.collection.refusal_codes import ORGANISER, REFUSAL_CODES
 from graphveil.collection.store import Store
 from graphveil.collection.tables import COUNTS, EPOCHS, REPORTS
 from graphveil.device.learned import decimal
-from graphveil.device.task import Task
+from graphveil.device.task import Task, short_key
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Standing:
         return {
             **words,
             "task": task.hash.hex(),
+            "signed_by": short_key(task.key),
             "asked": asked,
             "guarantee": list(task.guarantee),
             "public": list(task.public),

@@ -31,6 +31,7 @@ from graphveil.collection.tables import (
     SETTINGS,
     TOKENS,
 )
+from graphveil.device.errors import DeviceError
 from graphveil.device.task import Task
 from graphveil.device.token import numbered
 from graphveil.device.wire import enrolment_id
@@ -141,12 +142,15 @@ class Store:
         """Return the task.
 
         Raises:
-            InputError: there is none.
+            InputError: there is none, or it is of another version of the standard.
         """
         data = self.setting("task")
         if data is None:
             raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
-        return Task.of(data)
+        try:
+            return Task.of(data)
+        except DeviceError as error:
+            raise InputError(error.said, where="the database", remedy="begin anew: `graphveil collect init`") from error
 
     def setting(self, name: str) -> bytes | None:
         """Return a setting, None where it was not made."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphveil.columns import Category, Column, Tags, width_of
+from graphveil.device.canonical_id import require_distinct
+from graphveil.device.errors import DeviceError
 from graphveil.errors import InputError
 from graphveil.graphs.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
@@ -32,8 +34,27 @@ class Subject:
 
     def __post_init__(self) -> None:
         # People are numbered by their place in this list, on the wire and in every neighbour list.
-        if len(set(self.ids)) < len(self.ids) or not self.ids:
-            raise InputError("an id stands twice, or there is none", where=self.schema.name, allowed="each once")
+        if not self.ids:
+            raise InputError("there is no id", where=self.schema.name, allowed="one for each person")
+        require_people(self.ids, self.schema.name)
+
+
+def require_people(ids: Sequence[str], where: str) -> None:
+    """Refuse a list of people in which somebody stands twice, also under two spellings of one id.
+
+    Args:
+        ids: of everybody. where: they were found.
+
+    Raises:
+        InputError: naming both ids; or one that no device reads.
+    """
+    try:
+        require_distinct(ids)
+    except DeviceError as error:
+        alike = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
+        raise InputError(
+            error.said, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
+        ) from error
 
 
 def subject_of(data: str, root: Path | None = None, people: Path | None = None) -> Subject:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from graphveil.device.errors import DeviceError
 
@@ -24,6 +24,7 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e0fff]+"
 )
 _UNSEEN_ASCII = dict.fromkeys((*range(33), 127))
+_BUT_LINES = {code: None for code in _UNSEEN_ASCII if code != ord("\n")}
 #: Assigned from 15.0 to 17.0, so that every Python refuses what the oldest one does not know.
 _LATER = re.compile(
     "[\u0897\u088f\u0c5c\u0cdc\u0cf3\u0ece\u1acf-\u1aeb\u1b4e\u1b4f\u1b7f\u1c89\u1c8a\u20c1\u2427-\u2429\u2b96"
@@ -38,8 +39,6 @@ _LATER = re.compile(
     "\U0001fada-\U0001fadf\U0001fae8-\U0001faef\U0001faf7\U0001faf8\U0001fbcb-\U0001fbef\U0001fbfa"
     "\U0002b739-\U0002b73f\U0002cea2-\U0002cead\U0002ebf0-\U0002ee5d\U00031350-\U00033479]"
 )
-#: Ids of these letters alone are their own form.
-_PLAIN = re.compile("[!-@[-`{-~]*")
 _UNKNOWN = ("Cn", "Co", "Cs")
 
 
@@ -55,22 +54,55 @@ def canonical_id(id: str) -> str:
     return form
 
 
-def require_distinct(ids: Iterable[str]) -> None:
-    """Refuse a list in which people cannot tell two ids apart.
+def canonical_ids(ids: Sequence[str]) -> list[str]:
+    """Return the one form of each id.
+
+    Raises:
+        DeviceError: as `canonical_id`.
+    """
+    text = "\n".join(ids)
+    # Of a million ids in ASCII all at once.
+    if text.isascii() and text.count("\n") == len(ids) - 1 and all(ids):
+        forms = text.lower().translate(_BUT_LINES).split("\n")
+        if all(forms):
+            return forms
+    return [canonical_id(id) for id in ids]
+
+
+def require_distinct(ids: Sequence[str]) -> None:
+    """Refuse a list in which two ids are one person's.
 
     Raises:
         DeviceError: `bad-ids`, naming both; or as `canonical_id`.
     """
-    ids = tuple(ids)
-    # Of a million plain ids nothing has to be made.
-    if all(ids) and _PLAIN.fullmatch("".join(ids)) and len(set(ids)) == len(ids):
-        return
-    first: dict[str, str] = {}
-    for id in ids:
-        form = canonical_id(id)
-        if form in first:
-            raise DeviceError("bad-ids", _twice(first[form], id))
-        first[form] = id
+    twins = find_twins(ids)
+    if twins is not None:
+        first, second = (ids[place] for place in twins)
+        same = f"the id {spelled_id(first)} stands twice"
+        raise DeviceError("bad-ids", same if first == second else one_id(first, second))
+
+
+def one_id(first: str, second: str) -> str:
+    """Tell that two ids are one person's."""
+    return f"{spelled_id(first)} and {spelled_id(second)} are one id to people"
+
+
+def spelled_id(id: str) -> str:
+    """Return an id so that whoever reads it sees every letter of it, the second of two spaces too."""
+    return ascii(id).replace("  ", r" \x20")
+
+
+def find_twins(ids: Sequence[str]) -> tuple[int, int] | None:
+    """Return the places of the first two ids that are one person's, None where all differ.
+
+    Raises:
+        DeviceError: as `canonical_id`.
+    """
+    forms = canonical_ids(ids)
+    if len(set(forms)) == len(forms):
+        return None
+    first: dict[str, int] = {}
+    return next((first[form], place) for place, form in enumerate(forms) if first.setdefault(form, place) != place)
 
 
 def _folded(id: str) -> str:
@@ -80,11 +112,6 @@ def _folded(id: str) -> str:
     while form != before:
         before, form = form, unicodedata.normalize("NFKC", _UNSEEN.sub("", form.casefold()))
     return form
-
-
-def _twice(first: str, second: str) -> str:
-    # In ASCII: what nobody sees would not be seen here either.
-    return f"the id {first!a} stands twice" if first == second else f"people cannot tell {first!a} from {second!a}"
 
 
 def _require_assigned(id: str) -> None:

@@ -3,8 +3,8 @@
     {"key": KEY, "signature": SIGNATURE, "task": TASK}             canonical JSON
     signature by Ed25519 over purpose | KEY | canonical(TASK)      hash = SHA-256 of the same bytes
 
-Who was told the hash was told the key: nobody else's task has it. An opening says that enrolment has closed; it is signed with the same key and draws the nonce by which coordinates are
-assigned.
+Who was told the hash was told the key: nobody else's task has it. An opening says that enrolment has closed; it is
+signed with the same key and draws the nonce by which coordinates are assigned.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,11 @@ from graphveil.graphs.edges import edge_keys, is_normalised
 from graphveil.graphs.features import check_range
 from graphveil.graphs.parts import Features, GraphParts
 from graphveil.graphs.schema import GraphSchema
+
+#: What tells two people apart.
+DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
+#: Letters of ids that are their own form: see `graphveil.device.canonical_id`.
+_PLAIN = re.compile("[!-@[-`{-~]*")
 
 
 def check_parts(parts: GraphParts) -> GraphParts:
@@ -183,7 +189,35 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise DataError(f"{twice!r} appears twice", where="graph.ids", allowed="each id once")
+    twins = twins_of(names, "graph.ids")
+    if twins is not None:
+        raise DataError(twins[1], where="graph.ids", allowed=DISTINCT)
     return names
+
+
+def twins_of(ids: Sequence[str], where: str) -> tuple[int, str] | None:
+    """Return the first id that is an earlier one's to people, who would be asked and charged as two: place and words.
+
+    Args:
+        ids: that differ as texts. where: they stand.
+
+    Returns:
+        None where all ids are of different people.
+
+    Raises:
+        DataError: an id of letters that nobody reads.
+    """
+    # Most ids are numbers, or small letters in ASCII: each is its own form.
+    if _PLAIN.fullmatch("".join(ids)):
+        return None
+    from graphveil.device.canonical_id import find_twins, one_id
+    from graphveil.device.errors import DeviceError
+
+    try:
+        twins = find_twins(ids)
+    except DeviceError as error:
+        raise DataError(error.said, where=where, allowed="ids that people can read") from error
+    return None if twins is None else (twins[1], one_id(*(ids[place] for place in twins)))
 
 
 def _name(one: object) -> str:

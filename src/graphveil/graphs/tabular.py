@@ -10,7 +10,7 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError
-from graphveil.graphs.checks import check_features, check_labels
+from graphveil.graphs.checks import DISTINCT, check_features, check_labels, twins_of
 from graphveil.graphs.declaration import Declaration
 from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_dense, compact_rows
@@ -169,7 +169,17 @@ def _ids(nodes: Table, column: str) -> KnownIds:
     missing = ids.is_null() if numbers else ids.is_null() | (ids == "")
     nodes.refuse(missing, "{column} is missing", column, "an id in every row")
     nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
+    if not numbers:
+        _refuse_twins(nodes, column, ids.to_list())
     return KnownIds(ids)
+
+
+def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
+    """Refuse the second of two ids that are one person's."""
+    twin = twins_of(ids, nodes.title)
+    if twin is not None:
+        row, said = twin
+        raise DataError(f"{column} {said}", where=nodes.where(row), allowed=DISTINCT)
 
 
 def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:

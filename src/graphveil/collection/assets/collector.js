@@ -1,5 +1,7 @@
 /** The collector as the page meets it: six requests, which hold a token, a key or a report, and nothing else. */
 
+import { readIds } from "./people.js";
+
 const QUIET = { credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer" };
 
 /** The collector refused, with a code of its own, or could not be reached: "offline". */
@@ -69,43 +71,5 @@ export async function send(bytes) {
   return code;
 }
 
-/** The names of everybody in the order of their numbers, held to the hash that the task names. */
-export async function names({ facts, people }) {
-  const lines = new TextDecoder()
-    .decode(await asked("ids"))
-    .split("\n")
-    .filter(Boolean);
-  const found = lines.map(spoken);
-  // Else the collector could pass one person off as another, or have somebody stand on both sides of the same person:
-  // without the length by a list that holds everybody twice, and as many names of nobody.
-  const each = found.length === people && new Set(found).size === people;
-  if (!each || (await hashOf(found)) !== facts.ids) throw new Refused("bad-ids");
-  return found;
-}
-
-/** The name of a line. */
-function spoken(line) {
-  try {
-    const name = JSON.parse(line);
-    // Half a character would be hashed as U+FFFD, and two people could share that hash.
-    if (typeof name === "string" && name.isWellFormed()) return name;
-  } catch {
-    // Below: it is as wrong as no text.
-  }
-  throw new Refused("bad-ids");
-}
-
-/** SHA-256 of all names, each behind its length in 4 bytes. */
-async function hashOf(list) {
-  const spelled = list.map((one) => new TextEncoder().encode(one));
-  const bytes = new Uint8Array(spelled.reduce((sum, one) => sum + 4 + one.length, 0));
-  const view = new DataView(bytes.buffer);
-  let at = 0;
-  for (const one of spelled) {
-    view.setUint32(at, one.length);
-    bytes.set(one, at + 4);
-    at += 4 + one.length;
-  }
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+/** The names of everybody in the order of their numbers, as the task knows them. */
+export const names = async (task) => readIds(await asked("ids"), task);

@@ -1,13 +1,23 @@
 /** A person's connections, chosen by name from everybody who may take part. */
 
 import { el, tell, theirs } from "./dom.js";
+import { canonicalId } from "./people.js";
 
 /** Names that are offered while somebody types. */
 const OFFERED = 12;
 
+/** How a name is known, however it is spelled; nothing where it is nobody's. */
+function formOf(typed) {
+  try {
+    return canonicalId(typed);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The list of connections; `names` are of everybody in the order of their numbers. */
 export function connections({ number, names, hint }) {
-  const places = new Map(names.map((name, place) => [name, place]));
+  const places = new Map(names.map((name, place) => [canonicalId(name), place]));
   const chosen = new Set();
   const wrong = el("p", { class: "wrong", id: "links-wrong" });
   const offered = el("datalist", { id: "links-offered" });
@@ -37,7 +47,7 @@ export function connections({ number, names, hint }) {
     list.append(row);
   };
   const take = () => {
-    const place = places.get(input.value.trim());
+    const place = places.get(formOf(input.value));
     const said =
       place === undefined
         ? "Nobody of that name takes part. Choose one of those offered."
@@ -86,7 +96,7 @@ export function connections({ number, names, hint }) {
       chosen.clear();
       list.replaceChildren();
       const found = (Array.isArray(values) ? values : []).map((one) =>
-        typeof one === "number" ? one : places.get(one),
+        typeof one === "number" ? one : places.get(formOf(one)),
       );
       const right = Array.isArray(values) && found.every((place) => place !== number && names[place] !== undefined);
       if (right) new Set(found).forEach(add);

@@ -4,6 +4,7 @@ import { BrowserLedger, newSecret, spent } from "./device.js";
 import { Refused } from "./collector.js";
 
 const LIMIT = "limit";
+const JOINED = "joined";
 const DECIMAL = /^(0|[1-9]\d{0,8})(\.\d{1,9})?$/;
 
 export class Home {
@@ -19,6 +20,11 @@ export class Home {
     } catch {
       throw new Refused("no-storage");
     }
+  }
+
+  /** The hash of the task that was joined here last, null where none was; it pins the key that signed it. */
+  get joined() {
+    return localStorage.getItem(JOINED);
   }
 
   /** Who the person is to a task, if enrolled. */
@@ -37,6 +43,7 @@ export class Home {
   /** Keep who the person is to a task, and return it. */
   async confirm(task, { secret, key }, { number, joined }) {
     await this.ledger.append(task, { number, joined, secret, key });
+    localStorage.setItem(JOINED, task);
     return this.ledger.enrolled(task);
   }
 

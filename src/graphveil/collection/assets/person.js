@@ -38,6 +38,8 @@ async function start() {
   const task = await device.readTask(data);
   now.who = await now.home.enrolled(device.hex(task.hash));
   if (now.who) return ask(data, { hash: device.hex(task.hash) });
+  // Another task, or the same under another key: nothing of it is shown as if it were what the person agreed to.
+  if (now.home.joined) refuse({ code: "other-task" });
   find("begin").hidden = false;
   find("begin-form").addEventListener("submit", (event) => {
     event.preventDefault();

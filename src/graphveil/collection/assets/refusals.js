@@ -9,10 +9,15 @@ const SAME = "Your report is booked. It can be sent again as the same bytes, at 
 export const WORDS = {
   "not-canonical": ["The questions cannot be read", TASK],
   "bad-signature": ["The organiser's signature is wrong", TASK],
+  "other-task": [
+    "This collector asks something else now",
+    "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. These are " +
+      "others, or somebody else's. Go on only with a new link that the organiser sent you through another channel.",
+  ],
   "wrong-hash": [
     "These are other questions than those you were invited to",
-    "The hash in your link is not that of this collector's task. Ask the organiser for the right link, through " +
-      "another channel.",
+    "The hash in your link is not that of this collector's task: it asks something else, or somebody else has signed it. " +
+      "Do not take part; ask the organiser for the right link, through another channel.",
   ],
   "bad-task": ["The questions are not as the standard says", TASK],
   epsilon: [
@@ -42,8 +47,9 @@ export const WORDS = {
     "Your secret and what you have sent must be kept. Leave the private window, or allow this site to store data.",
   ],
   "bad-ids": [
-    "The list of people is not that of the questions",
-    "The question about connections cannot be answered: one person could be passed off as another. Tell the organiser.",
+    "The list of people cannot be right",
+    "It is not that of the questions, or somebody stands in it twice, under two spellings of one name: one person could " +
+      "be passed off as another, or both ends could tell of a connection. Do not take part; tell the organiser.",
   ],
   "other-person": [
     "The collector takes you for somebody else",

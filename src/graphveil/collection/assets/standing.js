@@ -100,6 +100,7 @@ export function promised(told) {
       ["Organiser", `${told.organiser}, ${told.contact}`],
       ["Window", `${moment(told.opens)} to ${moment(told.closes)}`],
       ["Asked", told.asked.map(({ kind, epsilon }) => `${kind} at epsilon ${epsilon}`).join(", ")],
+      ["Signed by", el("code", {}, told.signed_by)],
       ["Hash of the task", el("code", {}, told.task)],
       ...told.epochs.map((hash, place) => [`Hash of round ${place + 1}`, el("code", {}, hash)]),
     ]),

@@ -1,5 +1,6 @@
 /** What is asked, by whom, and what can be learned from the answers: of the task that was checked, in plain words. */
 
+import { hex } from "./device.js";
 import { el, facts, more, note, points, theirs } from "./dom.js";
 import { count, decimal, moment, some, surest, surestBar, times } from "./numbers.js";
 
@@ -46,6 +47,9 @@ export function question({ kind, width }, told, people) {
   return `How many people you are connected with. Your report holds a number near it. ${WHOM[told.mode]}`;
 }
 
+/** A key as people compare it: its first 8 bytes, in four groups. */
+export const shortKey = (key) => hex(key.slice(0, 8)).match(/.{4}/g).join(" ");
+
 /** Whether it matters who of two people answers a question. */
 export const isAboutLinks = ({ kind }) => kind === "links" || kind === "degree";
 
@@ -70,6 +74,7 @@ export function terms(task, hash) {
       ["Who asks", theirs(told.organiser)],
       ["What for", theirs(told.purpose)],
       ["Questions to", theirs(told.contact)],
+      ["Signed by", [el("code", {}, shortKey(task.key)), ", a key that the organiser can confirm to you"]],
       ["When", `from ${moment(told.opens)} to ${moment(told.closes)}`],
       [
         "How many",
@@ -121,7 +126,7 @@ export function terms(task, hash) {
         "p",
         {},
         "This page checked the signature and, in whole numbers, that the noise keeps each epsilon. The task is " +
-          "known by its hash:",
+          "known by its hash, which covers the key that signed it:",
       ),
       el("p", {}, el("code", {}, hash)),
     ),

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphveil.device.canonical_id import canonical_id
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, node_names
 from graphveil.late import torch
@@ -292,13 +293,13 @@ def _unused(ledger: Ledger, start: str) -> str:
 
 
 def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
-    """Return the hash of every id within a group."""
+    """Return the hash of every id within a group: of its one form, so that another spelling is the same person."""
     # The group's length comes first: no id of one group can spell a member of another.
     begun = hashlib.blake2b(f"{len(group)}:{group}:".encode(), digest_size=NAME_BYTES)
     names = []
     for one in ids:
         digest = begun.copy()
-        digest.update(str(one).encode())
+        digest.update(canonical_id(str(one)).encode())
         names.append(digest.digest())
     return tuple(names)
 
