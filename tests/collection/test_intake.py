@@ -207,7 +207,7 @@ def test_a_body_of_many_is_read_to_where_it_breaks(running: Collection) -> None:
     assert reports_in(data, 3) == (each, None)
     assert reports_in(data, 2) == (each[:2], "too-many")
     assert reports_in(data[:-1], 3) == (each[:2], "truncated")
-    assert reports_in(data + b"\x02" * 200, 9) == (each, "bad-version")
+    assert reports_in(data + b"\x01" * 200, 9) == (each, "bad-version")
 
 
 def test_many_bodies_are_judged_as_one_is() -> None:

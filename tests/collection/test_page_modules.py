@@ -12,6 +12,7 @@ from graphveil.device.learned import about_one_link, odds
 from graphveil.device.people import ids_hash, ids_of
 from graphveil.device.task import Task
 from tests.on_device.javascript import page_said
+from tests.on_device.making import TWINS
 from tests.on_device.pretended import spelled
 from tests.on_device.signing import degree, links, task_of
 
@@ -92,10 +93,12 @@ def test_both_take_the_same_lists_of_people(tmp_path: Path) -> None:
         # No text has half of a character. Whoever writes one as U+FFFD takes two such ids for two people, and one hash.
         (2, ("\ud800", "\ud801"), ("\ufffd", "\ufffd")),
         (2, ("Ann", "\udfff"), ("Ann", "\ufffd")),
+        # One person's, to everybody but a program.
+        *((2, twins, twins) for twins in TWINS),
     ]
     tasks = [task_of(links(people), people=people, least=1, ids=ids_hash(hashed)) for people, _, hashed in cases]
     lists = [spelled(told) for _, told, _ in cases]
     put = [[task.data.decode(), data.decode()] for task, data in zip(tasks, lists, strict=True)]
     ours = [taken(task, data) for task, data in zip(tasks, lists, strict=True)]
     assert page_said(tmp_path / "page", NAMES, put) == ours
-    assert ours == [list(cases[0][1]), *["bad-ids"] * 6]
+    assert ours == [list(cases[0][1]), *["bad-ids"] * (6 + len(TWINS))]

@@ -69,7 +69,7 @@ def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
         assert said(f"{url}/reports", one + two + b"\x02" * 200)[1] == {"answers": ["again", "accepted", "bad-version"]}
         status, metrics, _ = asked(f"{url}/metrics")
         assert status == 200 and b"graphveil_received 2\n" in metrics
-        assert said(f"{url}/heartbeat") == (200, {"alive": True}) and said(f"{url}/version")[1]["standard"] == 1
+        assert said(f"{url}/heartbeat") == (200, {"alive": True}) and said(f"{url}/version")[1]["standard"] == 2
 
 
 def test_refusals_are_problems_with_a_code(running: Collection) -> None:

@@ -197,7 +197,7 @@ class Desk:
         """Return how far the collection has come."""
         with self.store() as store:
             task = store.task()
-            told = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
+            told: dict[str, Any] = {"name": task.name, "task": task.hash.hex(), "signed_by": short_key(task.key)}
             told |= {"opens": task.opens, "closes": task.closes}
             frozen = {str(epoch): digest.hex() for epoch, (_, digest) in enumerate(store.closed(), start=1)}
             status = store.status()

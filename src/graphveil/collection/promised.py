@@ -43,8 +43,9 @@ def promises(mechanisms: Sequence[Mechanism], epsilons: Sequence[str]) -> list[G
 def _of_both_ends(mechanism: Mechanism, epsilon: float) -> Mechanism:
     # Of friends each names the other, also where lists hold what begins at their person: whoever reads both divides
     # twice, whatever a single link costs.
-    is_directed = isinstance(mechanism, AdjacencyRR | NoisyDegree) and mechanism.mode == "directed"
-    return replace(mechanism, epsilon=epsilon, mode="both") if is_directed else replace(mechanism, epsilon=epsilon)
+    if isinstance(mechanism, AdjacencyRR | NoisyDegree) and mechanism.mode == "directed":
+        return replace(mechanism, epsilon=epsilon, mode="both")
+    return replace(mechanism, epsilon=epsilon)
 
 
 def _added(parts: Sequence[Guarantee], unit: ProtectedUnit) -> Guarantee:
