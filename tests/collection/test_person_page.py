@@ -13,15 +13,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.collection.answers import STATUS
 from graphveil.collection.pages import FOLDER
 from graphveil.device import answers, read
 from graphveil.device.bits import number_of
+from graphveil.device.canonical import parse
+from graphveil.device.task import TASK, short_key
 from tests.collection.collections import PEOPLE, token
 from tests.collection.organising import look
 from tests.collection.visits import IDS, Running, Visit, in_words, running
-from tests.on_device.signing import MOODS, degree, features, label, links
+from tests.on_device.signing import MOODS, degree, features, label, links, signed
 from tests.pages import ROOT
 from tests.reports.browser import Browser, started
 
@@ -504,7 +507,24 @@ def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Pat
         one.recorder.lies["/ids"] = "".join(json.dumps(name) + "\n" for name in swapped).encode()
         visit = Visit(browser, one)
         visit.come()
-        visit.sees("The list of people is not that of the questions")
+        visit.sees("The list of people cannot be right")
+
+
+def test_a_collector_that_swaps_the_key_is_refused(browser: Browser, everything: Running) -> None:
+    """The same facts under a key of its own: neither a link nor a browser that takes part is led to them."""
+    swapped = signed("task", TASK, parse(everything.task.data)["task"], Ed25519PrivateKey.generate())
+    visit = Visit(browser, everything)
+    visit.come()
+    visit.sees(f"{short_key(everything.task.key)}, a key that the organiser can confirm")
+    visit.join()
+    everything.recorder.lies["/task"] = swapped
+    try:
+        visit.come(f"{everything.url}/")
+        visit.sees("This collector asks something else now")
+        visit.come(everything.link(1))
+        visit.sees("These are other questions than those you were invited to")
+    finally:
+        everything.recorder.lies.clear()
 
 
 def test_the_window_is_kept(browser: Browser, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_people_passed_off_as_others_are_refused_before_joining(browser: Browser
     for wrong in ([IDS[1], IDS[0], *IDS[2:]], IDS[:-1], [*IDS[:-1], IDS[0]], [1], [None] * PEOPLE, []):
         friends.recorder.lies["/ids"] = spelled(wrong)
         visit.come(friends.link(4))
-        visit.sees("The list of people is not that of the questions")
+        visit.sees("The list of people cannot be right")
         assert not browser.ask("return document.querySelector('#join').checkVisibility()")
 
 
@@ -93,4 +93,4 @@ def test_a_list_that_names_somebody_twice_is_refused(twice: list[str], browser: 
         one.recorder.lies["/ids"] = spelled(twice)
         visit = Visit(browser, one)
         visit.come(one.link(4))
-        visit.sees("The list of people is not that of the questions")
+        visit.sees("The list of people cannot be right")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphveil.device.canonical_id import known_as
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.checks import (
@@ -136,6 +137,10 @@ def test_ids_are_texts_and_stand_once(ids: list[int | str]) -> None:
     texts = [str(one) for one in ids]
     if len(set(texts)) < len(texts):
         with pytest.raises(DataError, match=r"graph\.ids: .* appears twice; allowed: each id once"):
+            names_of(ids, len(ids))
+        return
+    if len({known_as(one) for one in texts}) < len(texts):
+        with pytest.raises(DataError, match=r"graph\.ids: .* are one id to people; allowed: ids that differ in more"):
             names_of(ids, len(ids))
         return
     assert names_of(ids, len(ids)) == tuple(texts)

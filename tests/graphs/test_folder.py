@@ -219,6 +219,11 @@ REFUSALS = {
     "no features": (nodes("id,label\na,cat\n"), "nodes.csv: has no feature columns"),
     "id missing": (nodes(NODES.replace("b,3", ",3")), "nodes.csv, line 3: id is missing"),
     "id twice": (nodes(NODES.replace("c,5", "a,5")), "nodes.csv, line 4: id 'a' appears twice"),
+    # One person to everybody but a program: asked and charged as two.
+    "id in two spellings": (
+        nodes(NODES.replace("c,5", "A\u00a0,5")),
+        r"nodes.csv, line 4: id 'a' and 'A\xa0' are one id to people",
+    ),
     "column twice": (nodes("id,age,age\na,1,2\n"), "nodes.csv, line 1: has two columns 'age'"),
     "value missing": (
         nodes(NODES.replace("3,4", ",4")),

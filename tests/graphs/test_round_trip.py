@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphveil.device.canonical_id import known_as
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import (
     GraphSchema,
@@ -43,7 +44,7 @@ def graphs(draw):
     edge_index, _ = normalise_edges(source, target, n, directed=directed)
     classes = tuple(draw(st.lists(TEXT, min_size=c, max_size=c, unique=True)))
     y = torch.tensor(draw(st.lists(st.integers(-1, c - 1), min_size=n, max_size=n)))
-    ids = draw(st.lists(TEXT, min_size=n, max_size=n, unique=True))
+    ids = draw(st.lists(TEXT, min_size=n, max_size=n, unique_by=known_as))
     schema = GraphSchema("made", d, low, high, classes, directed=directed)
     return make_graph(features_from_dense(x), edge_index, y, schema, ids=ids)
 

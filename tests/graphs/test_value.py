@@ -149,6 +149,7 @@ def test_the_value_moves_and_copies_with_its_schema():
     ("ids", "said"),
     [
         (["a", "b", "a", "c"], "'a' appears twice"),
+        (["anna b", "b", "Anna\u200b  B", "c"], r"'anna b' and 'Anna\u200b \x20B' are one id to people"),
         ([1, 2, "1", 3], "'1' appears twice"),
         ([1, 2, 1.0, 3], "'1' appears twice"),
         (["a", "b", "c"], "3 ids for 4 nodes"),

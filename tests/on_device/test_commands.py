@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from graphveil.device import answers, read
+from graphveil.device import Task, answers, read
 from graphveil.device.__main__ import main
+from graphveil.device.canonical import parse
 from graphveil.device.people import ids_hash
+from graphveil.device.task import OPENING, short_key
+from graphveil.device.task import TASK as TASK_PURPOSE
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
-from tests.on_device.signing import degree, features, label, links, task_of
+from tests.on_device.signing import degree, features, label, links, signed, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
 ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
@@ -263,6 +267,26 @@ def test_other_tasks_and_openings_are_refused(run: Run, collector: Pretended) ->
     collector.says["/task"] = (200, b"{}")
     refused(run("enrol", collector.url, *ENROL), "bad-task")
     assert not collector.enrolled
+
+
+def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretended, data: Path) -> None:
+    """Before somebody joins and afterwards: hash and key are those of the enrolment, and the key is shown."""
+    other = Ed25519PrivateKey.generate()
+    opening = {"task": TASK.hash.hex(), "nonces": ["00" * 16]}
+    swapped = signed("task", TASK_PURPOSE, parse(TASK.data)["task"], other)
+    collector.says["/task"] = (200, swapped)
+    refused(run("enrol", collector.url, *ENROL), "wrong-hash")
+    assert not collector.enrolled
+    collector.says["/task"] = (200, TASK.data)
+    shown = run("enrol", collector.url, *ENROL)[1]
+    assert f"signed by the key {short_key(TASK.key)}, which the organiser can confirm" in shown
+    collector.says |= {"/task": (200, swapped), "/opening": (200, signed("opening", OPENING, opening, other))}
+    refused(run("answer", data), "bad-signature")
+    # An opening of the task that is served now is none of the task that was joined.
+    opening["task"] = Task.of(swapped).hash.hex()
+    collector.says["/opening"] = (200, signed("opening", OPENING, opening, other))
+    assert run("answer", data)[0] == 2 and not collector.reports
+    assert run("spent")[1] == "epsilon 0 is spent; no limit\n"
 
 
 def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrolled: Pretended, data: Path) -> None:

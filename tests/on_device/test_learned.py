@@ -55,7 +55,7 @@ def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) ->
     ],
 )
 def test_a_link_that_both_ends_report_is_counted_from_both(mode: str, other: str, epsilon: float) -> None:
-    """Whoever reads e and e of two friends who name each other is right with 88.1% at epsilon 1, in mode directed too."""
+    """Whoever reads that two friends name each other is right with 88.1% at epsilon 1, in mode directed too."""
     task = task_of(links(PEOPLE, "1", mode), degree(PEOPLE, "0.5", other), people=PEOPLE)
     assert float(about_one_link(task.fields)) == epsilon
     alone = task_of(links(PEOPLE, "1", mode), people=PEOPLE)

@@ -38,7 +38,7 @@ _COSTS = (
 )
 _MODE = (
     "Who reports a link between two people? lower: the one with the lower number, so it is told once; both: each of "
-    "them, so it costs twice; directed: the one at whom it begins"
+    "them, so it costs twice; directed: the one at whom it begins, so that two who name each other are told of twice"
 )
 
 

@@ -262,11 +262,14 @@ def _lists(links: LinkPlan) -> list[RenderableType]:
     """What an epsilon buys in neighbour lists; the true ones are not looked at."""
     unit = "directed link" if links.mode == "directed" else "relationship"
     bit, whole = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
+    ends = (
+        f", {rounded_up(links.epsilon_both_ends)} for whether two people are linked" if unit != "relationship" else ""
+    )
     thinned = ", before lists are thinned" if links.mechanism == "degree-preserving" else ""
     facts = pairs(
         [
             ("Who reports", _REPORTERS[links.mode]),
-            ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}"),
+            ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}{ends}"),
             ("False entries", f"about {links.false_entries:,.0f} in all, {links.list_of} a list{thinned}"),
         ]
     )

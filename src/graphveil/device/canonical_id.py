@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from graphveil.device.errors import DeviceError
 
@@ -54,19 +54,12 @@ def canonical_id(id: str) -> str:
     return form
 
 
-def canonical_ids(ids: Sequence[str]) -> list[str]:
-    """Return the one form of each id.
-
-    Raises:
-        DeviceError: as `canonical_id`.
-    """
-    text = "\n".join(ids)
-    # Of a million ids in ASCII all at once.
-    if text.isascii() and text.count("\n") == len(ids) - 1 and all(ids):
-        forms = text.lower().translate(_BUT_LINES).split("\n")
-        if all(forms):
-            return forms
-    return [canonical_id(id) for id in ids]
+def known_as(id: str) -> str:
+    """Return the one form of an id, or the id itself where it has none: what a table of people's ids goes by."""
+    try:
+        return canonical_id(id)
+    except DeviceError:
+        return id
 
 
 def require_distinct(ids: Sequence[str]) -> None:
@@ -92,17 +85,30 @@ def spelled_id(id: str) -> str:
     return ascii(id).replace("  ", r" \x20")
 
 
-def find_twins(ids: Sequence[str]) -> tuple[int, int] | None:
+def find_twins(ids: Sequence[str], form: Callable[[str], str] = canonical_id) -> tuple[int, int] | None:
     """Return the places of the first two ids that are one person's, None where all differ.
 
+    Args:
+        ids: of everybody. form: of an id, `canonical_id` or `known_as`.
+
     Raises:
-        DeviceError: as `canonical_id`.
+        DeviceError: as `form`.
     """
-    forms = canonical_ids(ids)
+    forms = _forms(ids, form)
     if len(set(forms)) == len(forms):
         return None
     first: dict[str, int] = {}
     return next((first[form], place) for place, form in enumerate(forms) if first.setdefault(form, place) != place)
+
+
+def _forms(ids: Sequence[str], form: Callable[[str], str]) -> list[str]:
+    text = "\n".join(ids)
+    # Of a million ids in ASCII all at once.
+    if text.isascii() and text.count("\n") == len(ids) - 1:
+        forms = text.lower().translate(_BUT_LINES).split("\n")
+        if all(forms):
+            return forms
+    return [form(id) for id in ids]
 
 
 def _folded(id: str) -> str:

@@ -189,34 +189,27 @@ def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise DataError(f"{twice!r} appears twice", where="graph.ids", allowed="each id once")
-    twins = twins_of(names, "graph.ids")
+    twins = twins_of(names)
     if twins is not None:
         raise DataError(twins[1], where="graph.ids", allowed=DISTINCT)
     return names
 
 
-def twins_of(ids: Sequence[str], where: str) -> tuple[int, str] | None:
+def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
     """Return the first id that is an earlier one's to people, who would be asked and charged as two: place and words.
 
     Args:
-        ids: that differ as texts. where: they stand.
+        ids: that differ as texts.
 
     Returns:
         None where all ids are of different people.
-
-    Raises:
-        DataError: an id of letters that nobody reads.
     """
     # Most ids are numbers, or small letters in ASCII: each is its own form.
     if _PLAIN.fullmatch("".join(ids)):
         return None
-    from graphveil.device.canonical_id import find_twins, one_id
-    from graphveil.device.errors import DeviceError
+    from graphveil.device.canonical_id import find_twins, known_as, one_id
 
-    try:
-        twins = find_twins(ids)
-    except DeviceError as error:
-        raise DataError(error.said, where=where, allowed="ids that people can read") from error
+    twins = find_twins(ids, known_as)
     return None if twins is None else (twins[1], one_id(*(ids[place] for place in twins)))
 
 

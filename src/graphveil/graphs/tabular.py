@@ -176,7 +176,7 @@ def _ids(nodes: Table, column: str) -> KnownIds:
 
 def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
     """Refuse the second of two ids that are one person's."""
-    twin = twins_of(ids, nodes.title)
+    twin = twins_of(ids)
     if twin is not None:
         row, said = twin
         raise DataError(f"{column} {said}", where=nodes.where(row), allowed=DISTINCT)

@@ -174,6 +174,17 @@ def test_an_id_is_the_same_however_it_is_typed(name: str, kind: Any) -> None:
     assert method.ledger == paid
 
 
+def test_another_spelling_of_an_id_is_the_same_person() -> None:
+    """One person, one price: whoever is written otherwise in another table has reported all the same."""
+    start, again = graph(ids=False), graph(ids=False, without=3)
+    start.ids = [f"Zo\u00eb {row}" for row in range(made.NODES)]
+    again.ids = [f"zoe\u0308\u00a0 {row}" for row in range(made.NODES)]
+    method = KINDS["lpgnn"]().fit(start, split=made.split_of(start), randomness=SecureRandomness())
+    paid = method.ledger
+    method.predict_proba(again)
+    assert method.ledger == paid
+
+
 @BOTH
 def test_ids_of_declared_others_do_not_pass_for_new_ones_later(name: str, tmp_path: Path) -> None:
     """They may be the same people, whose second report would be free, or others whose ids happen to be equal."""

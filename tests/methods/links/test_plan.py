@@ -36,6 +36,8 @@ def test_figures_are_the_mechanisms_own(epsilon: float, mode: str) -> None:
     assert found.report_bytes == mechanism.expected_bytes / 2708
     assert found.epsilon_relationship == mechanism.guarantee.epsilon
     assert found.epsilon_bit == mechanism.bit_guarantee.epsilon
+    # Of two friends each may name the other, also where a list holds what begins at its person.
+    assert found.epsilon_both_ends == epsilon * (1 if mode == "lower" else 2)
     assert (found.mode, found.mechanism, found.warning) == (mode, "lists", None)
 
 

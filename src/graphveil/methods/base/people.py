@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphveil.device.canonical_id import canonical_id
+from graphveil.device.canonical_id import known_as
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, node_names
 from graphveil.late import torch
@@ -299,7 +299,7 @@ def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
     names = []
     for one in ids:
         digest = begun.copy()
-        digest.update(canonical_id(str(one)).encode())
+        digest.update(known_as(str(one)).encode())
         names.append(digest.digest())
     return tuple(names)
 

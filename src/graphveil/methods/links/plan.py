@@ -28,6 +28,8 @@ class LinkPlan:
 
     Attributes:
         epsilon_bit, epsilon_relationship: the price of one bit, and of one relationship (or directed link).
+        epsilon_both_ends: of all reports that may tell whether two people are linked: two where both ends report, also
+            in mode "directed", where friends name each other.
         mode: who reports.
         mechanism: one of `LIST_MECHANISMS`.
         false_entries: expected in all lists; per_person: of one; of "degree-preserving" lists before they are thinned,
@@ -41,6 +43,7 @@ class LinkPlan:
 
     epsilon_bit: float
     epsilon_relationship: float
+    epsilon_both_ends: float
     mode: str
     mechanism: str
     false_entries: float
@@ -102,6 +105,7 @@ def link_plan(links: LinkPrivacy, schema: GraphSchema, nodes: int) -> LinkPlan |
     return LinkPlan(
         links.epsilon_a,
         links.relationship_epsilon,
+        links.epsilon_a * (1 if mode == "lower" else 2),
         mode,
         links.mechanism,
         false,
