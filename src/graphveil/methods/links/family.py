@@ -72,7 +72,8 @@ class LinkFamily:
                 "features": privacy.epsilon_x or 0.0,
                 "labels": privacy.epsilon_y,
                 "one bit of a list": math.inf if lists is None else lists.epsilon_bit,
-                RELATIONSHIP.text: math.inf if lists is None else lists.epsilon_relationship,
+                # Both ends of a directed link may name each other.
+                RELATIONSHIP.text: math.inf if lists is None else lists.epsilon_both_ends,
             },
             seconds=seconds,
             memory_mb=memory,

@@ -84,8 +84,12 @@ class ListsCore(FittedCore[F], ABC):
 
     @property
     def epsilon_relationship(self) -> float:
-        """What the most asked relationship (or directed link) has cost, once at least; inf where links are public."""
-        return times_paid(self.account.ledger, UNIT) * self.links.relationship_epsilon
+        """What the most asked relationship has cost, once at least, by all reports of it; inf: links are public."""
+        ledger = self.account.ledger
+        modes = {self.links.mode, *(spend.parameters.get("mode") for spend in ledger.spends if spend.unit == UNIT)}
+        # Of friends each names the other, also where a list holds what begins at its person: two directed links.
+        ends = 2 if "directed" in modes else 1
+        return times_paid(ledger, UNIT) * ends * self.links.relationship_epsilon
 
     def recognised(self, released: LinkReports) -> GraphSchema:
         """Return the public facts of reports that may be trained on, once they are paid for.
