@@ -66,7 +66,7 @@ def test_every_code_of_the_page_has_words_of_the_page() -> None:
 
 def test_the_pages_own_codes_are_explained_as_the_page_tells_them() -> None:
     own = of_page() - set(STATUS) - set(REFUSALS)
-    assert own >= {"bad-link", "no-crypto", "no-storage", "bad-ids", "bad-file", "other-tab", "other-person"}
+    assert own >= {"bad-link", "no-crypto", "no-storage", "other-task", "bad-file", "other-tab", "other-person"}
     for code in own:
         entry = REFUSAL_CODES[code]
         told = f"{entry.sentence[0].upper()}{entry.sentence[1:]} | {entry.means} {entry.limits}"

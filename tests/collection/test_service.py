@@ -66,7 +66,7 @@ def test_a_device_is_enrolled_and_reports(running: Collection) -> None:
         one, two = running.report(0, {"label": "sad"}).to_bytes(), running.report(1, {}).to_bytes()
         assert said(f"{url}/reports", one) == (201, {"answers": ["accepted"]})
         assert said(f"{url}/reports", one) == (200, {"answers": ["again"]})
-        assert said(f"{url}/reports", one + two + b"\x02" * 200)[1] == {"answers": ["again", "accepted", "bad-version"]}
+        assert said(f"{url}/reports", one + two + b"\x01" * 200)[1] == {"answers": ["again", "accepted", "bad-version"]}
         status, metrics, _ = asked(f"{url}/metrics")
         assert status == 200 and b"graphveil_received 2\n" in metrics
         assert said(f"{url}/heartbeat") == (200, {"alive": True}) and said(f"{url}/version")[1]["standard"] == 2
@@ -76,7 +76,7 @@ def test_refusals_are_problems_with_a_code(running: Collection) -> None:
     with served(Collector(running.store)) as url:
         wrong = running.report(0, {"label": "sad"}).to_bytes()[:-1] + b"\0"
         short = (b"", "truncated"), (b"\x01" * 10, "truncated")
-        for data, code in ((wrong, "bad-tag"), *short, (b"\x02" * 200, "bad-version")):
+        for data, code in ((wrong, "bad-tag"), *short, (b"\x01" * 200, "bad-version")):
             status, told, headers = asked(f"{url}/reports", data)
             assert (status, json.loads(told)["code"]) == (STATUS[code], code)
             assert headers["content-type"] == "application/problem+json"

@@ -220,7 +220,9 @@ def serve(
     names: Annotated[
         list[str] | None,
         typer.Option(
-            "--host-name", metavar="NAME", help="Host name by which people reach it; may be repeated. Links and certificate add theirs."
+            "--host-name",
+            metavar="NAME",
+            help="Host name by which people reach it; may be repeated. Links and certificate add theirs.",
         ),
     ] = None,
     enrolments: Annotated[

@@ -74,6 +74,7 @@ _OWN: Final[Mapping[str, str]] = {
     "wrong-hash": f"{_COMMANDS}::test_other_tasks_and_openings_are_refused",
     "bad-task": f"{_DEVICE}::test_a_task_is_what_was_signed",
     "epsilon": f"{_DEVICE}::test_weaker_thresholds_than_stated_are_refused",
+    "bad-ids": "tests/on_device/test_whom.py::test_a_list_that_names_somebody_twice_is_refused",
     "bad-opening": f"{_COMMANDS}::test_other_tasks_and_openings_are_refused",
     "bad-value": f"{_DEVICE}::test_values_that_are_not_as_declared_are_refused",
     "cap": f"{_COMMANDS}::test_a_limit_is_kept",
@@ -130,9 +131,11 @@ _PAGE: Final = (
         "Leave the private window, or allow this site to store data.", f"{_WORDS}::test_every_code_has_words",
     ),
     _entry(
-        "bad-ids", "the list of people is not that of the questions",
-        "The question about connections cannot be answered: one person could be passed off as another.",
-        "Tell the organiser.", f"{_WORDS}::test_people_passed_off_as_others_are_refused",
+        "other-task", "this collector asks something else now",
+        "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. These "
+        "are others, or somebody else's.",
+        "Go on only with a new link that the organiser sent you through another channel.",
+        f"{_WORDS}::test_a_collector_that_swaps_the_key_is_refused",
     ),
     _entry(
         "other-person", "the collector takes you for somebody else",

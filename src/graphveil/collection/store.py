@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from graphveil.collection.drafts import refusals
 from graphveil.collection.forgetting import OPEN, is_scrubbed, require_bodies, require_closed
 from graphveil.collection.frozen import Gathered, Last, Leaves, last_of, rows_of
 from graphveil.collection.rewriting import overwrite
@@ -31,7 +32,6 @@ from graphveil.collection.tables import (
     SETTINGS,
     TOKENS,
 )
-from graphveil.device.errors import DeviceError
 from graphveil.device.task import Task
 from graphveil.device.token import numbered
 from graphveil.device.wire import enrolment_id
@@ -147,10 +147,8 @@ class Store:
         data = self.setting("task")
         if data is None:
             raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
-        try:
+        with refusals("the database"):
             return Task.of(data)
-        except DeviceError as error:
-            raise InputError(error.said, where="the database", remedy="begin anew: `graphveil collect init`") from error
 
     def setting(self, name: str) -> bytes | None:
         """Return a setting, None where it was not made."""
