@@ -41,7 +41,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 
 
 def toml_value(value: object) -> str:
-    """One TOML value: a truth value, a number, a list of them, or a quoted string for anything else."""
+    """One TOML value: a truth value, a number, a list or an inline table of them, else a quoted string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -50,13 +50,19 @@ def toml_value(value: object) -> str:
         return repr(float(value))  # a plain one: NumPy's says its type; TOML's words for infinity are Python's
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(toml_lines(value))} }}"
     # A JSON string is a TOML one, but for the one control character that JSON leaves as it is.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_lines(values: Mapping[str, Any]) -> list[str]:
-    """A line `key = value` for each entry of a table; keys are bare words."""
-    return [f"{key} = {toml_value(value)}" for key, value in values.items()]
+    """A line `key = value` for each entry of a table; keys that are no bare words are quoted."""
+    return [f"{_toml_key(key)} = {toml_value(value)}" for key, value in values.items()]
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 
 
 def yaml_lines(values: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,8 @@ Parties = Annotated[
     typer.Option(
         "--holder",
         metavar="NAME=HOST:PORT=COLUMNS",
-        help="A data holder, its address and its number of feature columns; repeatable. The first holds the labels.",
+        help="A data holder, its address and its number of feature columns, or the graph.toml that declares them; "
+        "repeatable. The first holds the labels.",
     ),
 ]
 Server = Annotated[str, typer.Option("--server", metavar="HOST:PORT", help="The server's address.")]

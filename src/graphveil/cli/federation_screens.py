@@ -27,13 +27,18 @@ def split(answer: Mapping[str, Any]) -> RenderableType:
     """The folders that were made."""
     head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
     lines = (
-        (one["name"], f"{one['columns']:,}", f"{one['edges']:,}", "yes" if one["labels"] else "")
-        for one in answer["holders"]
+        (one["name"], _columns(one), f"{one['edges']:,}", "yes" if one["labels"] else "") for one in answer["holders"]
     )
     table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
     folder = printable(answer["folder"])
     after = f"graphveil federation init --from {folder} --out RUN --epsilon E"
     return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", after)]))
+
+
+def _columns(holder: Mapping[str, Any]) -> str:
+    """How many features a holder has, and of which columns, where those are declared."""
+    names = ", ".join(printable(name) for name in holder.get("names", ()))
+    return f"{holder['columns']:,}{f' ({names})' if names else ''}"
 
 
 def made(answer: Mapping[str, Any]) -> RenderableType:
@@ -96,7 +101,10 @@ def signed(answer: Mapping[str, Any]) -> RenderableType:
 def planned(answer: Mapping[str, Any]) -> RenderableType:
     """Threat model, price, noise, bytes, and what every message reveals."""
     head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
-    who = ", ".join(f"{one['name']} ({one['role']}, {one['address']})" for one in answer["parties"])
+    who = ", ".join(
+        f"{one['name']} ({one['role']}, {one['address']}{f', columns {_columns(one)}' if one['columns'] else ''})"
+        for one in answer["parties"]
+    )
     facts = [
         ("Parties", f"{who}; labels: {answer['label_holder']}"),
         ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from graphveil._serial import toml_lines
+from graphveil.columns import Column
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
@@ -36,6 +38,7 @@ from graphveil.federation.modes.registry import HolderResult, ServerResult, mode
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
 from graphveil.graphs import Graph, published_split, random_split
+from graphveil.graphs.column_declaration import declared_columns
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
 from graphveil.progress import Progress, ProgressCallback
@@ -77,7 +80,7 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
         graph: of the holder's folder. agreement: of all parties. name: the holder's.
 
     Raises:
-        DataError: another number of columns, range, classes or direction than agreed.
+        DataError: other columns, another range, other classes or another direction than agreed.
     """
     party, schema = agreement.party(name), graph.schema
     pairs = [
@@ -85,11 +88,18 @@ def require_agreed(graph: Graph, agreement: Agreement, name: str) -> None:
         ("range", (schema.low, schema.high), (agreement.low, agreement.high)),
         ("directed", schema.directed, agreement.directed),
     ]
+    if party.kinds:
+        pairs.insert(0, ("declared columns", _kinds(schema.columns), _kinds(party.kinds)))
     if party.labels:
         pairs.append(("classes", schema.classes, agreement.classes))
     for what, actual, agreed in pairs:
         if actual != agreed:
             raise DataError(f"{what}: {actual}", where=schema.name, allowed=f"{agreed}, as agreed")
+
+
+def _kinds(columns: Sequence[Column]) -> str:
+    """Declared columns in one line of TOML: equal where they are the same ones."""
+    return ", ".join(toml_lines(declared_columns(columns))) or "none"
 
 
 def largest_of(setting: Setting) -> int:

@@ -1,6 +1,7 @@
 """One graph cut into what several organisations would hold: feature columns and edges dealt out by proportion.
 
-Every column and every edge goes to exactly one holder, at random; the labels go to the first.
+Every column and every edge goes to exactly one holder, at random; the labels go to the first. A declared column goes
+with its whole block: half of a category would be an answer to no question.
 Source: Chen et al., IJCAI 2022, arXiv 2005.11903, section 4.1.
 """
 
@@ -13,12 +14,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphveil.columns import blocks_of
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Member
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.graphs import Graph, Split
+from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.graphs.features import to_rows
+
+
+def feature_parts(schema: GraphSchema, shares: Sequence[float], *, seed: int) -> list[np.ndarray]:
+    """Return which features every holder gets, ascending; arguments as of `vertical_partition`.
+
+    Raises:
+        InputError: shares that leave a holder without a column.
+    """
+    return _feature_parts(schema, shares, np.random.default_rng(seed))
+
+
+def _feature_parts(schema: GraphSchema, shares: Sequence[float], rng: np.random.Generator) -> list[np.ndarray]:
+    blocks = [np.arange(block.start, block.stop) for block in blocks_of(schema.columns)]
+    columns = len(blocks) or schema.dimension
+    dealt = [np.sort(mine) for mine in _parts(rng.permutation(columns), shares)]
+    for number, mine in enumerate(dealt, start=1):
+        if not len(mine):
+            what = f"holder {number} gets none of the {columns} feature columns"
+            raise InputError(what, allowed="shares that give each holder at least one")
+    return [np.concatenate([blocks[place] for place in mine]) for mine in dealt] if blocks else dealt
 
 
 def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> list[tuple[Any, Tensor]]:
@@ -31,20 +53,16 @@ def vertical_partition(graph: Graph, shares: Sequence[float], *, seed: int) -> l
         InputError: shares that leave a holder without a column.
     """
     rng = np.random.default_rng(seed)
-    columns = _parts(rng.permutation(graph.schema.dimension), shares)
+    columns = _feature_parts(graph.schema, shares, rng)
     # An undirected edge is dealt once, both directions to one holder: else two holders would know it.
     both = not graph.schema.directed
     forth = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]] if both else graph.edge_index
     edges = _parts(rng.permutation(forth.shape[1]), shares)
     rows, parts = to_rows(graph.x), []
-    for number, (mine, here) in enumerate(zip(columns, edges, strict=True), start=1):
-        if not len(mine):
-            raise InputError(
-                f"holder {number} gets no feature columns", allowed="shares that give each holder at least one"
-            )
+    for mine, here in zip(columns, edges, strict=True):
         picked = forth[:, torch.from_numpy(np.sort(here))]
         own = torch.cat([picked, picked.flip(0)], dim=1) if both else picked
-        parts.append((rows[:, np.sort(mine)], own))
+        parts.append((rows[:, mine], own))
     return parts
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from graphveil.columns import (
     WORDS,
@@ -18,12 +19,15 @@ from graphveil.columns import (
 )
 from graphveil.errors import DataError, InputError
 
+Declared: TypeAlias = dict[str, object]
 _SHAPES: Final = (
     '{ number = [0, 120] }, { integer = [0, 20] }, "yes-no", { category = ["a", "b"], empty = true }, '
     '{ ordinal = ["low", "high"] } or { tags = ["a", "b"], most = 2 }'
 )
-#: What else may stand beside the word of a kind.
+#: What else may stand beside the word of a kind; `missing` may beside each, see `graphs.missing`.
 _BESIDE: Final[Mapping[str, tuple[str, ...]]] = {"category": ("empty",), "tags": ("most",)}
+YES_NO: Final = ("no", "yes")
+"""The values of a column of yes and no, where nothing is a third."""
 
 
 def parse_columns(value: object, where: str) -> tuple[Column, ...]:
@@ -44,9 +48,9 @@ def parse_columns(value: object, where: str) -> tuple[Column, ...]:
 def _kind(name: str, said: object, where: str) -> Kind:
     if isinstance(said, Number | Integer | YesNo | Category | Ordinal | Tags):
         return said
-    if said == YesNo.word:
+    table = {key: value for key, value in said.items() if key != "missing"} if isinstance(said, Mapping) else {}
+    if said == YesNo.word or table == {YesNo.word: True}:
         return YesNo()
-    table = said if isinstance(said, Mapping) else {}
     # One word says the kind: with two it would be open which range counts.
     words = [word for word in WORDS if word in table]
     beside = _BESIDE.get(words[0], ()) if len(words) == 1 else ()
@@ -75,3 +79,36 @@ def _built(word: str, table: Mapping[str, object]) -> Kind:
     if word == Ordinal.word:
         return Ordinal(tuple(said))
     return Tags(tuple(said), table.get("most", len(said)))  # type: ignore[arg-type]
+
+
+def declared_kind(kind: Kind, missing: float | str | None = None) -> object:
+    """Return what a declaration says of a column: what `parse_columns` reads back.
+
+    Args:
+        kind: what the column may hold.
+        missing: what stands for a missing value, where that is declared.
+    """
+    table: dict[str, object]
+    if isinstance(kind, Number | Integer):
+        table = {kind.word: [kind.low, kind.high]}
+    elif isinstance(kind, Category):
+        table = {kind.word: list(kind.values), **({"empty": True} if kind.empty else {})}
+    elif isinstance(kind, Ordinal):
+        table = {kind.word: list(kind.levels)}
+    elif isinstance(kind, Tags):
+        table = {kind.word: list(kind.vocabulary), "most": kind.most}
+    else:
+        table = {kind.word: True}
+    if missing is None:
+        return kind.word if isinstance(kind, YesNo) else table
+    return {**table, "missing": missing}
+
+
+def declared_columns(columns: Sequence[Column], missing: Mapping[str, float | str] = MappingProxyType({})) -> Declared:
+    """Return the table `columns` of a declaration: name -> what `declared_kind` says.
+
+    Args:
+        columns: the columns in order.
+        missing: column -> what stands for a missing value.
+    """
+    return {column.name: declared_kind(column.kind, missing.get(column.name)) for column in columns}

@@ -319,12 +319,13 @@ def _schema(
         facts.private,
         source=_BY_CALLER,
         notes=notes,
+        missing=facts.missing,
     )
 
 
 def _noted(parts: GraphParts, schema: GraphSchema | None, notes: tuple[str, ...]) -> Graph:
     before = schema.notes if schema is not None else notes
-    return graph_of(replace(parts, schema=replace(parts.schema, notes=(*before, *parts.schema.notes))))
+    return graph_of(replace(parts, schema=parts.schema.derived(notes=(*before, *parts.schema.notes))))
 
 
 def _entries(adjacency: object, nodes: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

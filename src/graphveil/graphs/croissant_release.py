@@ -76,4 +76,5 @@ def _meaning(name: str, schema: GraphSchema) -> str:
         return f"How many private neighbours are in group {name[6:]}, with noise; may be negative."
     # A release has its own names for the two columns that an owner may call anything.
     key = {"private": "private_nodes", "public": "public_edges"}.get(name, name)
-    return cr.FIELDS.get(key, f"A feature, declared from {schema.low:g} to {schema.high:g}.")
+    words = {column.name: f"A feature, declared as {column.kind.word}." for column in schema.columns}
+    return words.get(name) or cr.FIELDS.get(key, f"A feature, declared from {schema.low:g} to {schema.high:g}.")

@@ -12,6 +12,7 @@ from typing import TypeVar
 from graphveil.columns import Column
 from graphveil.errors import DataError
 from graphveil.graphs.column_declaration import parse_columns
+from graphveil.graphs.missing import ALL, KEY, Missing, parse_missing
 from graphveil.graphs.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
 from graphveil.reading import read_toml
 
@@ -36,6 +37,7 @@ class Declaration:
         label_separator: what stands between the names where a node has several labels; None: one label a node.
         features: feature columns of the nodes file; None for all the others.
         columns: feature columns of the nodes file with what each may hold; none: all are numbers in the range.
+        missing: column or pattern and what stands for a missing value, in order; none: missing values are refused.
         source, target: columns of the edges file.
         dimension: d of the sparse features file.
         public_edges: column of the edges file that says which edges everybody knows; None: none is known.
@@ -57,6 +59,7 @@ class Declaration:
     split: str | None = None
     features: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = ()
+    missing: Missing = ()
     source: str = "source"
     target: str = "target"
     dimension: int | None = None
@@ -81,6 +84,7 @@ KEYS = (
     "split",
     "features",
     "columns",
+    KEY,
     "source",
     "target",
     "dimension",
@@ -134,8 +138,10 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
     # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
     if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
         raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
-    columns = _typed_columns(content, where)
+    missing, columns = parse_missing(content, _typed_columns(content, where), where)
     low, high, ranges = (0.0, 1.0, ()) if columns else _ranges(content["range"], where)
+    if not columns:
+        _refuse_outside(missing, ranges or ((ALL, low, high),), where)
     policy = content.get("out_of_range", "refuse")
     if policy not in ("refuse", "clip"):
         raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
@@ -154,6 +160,7 @@ def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
         split=_word(content, "split", where),
         features=_words(content, "features", where) if "features" in content else None,
         columns=columns,
+        missing=missing,
         source=_word(content, "source", where) or "source",
         target=_word(content, "target", where) or "target",
         dimension=_one(content, "dimension", where, DIMENSIONS, usable_dimension, None),
@@ -247,6 +254,15 @@ def _ranges(value: object, where: str) -> tuple[float, float, tuple[tuple[str, f
     if isinstance(value, dict) and value:
         return 0.0, 1.0, tuple((str(group), *_pair(pair, where)) for group, pair in value.items())
     return *_pair(value, where), ()
+
+
+def _refuse_outside(missing: Missing, ranges: tuple[tuple[str, float, float], ...], where: str) -> None:
+    """Refuse what stands for missing values where every column that it stands for has another range."""
+    for name, value in missing:
+        alike = [(low, high) for pattern, low, high in ranges if pattern == name or ALL in (pattern, name)]
+        if alike and not any(low <= float(value) <= high for low, high in alike):
+            allowed = " or ".join(f"{low:g} to {high:g}" for low, high in alike)
+            raise DataError(f"missing is {value:g}", where=where, allowed=f"{allowed}, the declared range")
 
 
 def _pair(value: object, where: str) -> tuple[float, float]:

@@ -29,6 +29,8 @@ class Declared(TypedDict, total=False):
         directed: whether edges have a direction; default: no.
         private: the private parts, out of "features", "labels" and "edges"; default: features and labels.
         out_of_range: "refuse" or "clip" feature values outside the range; default: refuse.
+        missing: what stands for a missing feature value, never computed from the data: a number inside the range, or
+            {pattern: number}; for declared columns {name: value of the column, or "own category"}; default: refuse.
         name: name of the graph.
     """
 
@@ -37,6 +39,7 @@ class Declared(TypedDict, total=False):
     directed: bool
     private: Sequence[str]
     out_of_range: Literal["refuse", "clip"]
+    missing: float | Mapping[str, float | str]
     name: str
 
 
@@ -101,25 +104,30 @@ def declaration_of(
             raise InputError(f"unknown argument {key!r}", where=where, allowed=", ".join(known), remedy=remedy)
     notes: tuple[str, ...] = ()
     if schema is not None:
-        facts = {**_facts_of(schema, facts, where), **facts}
+        facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
     else:
         facts, notes = _with_defaults(facts, binary=binary, directed=directed)
         _require(call, facts)
     return parse_declaration({key: _plain(key, value) for key, value in facts.items()}, where), notes
 
 
-def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str) -> dict[str, object]:
+def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, columns: bool) -> dict[str, object]:
     """What a schema declares; refused where a keyword says it too."""
     if not isinstance(schema, GraphSchema):
         raise InputError(f"schema is a {type(schema).__name__}", where=where, allowed="a graphveil.graphs.GraphSchema")
-    stated = {
+    stated: dict[str, object] = {
         "name": schema.name,
-        "range": (schema.low, schema.high),
         "classes": schema.classes,
         "directed": schema.directed,
         "private": schema.private,
-        "dimension": schema.dimension,
     }
+    # Of a table the cells are read as the columns declare; elsewhere features are encoded already.
+    if columns and schema.columns and "features" not in facts:
+        stated["columns"] = {column.name: column.kind for column in schema.columns}
+    else:
+        stated |= {"range": (schema.low, schema.high), "dimension": schema.dimension}
+    if schema.missing and ("columns" in stated or not schema.columns):
+        stated["missing"] = dict(schema.missing)
     twice = [key for key in facts if key in stated]
     if twice:
         raise InputError(f"{twice[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema")

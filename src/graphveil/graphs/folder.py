@@ -44,6 +44,7 @@ def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
         name=folder.resolve().name,
         source=f"declared by the owner in {FILE}",
         remedy=f"add some, or a features file beside {folder}",
+        in_file=True,
     )
     nodes = read_table(_path(folder, "nodes"))
     listed = find_table(folder, "features", required=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.graphs.tables import Table
+from graphveil.graphs.tables import Table, without_point
 
 if TYPE_CHECKING:
     import polars
@@ -88,7 +88,7 @@ def find_places(table: Table, column: str, known: KnownIds, engine: Engine = LOC
         missing = found == _MISSING
         if missing.any():
             raise table.fault(int(missing.argmax()), "{column} is missing", column, "an id in every row")
-        alike = "ids written as they are there, with every zero and space"
+        alike = "ids written as they are there, with every zero, space and point"
         row = int((found == _NOBODY).argmax())
         raise table.fault(row, "{column} {value} is not an id in the nodes file", column, alike)
     return found
@@ -115,6 +115,10 @@ class _Find:
             found[absent.to_numpy()] = _MISSING
         if not self.as_numbers and found.size and found.min() == _NOBODY:
             found[(ids == "").fill_null(True).to_numpy()] = _MISSING
+            # As pandas writes whole numbers beside missing ones, in one of two tables.
+            unknown = found == _NOBODY
+            if unknown.any():
+                found[unknown] = self.places.find(without_point(ids.filter(polars.Series(unknown))))
         return found
 
 
@@ -138,7 +142,7 @@ def plain_ids(ids: polars.Series, *, numbers: bool) -> polars.Series:
 
 
 def _whole(numbers: polars.Series) -> bool:
-    there = numbers.drop_nulls()
+    there = numbers.drop_nulls().drop_nans()
     return bool((there == there.round()).all())
 
 

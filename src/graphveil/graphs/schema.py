@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from graphveil.columns import Column, column_facts, column_from, require_columns, width_of
+from graphveil.columns import Column, blocks_of, column_facts, column_from, require_columns, width_of
 from graphveil.errors import InputError
 
 PRIVATE_PARTS = ("features", "labels", "edges")
@@ -44,6 +44,22 @@ def usable_dimension(value: object) -> bool:
 
 
 @dataclass(frozen=True)
+class FeatureNumbers:
+    """Numbers that stand in place of a graph's features: estimates, embeddings, made ones.
+
+    Attributes:
+        dimension: d of them a node.
+        low, high: their public range.
+        source: where that comes from.
+    """
+
+    dimension: int
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True)
 class GraphSchema:
     """The public facts every mechanism is built from; nothing here is computed from private data.
 
@@ -60,6 +76,8 @@ class GraphSchema:
             they are for the data owner.
         columns: what each column of a person's data may hold, where that is declared; features are then their
             encoded blocks, in 0..1.
+        missing: what stands for a missing value, where that is declared: pairs of a column (or a pattern of columns)
+            and a number or one of the column's values.
 
     Raises:
         InputError: a field that cannot be used, named.
@@ -81,6 +99,7 @@ class GraphSchema:
     source: str = "declared by the caller"
     notes: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    missing: tuple[tuple[str, float | str], ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name):
@@ -120,20 +139,91 @@ class GraphSchema:
         """The same schema with further notes."""
         return replace(self, notes=self.notes + notes)
 
+    def derived(
+        self,
+        *,
+        kept: Sequence[int] | None = None,
+        numbers: FeatureNumbers | None = None,
+        name: str | None = None,
+        private: Sequence[str] | None = None,
+        notes: tuple[str, ...] | None = None,
+    ) -> GraphSchema:
+        """Return the schema of a graph that is made from one with this schema: the only way to derive one.
+
+        Args:
+            kept: the features that stay, ascending places from 0 on; of declared columns whole blocks.
+            numbers: what stands in place of the features: they are no longer what the columns declare.
+            name: of the graph. private: its private parts. notes: in place of this schema's.
+
+        Raises:
+            InputError: a declared column would be cut.
+
+        Example:
+            >>> from graphveil.columns import Category, Column, YesNo
+            >>> columns = (Column("team", Category(("red", "blue"))), Column("vip", YesNo()))
+            >>> schema = GraphSchema("club", 3, 0.0, 1.0, ("no", "yes"), columns=columns)
+            >>> [column.name for column in schema.derived(kept=[0, 1]).columns]
+            ['team']
+            >>> schema.derived(numbers=FeatureNumbers(3, -2.0, 2.0, "the mechanism")).columns
+            ()
+        """
+        changed: dict[str, Any] = {"name": name, "notes": notes}
+        changed["private"] = None if private is None else tuple(private)
+        made = replace(self, **{key: value for key, value in changed.items() if value is not None})
+        if kept is not None:
+            columns = self._whole_columns(kept)
+            names = {column.name for column in columns}
+            # Without columns a pattern may stand for any of the features, whose names nobody keeps.
+            missing = tuple(pair for pair in self.missing if pair[0] in names or not self.columns)
+            made = replace(made, dimension=len(kept), columns=columns, missing=missing)
+        if numbers is not None:
+            made = replace(made, **asdict(numbers), columns=(), missing=())
+        return made
+
+    def _whole_columns(self, kept: Sequence[int]) -> tuple[Column, ...]:
+        """The declared columns whose blocks are kept."""
+        places, whole = {int(place) for place in kept}, []
+        for column, block in zip(self.columns, blocks_of(self.columns), strict=True):
+            inside = places & set(range(block.start, block.stop))
+            if inside and len(inside) < column.kind.width:
+                what = f"{len(inside)} of the {column.kind.width} features of the column {column.name!r}"
+                raise InputError(what, where="derived", allowed="whole columns")
+            whole += [column] if inside else []
+        return tuple(whole)
+
+    @property
+    def missing_words(self) -> tuple[str, ...]:
+        """What stands for a missing value, a sentence each; public."""
+        return tuple(_missing_words(name, value) for name, value in self.missing)
+
+
+OWN_CATEGORY = "own category"
+"""What a declaration says where a missing value is an answer of its own."""
+
+
+def _missing_words(name: str, value: float | str) -> str:
+    shown = value if isinstance(value, str) else f"{value:g}"
+    who = "of any feature" if name == "*" else f"of {name}"
+    meant = "is an answer of its own" if value == OWN_CATEGORY else f"counts as {shown}"
+    return f"a missing value {who} {meant}, as declared"
+
 
 def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
     """Return a schema saved with `schema_facts`."""
     lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
     columns = tuple(map(column_from, facts.get("columns", ())))
-    return GraphSchema(**{**facts, **lists, "columns": columns})
+    missing = tuple((str(name), value) for name, value in facts.get("missing", ()))
+    return GraphSchema(**{**facts, **lists, "columns": columns, "missing": missing})
 
 
 def schema_facts(schema: GraphSchema) -> dict[str, Any]:
     """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
     facts = asdict(replace(schema, notes=(), columns=()))
+    columns = [column_facts(column) for column in schema.columns]
     # Left out where none are declared: files of such graphs are those of earlier versions.
-    del facts["columns"]
-    return {**facts, "columns": [column_facts(column) for column in schema.columns]} if schema.columns else facts
+    declared = {"columns": columns, "missing": [list(pair) for pair in schema.missing]}
+    del facts["columns"], facts["missing"]
+    return {**facts, **{key: value for key, value in declared.items() if value}}
 
 
 def _refuse(field: str, value: object, allowed: str) -> InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +111,9 @@ class Table:
             raise DataError("became shorter while it was read", where=self.title)
         return part
 
-    def refuse(self, bad: polars.Series, what: str, column: str, allowed: str | None = None) -> None:
+    def refuse(
+        self, bad: polars.Series, what: str, column: str, allowed: str | None = None, remedy: str | None = None
+    ) -> None:
         """Refuse the first row where `bad` is true.
 
         Args:
@@ -118,17 +121,21 @@ class Table:
             what: what is wrong; may show {column}, and as {value} what stands there.
             column: the column in question.
             allowed: what would have been accepted.
+            remedy: what to do.
 
         Raises:
             DataError: if any is; names file and line.
         """
         if bad.any():
-            raise self.fault(int(bad.arg_true()[0]), what, column, allowed)
+            raise self.fault(int(bad.arg_true()[0]), what, column, allowed, remedy)
 
-    def fault(self, row: int, what: str, column: str, allowed: str | None = None) -> DataError:
+    def fault(
+        self, row: int, what: str, column: str, allowed: str | None = None, remedy: str | None = None
+    ) -> DataError:
         """Return the refusal of a row (from 0), for the reasons that `refuse` takes."""
         value = self.part(column, Block(0, row, row + 1))[0]
-        return DataError(what.format(column=column, value=_shown(value)), where=self.where(row), allowed=allowed)
+        shown = what.format(column=column, value=_shown(value))
+        return DataError(shown, where=self.where(row), allowed=allowed, remedy=remedy)
 
     def refuse_short_lines(self) -> None:
         """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
@@ -146,9 +153,44 @@ class Table:
         import polars
 
         series = self.column(name)
+        if series.dtype.is_float():
+            series = series.fill_nan(None)
         if series.dtype.is_float() and bool((series.drop_nulls() == series.drop_nulls().round()).all()):
             series = series.cast(polars.Int64, strict=False)
         return series.cast(polars.String)
+
+    def declared_codes(self, name: str, declared: Sequence[str], what: str) -> polars.Series:
+        """A column as an Enum of the declared names, null where a cell is empty; see `codes_of`."""
+        text = self.text(name)
+        return self.codes_of(text.set(text == "", None), name, declared, what)
+
+    def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
+        """Return cells as an Enum of the declared names, null where one is empty.
+
+        Whole numbers that stand with a point, as pandas writes them beside missing ones, are taken as whole ones where
+        all of them are declared so.
+
+        Args:
+            cells: of a column, as text.
+            name: of the column.
+            declared: the names.
+            what: what a name is called in messages.
+
+        Raises:
+            DataError: a cell is no declared name; names file and line.
+        """
+        import polars
+
+        names = polars.Enum(declared)
+        for text in (cells, whole_texts(cells)):
+            codes = text.cast(names, strict=False)
+            if codes.null_count() == cells.null_count():
+                return codes
+        unknown = cells.cast(names, strict=False).is_null() & cells.is_not_null()
+        some = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
+        remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
+        self.refuse(unknown, f"{{column}} is {{value}}, not a declared {what}", name, some, remedy)
+        return codes
 
     def numbers(self, name: str) -> polars.Series:
         """A column as finite Float64.
@@ -156,15 +198,69 @@ class Table:
         Raises:
             DataError: a value is missing, not a number, NaN or infinite; names file and line.
         """
+        return self.filled_numbers(name)[0]
+
+    def filled_numbers(
+        self, name: str, stand: float | None = None, remedy: str | None = None
+    ) -> tuple[polars.Series, int]:
+        """A column as finite Float64, and how many values were missing (empty, or NaN).
+
+        Args:
+            name: of the column.
+            stand: what stands for a missing value; None: it is refused.
+            remedy: what to do then.
+
+        Raises:
+            DataError: a value is missing, not a number or infinite; names file and line.
+        """
         import polars
 
         series = self.column(name)
-        self.refuse(series.is_null(), "{column} is missing", name, "a number in every row")
         text = series.str.strip_chars() if series.dtype == polars.String else series
         numbers = text.cast(polars.Float64, strict=False)
-        self.refuse(numbers.is_null(), "{column} is {value}, not a number", name)
-        self.refuse(~numbers.is_finite(), "{column} is {value}", name, "finite numbers, no NaN")
-        return numbers
+        absent = series.is_null() | numbers.is_nan().fill_null(False)
+        if series.dtype == polars.String:
+            absent |= (text == "").fill_null(False)
+        self.refuse(numbers.is_null() & ~absent, "{column} is {value}, not a number", name, None, _NO_WORD)
+        if stand is not None:
+            numbers = numbers.set(absent, stand)
+        else:
+            self.refuse(series.is_null(), "{column} is missing", name, "a number in every row", remedy)
+            self.refuse(absent, "{column} is {value}", name, "finite numbers, no NaN", remedy)
+        self.refuse(numbers.is_infinite(), "{column} is {value}", name, "finite numbers, no NaN")
+        return numbers, int(absent.sum())
+
+
+_NO_WORD: Final = "leave the cell empty where a value is missing"
+#: Whole numbers as pandas writes them in a column where some are missing.
+_POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
+
+
+def whole_texts(texts: polars.Series) -> polars.Series:
+    """Return texts such as "12.0" as "12", if all of them that are there are such whole numbers; else as they are.
+
+    Args:
+        texts: null where missing.
+    """
+    if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
+        return texts
+    return without_point(texts)
+
+
+def without_point(texts: polars.Series) -> polars.Series:
+    """Return "12" for each text "12.0", and every other text as it is."""
+    return texts.str.replace(_POINT, "$1")
+
+
+def _written_otherwise(value: str, declared: Sequence[str]) -> str | None:
+    """What to do about a value that is no declared name as it is written."""
+    if value.strip() in declared:
+        return "remove the spaces around it"
+    if (whole := re.sub(_POINT, r"\1", value)) == value:
+        return None
+    if whole in declared:
+        return f"write {whole}: with a point it is taken only where every value of the column is such a whole number"
+    return f"neither {value} nor {whole} is declared; pandas writes {whole} so in a column where some are missing"
 
 
 def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None:
@@ -279,7 +375,15 @@ def _readable_csv(path: Path) -> Iterator[None]:
 
 
 def _check_header(path: Path) -> None:
-    _check_names(f"{path}, line 1", next((fields for _, fields in _records(path)), []))
+    where, names = f"{path}, line 1", next((fields for _, fields in _records(path)), [])
+    _check_names(where, names)
+    for place, name in enumerate(names, 1):
+        # Left as it is, ` label` would be a feature, and nobody would have a label.
+        if name != name.strip():
+            remedy = "separate fields by commas alone, in the header and in every row"
+            raise DataError(
+                f"column {place} is {name!r}", where=where, allowed="names without spaces around", remedy=remedy
+            )
 
 
 def _read_csv(path: Path) -> Table:

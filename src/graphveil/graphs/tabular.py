@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ from graphveil.graphs.edges import merge_edges
 from graphveil.graphs.features import compact_dense, compact_rows
 from graphveil.graphs.id_places import KnownIds, find_places, holds_numbers, plain_ids
 from graphveil.graphs.known import public_columns, public_rows, read_truth
+from graphveil.graphs.missing import filled_notes, range_remedy, stand_for
 from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.tables import Table
+from graphveil.graphs.tables import Table, whole_texts
 from graphveil.graphs.typed_columns import encode_columns, in_range
 
 if TYPE_CHECKING:
@@ -36,12 +38,14 @@ class Origin:
         name: of the graph, unless the declaration names it.
         source: who declared the range and the classes.
         remedy: what to do where there are no feature columns.
+        in_file: whether the declaration is a file, else keywords in Python.
     """
 
     where: str
     name: str
     source: str
     remedy: str
+    in_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,7 @@ def join_people(
         source=origin.source,
         notes=(*people.notes, *notes),
         columns=declared.columns,
+        missing=declared.missing,
     )
     check_features(people.x, schema)
     check_labels(people.y, len(people.ids), schema.classes)
@@ -166,6 +171,7 @@ def _ids(nodes: Table, column: str) -> KnownIds:
         raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
     numbers = holds_numbers(nodes, column)
     ids = plain_ids(nodes.column(column), numbers=numbers)
+    ids = ids if numbers else whole_texts(ids)
     missing = ids.is_null() if numbers else ids.is_null() | (ids == "")
     nodes.refuse(missing, "{column} is missing", column, "an id in every row")
     nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
@@ -216,27 +222,49 @@ def _typed(
             where=origin.where,
             remedy="remove one of the two",
         )
-    encoded, moved = encode_columns(nodes, declared.columns, clip=declared.clips)
-    notes = (f"clipped {moved:,} feature values to the declared range",) if moved else ()
-    return compact_dense(encoded), encoded.shape[1], (*notes, "encoded each feature column as its kind says, in 0..1")
+    encoded, changes = encode_columns(
+        nodes, declared.columns, dict(declared.missing), clip=declared.clips, in_file=origin.in_file
+    )
+    notes = (*changes, "encoded each feature column as its kind says, in 0..1")
+    return compact_dense(encoded), encoded.shape[1], notes
 
 
 def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
     """Features from the columns of the nodes file, one after the other."""
     names = _feature_names(nodes, declared, origin)
     values = np.empty((nodes.rows, len(names)), dtype=np.float32)
-    clipped = 0
+    bounds, stands = _declared_of(names, declared, origin)
+    clipped, filled = 0, []
     for index, name in enumerate(names):
-        low, high = _range_of(name, declared, origin)
-        column, changed = in_range(nodes, name, nodes.numbers(name), (low, high), clip=declared.clips)
+        low, high = bounds[index]
+        remedy = range_remedy(name, low, high, alone=bool(declared.ranges), in_file=origin.in_file)
+        numbers, absent = nodes.filled_numbers(name, stands[index], remedy)
+        column, changed = in_range(nodes, name, numbers, (low, high), clip=declared.clips)
         values[:, index] = (column - low) / (high - low) if declared.ranges else column
         clipped += changed
-    notes: tuple[str, ...] = ()
+        filled += [] if stands[index] is None else [(name, absent, stands[index])]
+    notes = filled_notes(filled)
     if clipped:
         notes += (f"clipped {clipped:,} feature values to the declared range",)
     if declared.ranges:
         notes += ("scaled each feature column from its declared range to 0..1",)
     return compact_dense(values), len(names), notes
+
+
+def _declared_of(
+    names: Sequence[str], declared: Declaration, origin: Origin
+) -> tuple[list[tuple[float, float]], list[float | None]]:
+    """The range of each feature and what stands for its missing values, checked before any value is read."""
+    bounds = [_range_of(name, declared, origin) for name in names]
+    stands = [stand_for(name, declared.missing) for name in names]
+    for name, (low, high), stand in zip(names, bounds, stands, strict=True):
+        if stand is not None and not low <= float(stand) <= high:
+            allowed = f"the declared range {low:g} to {high:g}"
+            raise DataError(f"missing of {name!r} is {stand:g}", where=origin.where, allowed=allowed)
+    for pattern, _ in declared.missing:
+        if not any(stand_for(name, ((pattern, 0.0),)) is not None for name in names):
+            raise DataError(f"missing names {pattern!r}", where=origin.where, allowed=", ".join(names[:8]))
+    return bounds, [None if stand is None else float(stand) for stand in stands]
 
 
 def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, float]:
@@ -272,13 +300,18 @@ def _entries(
         )
     rows, columns = _entry_places(table, ids, declared.dimension)
     values, clipped = np.ones(len(rows), dtype=np.float32), 0
+    filled: tuple[str, ...] = ()
     if "value" in table.names:
         bounds = (declared.low, declared.high)
-        values, clipped = in_range(table, "value", table.numbers("value"), bounds, clip=declared.clips)
+        stand = stand_for("value", declared.missing)
+        remedy = range_remedy("value", *bounds, alone=False, in_file=origin.in_file)
+        numbers, absent = table.filled_numbers("value", None if stand is None else float(stand), remedy)
+        filled = () if stand is None else filled_notes([("listed features", absent, stand)])
+        values, clipped = in_range(table, "value", numbers, bounds, clip=declared.clips)
     shape = (len(ids), declared.dimension)
     matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
     notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
-    return compact_rows(matrix), declared.dimension, notes
+    return compact_rows(matrix), declared.dimension, (*filled, *notes)
 
 
 def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -308,11 +341,7 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
         return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
     if declared.label is None and column not in nodes.names:
         return np.full(nodes.rows, -1), ("no label column: every label unknown",)
-    text = nodes.text(column)
-    text = text.set(text == "", None)
-    codes = text.cast(polars.Enum(declared.classes), strict=False)
-    some = ", ".join(declared.classes[:8]) + (", ..." if len(declared.classes) > 8 else "")
-    nodes.refuse(codes.is_null() & text.is_not_null(), "{column} is {value}, not a declared class", column, some)
+    codes = nodes.declared_codes(column, declared.classes, "class")
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()

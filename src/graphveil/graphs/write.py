@@ -12,10 +12,12 @@ import numpy as np
 
 from graphveil._serial import toml_lines
 from graphveil.errors import InputError, UsedPathError
+from graphveil.graphs.column_declaration import declared_columns
 from graphveil.graphs.declaration import FILE
 from graphveil.graphs.features import to_rows
 from graphveil.graphs.schema import GraphSchema
 from graphveil.graphs.splits import published_split
+from graphveil.graphs.typed_columns import decode_columns
 from graphveil.writing import new_folder, whole_file, write_text
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
 
     The folder is there whole or not at all: it is written beside and renamed. The files hold the raw private
     data. Undirected edges are written once, labels as class names, unknown labels empty; several labels a node as
-    their names with SEPARATOR between them.
+    their names with SEPARATOR between them; declared columns as the cells that they hold, with their declaration.
 
     Args:
         graph: the graph.
@@ -43,8 +45,8 @@ def write_folder(graph: Graph, path: str | os.PathLike[str], *, format: str = "c
         The path of the folder.
 
     Raises:
-        InputError: the folder is already there, the format is unknown, or nodes have several labels and the name of a
-            class holds SEPARATOR.
+        InputError: the folder is already there, the format is unknown, nodes have several labels and the name of a
+            class holds SEPARATOR, or features are none that declared columns are encoded as.
     """
     if format not in ("csv", "parquet"):
         raise InputError(f"format is {format!r}", where="write_folder", allowed="csv, parquet")
@@ -93,15 +95,19 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
     import polars
 
     given = graph.get("ids")
-    ids = polars.Series("id", np.arange(graph.num_nodes) if given is None else given).cast(polars.String)
-    nodes = [ids, _label_names(graph)]
+    named = _names(graph.schema)
+    ids = polars.Series(named["id"], np.arange(graph.num_nodes) if given is None else given).cast(polars.String)
+    nodes = [ids, _label_names(graph).alias(named["label"])]
     if (split := published_split(graph)) is not None:
         part = np.select([split.train.numpy(), split.val.numpy(), split.test.numpy()], ["train", "val", "test"], "")
-        nodes.append(polars.Series("split", part))
+        nodes.append(polars.Series(named["split"], part))
     if (members := graph.get("private_nodes")) is not None:
-        nodes.append(polars.Series("private", np.isin(np.arange(graph.num_nodes), members.numpy())))
+        nodes.append(polars.Series(named["private"], np.isin(np.arange(graph.num_nodes), members.numpy())))
     tables = {}
-    if graph.x.is_sparse_csr:
+    if graph.schema.columns:
+        # The cells of the declared columns, so that what is read back has the same declaration.
+        nodes += decode_columns(to_rows(graph.x) if graph.x.is_sparse_csr else graph.x.numpy(), graph.schema.columns)
+    elif graph.x.is_sparse_csr:
         entries = to_rows(graph.x).tocoo()
         tables["features"] = polars.DataFrame({"id": ids[entries.row], "feature": entries.col, "value": entries.data})
     else:
@@ -113,6 +119,18 @@ def _tables(graph: Graph) -> dict[str, polars.DataFrame]:
         edges["public"] = polars.Series(public.numpy()[kept])
     tables["edges"] = polars.DataFrame(edges)
     return {"nodes": polars.DataFrame(nodes), **tables}
+
+
+def _names(schema: GraphSchema) -> dict[str, str]:
+    """What the columns beside the features are called: by a name that no feature has."""
+    taken = {column.name for column in schema.columns}
+    names = {}
+    for name in ("id", "label", "split", "private"):
+        free = name
+        while free in taken:
+            free += "_"
+        names[name] = free
+    return names
 
 
 def _label_names(graph: Graph) -> polars.Series:
@@ -128,17 +146,26 @@ def _label_names(graph: Graph) -> polars.Series:
 
 def _declaration(graph: Graph, *, release: bool) -> str:
     schema: GraphSchema = graph.schema
+    named, missing = _names(schema), dict(schema.missing)
+    numbers = {} if schema.columns else {"range": (schema.low, schema.high), "dimension": schema.dimension}
     lines = {
         "name": schema.name,
         "private": schema.private,
-        "range": (schema.low, schema.high),
+        "range": None,
         "classes": schema.classes,
         "directed": schema.directed,
-        "dimension": schema.dimension,
+        "dimension": None,
+        **numbers,
+        # Of numbers with a range of their own the names are lost here, and with them what stands for each.
+        **({"missing": missing["*"]} if not schema.columns and list(missing) == ["*"] else {}),
+        **{key: named[key] for key in ("id", "label") if named[key] != key},
         **({"label_separator": SEPARATOR} if graph.y.dim() == 2 else {}),
-        **({"split": "split"} if published_split(graph) is not None else {}),
+        **({"split": named["split"]} if published_split(graph) is not None else {}),
         **({"public_edges": "public"} if graph.get("public_edges") is not None else {}),
-        **({"private_nodes": "private"} if graph.get("private_nodes") is not None else {}),
+        **({"private_nodes": named["private"]} if graph.get("private_nodes") is not None else {}),
         **({"release": True} if release else {}),
     }
-    return "\n".join(toml_lines(lines)) + "\n"
+    text = toml_lines({key: value for key, value in lines.items() if value is not None})
+    if schema.columns:
+        text += ["", "[columns]", *toml_lines(declared_columns(schema.columns, missing))]
+    return "\n".join(text) + "\n"

@@ -1,6 +1,6 @@
 """The agreement: one file that all parties sign, and that everything else follows from.
 
-    agreement.toml     parties (name, role, address, certificate, columns, labels), classes, feature range, settings
+    agreement.toml     parties (name, role, address, certificate, columns, labels, kinds), classes, range, settings
     signatures.json    party -> signature of the file's bytes; a run needs all of them
 
 A party whose file differs by a byte is refused at the first greeting: its hash is in every frame.
@@ -18,9 +18,11 @@ from types import MappingProxyType
 from typing import Any
 
 from graphveil._serial import toml_lines
+from graphveil.columns import Column, width_of
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
+from graphveil.graphs.column_declaration import declared_columns, parse_columns
 from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
@@ -33,7 +35,11 @@ _HOLDS: Mapping[str, type] = MappingProxyType({"columns": int, "labels": bool})
 
 @dataclass(frozen=True)
 class Party:
-    """One party: role "server" or "holder", address "host:port", certificate in PEM; columns and labels of a holder."""
+    """One party: role "server" or "holder", address "host:port", certificate in PEM.
+
+    Of a holder too: columns, how many features it has; labels, whether it has them; kinds, what each of its columns may
+    hold, where it declares that.
+    """
 
     name: str
     role: str
@@ -41,6 +47,7 @@ class Party:
     certificate: str
     columns: int = 0
     labels: bool = False
+    kinds: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,8 @@ def agreement_text(
         if party.role == "holder":
             lines += toml_lines({"columns": party.columns, "labels": party.labels})
         lines += [f'certificate = """\n{party.certificate}"""']
+        if party.kinds:
+            lines += ["", "[party.kinds]", *toml_lines(declared_columns(party.kinds))]
     return "\n".join(lines) + "\n"
 
 
@@ -200,8 +209,10 @@ def sign(data: bytes, identities: tuple[Identity, ...]) -> str:
 
 def _party(entry: Mapping[str, Any]) -> Party:
     holds = isinstance(entry, Mapping) and entry.get("role") == "holder"
-    _require_fields(entry, {**_PARTY, **(_HOLDS if holds else {})}, "party")
-    return Party(**entry)
+    kinds: Mapping[str, type] = {"kinds": dict} if holds and "kinds" in entry else {}
+    _require_fields(entry, {**_PARTY, **(_HOLDS if holds else {}), **kinds}, "party")
+    columns = parse_columns(entry["kinds"], str(entry["name"])) if kinds else ()
+    return Party(**{**entry, "kinds": columns})
 
 
 def _require_fields(content: Any, known: Mapping[str, type], what: str) -> None:
@@ -241,6 +252,10 @@ def _require_parties(parties: tuple[Party, ...]) -> None:
             raise InputError("its certificate names another party", where=party.name)
         if party.role == "holder" and party.columns < 1:
             raise InputError(f"columns = {party.columns}", where=party.name, allowed="a whole number of at least 1")
+        # A block that is wider than agreed would be read as another column's.
+        if party.kinds and party.columns != width_of(party.kinds):
+            allowed = f"{width_of(party.kinds)}, the width of its kinds"
+            raise InputError(f"columns = {party.columns}", where=party.name, allowed=allowed)
     # One certificate for two names would let one organisation be two holders, and collude with itself.
     for what, values in (
         ("address", [party.address for party in parties]),

@@ -23,6 +23,7 @@ from graphveil.graphs.features import compact_rows
 from graphveil.graphs.known import public_of
 from graphveil.graphs.parts import Features, GraphParts, SparseRows
 from graphveil.graphs.plain import plain_graph
+from graphveil.graphs.schema import FeatureNumbers
 from graphveil.graphs.social import social_edges, social_features
 from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.methods.release.heterorr import domain_of
@@ -78,7 +79,7 @@ def pilot_world(pilot: GraphParts) -> World:
         pilot: all parts are read.
     """
     # Its own declaration binds nobody here, and methods on a public topology would refuse private edges.
-    opened = replace(pilot, schema=replace(pilot.schema, private=("features", "labels")))
+    opened = replace(pilot, schema=pilot.schema.derived(private=("features", "labels")))
     return World(f"the pilot {pilot.schema.name}", plain_graph(opened))
 
 
@@ -111,10 +112,10 @@ def _made(graph: GraphParts, facts: PublicFacts, excess: float, rng: np.random.G
         labels[~known] = rng.choice(labels[known], int((~known).sum()))
     # Methods on a public topology refuse a graph that says that its edges are private; here nobody's are.
     edges = _edges(labels, facts, excess, rng) if "edges" in hidden else graph.edge_index
-    x, schema = graph.x, replace(schema, private=("features", "labels"))
+    x, schema = graph.x, schema.derived(private=("features", "labels"))
     if "features" in hidden:
         x = _features(labels, facts, rng)
-        schema = replace(schema, dimension=x.shape[1], low=0.0, high=1.0, columns=())
+        schema = schema.derived(numbers=FeatureNumbers(x.shape[1], 0.0, 1.0, "made"))
     elif len(people) < facts.nodes:
         x = rows_of(x, people)
     return GraphParts(x, edges, np.where(known, labels, -1), schema)
@@ -129,7 +130,7 @@ def _with_public_edges(graph: GraphParts, seed: int) -> GraphParts:
     ends, public = np.concatenate([known, made], axis=1), np.arange(known.shape[1] + made.shape[1]) < known.shape[1]
     edges = merge_edges(ends[0], ends[1], graph.num_nodes, directed=False)[0]
     mask = public_of(public, ends, edges, directed=False)
-    schema = replace(graph.schema, private=("features", "labels"))
+    schema = graph.schema.derived(private=("features", "labels"))
     return replace(graph, edge_index=edges, public_edges=mask, schema=schema, release=None)
 
 

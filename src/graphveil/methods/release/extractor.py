@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
+from graphveil.graphs.schema import FeatureNumbers
 from graphveil.late import torch
 
 if TYPE_CHECKING:
@@ -92,13 +93,9 @@ def embedded(graph: Graph, extractor: Extractor) -> Graph:
         InputError: see `Extractor`.
     """
     rows = graph.x if graph.x.layout == torch.strided else graph.x.to_dense()
-    schema: GraphSchema = replace(
-        graph.schema,
-        dimension=extractor.dimension,
-        low=extractor.low,
-        high=extractor.high,
-        source=f"declared with the feature extractor: {extractor.source}",
-    )
+    source = f"declared with the feature extractor: {extractor.source}"
+    numbers = FeatureNumbers(extractor.dimension, extractor.low, extractor.high, source)
+    schema: GraphSchema = graph.schema.derived(numbers=numbers)
     made = make_graph(extractor(rows), graph.edge_index, graph.y, schema, like=graph)
     for name in graph.keys():  # noqa: SIM118 (a PyG graph is no dictionary)
         if name not in ("x", "y", "edge_index", "schema", "num_nodes", "image"):

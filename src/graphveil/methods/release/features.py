@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
+from graphveil.graphs.schema import FeatureNumbers
 from graphveil.late import torch
 
 if TYPE_CHECKING:
@@ -24,32 +25,39 @@ LARGEST = 200_000_000
 
 @dataclass(frozen=True)
 class PublishedFeatures:
-    """Features x [n, d] (dense or sparse CSR), the public range of every entry, and what a reader must know of them."""
+    """Features x [n, d], dense or sparse CSR, and what a reader must know of them."""
 
     x: Tensor
-    low: float
-    high: float
     note: str
 
 
-def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
-    """Return what is published of reports: post-processing.
+def published_numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
+    """Return what is public of the features that a mechanism will publish; nobody's data is read.
 
-    Sparse estimates are stored less the middle of the declared range, so that what nobody reported stays 0; dense ones
-    likewise, so that both mean the same.
+    Args:
+        mechanism: of the features.
+        nodes: n.
 
     Raises:
         InputError: a dense table of estimates that would be too large.
     """
-    rows, columns = len(reports), mechanism.dimension
-    sparse = hasattr(mechanism, "coordinates")
-    if not sparse and rows * columns > LARGEST:
+    if not hasattr(mechanism, "coordinates") and nodes * mechanism.dimension > LARGEST:
         raise InputError(
-            f"{rows:,} x {columns:,} noisy numbers are too many",
+            f"{nodes:,} x {mechanism.dimension:,} noisy numbers are too many",
             where="features",
             allowed=f"{LARGEST:,}",
             remedy="take a mechanism that samples coordinates: multi-bit, duchi, piecewise, hybrid",
         )
+    bound = bound_of(mechanism)
+    return FeatureNumbers(mechanism.dimension, -bound, bound, "the mechanism that made the features")
+
+
+def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
+    """Return what is published of reports: post-processing, in the range of `published_numbers`.
+
+    Sparse estimates are stored less the middle of the declared range, so that what nobody reported stays 0; dense ones
+    likewise, so that both mean the same.
+    """
     bound = bound_of(mechanism)
     # Centred, so that a coordinate that nobody reported is a zero that need not be stored.
     centred = mechanism.centred(reports)
@@ -63,7 +71,7 @@ def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
         f"features are unbiased estimates less the middle {middle:g} of the declared range, with standard deviation "
         f"up to {deviation:.3g}: add {middle:g} to compare with the original"
     )
-    return PublishedFeatures(x, -bound, bound, note)
+    return PublishedFeatures(x, note)
 
 
 def bound_of(mechanism: Any) -> float:

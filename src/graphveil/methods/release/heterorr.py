@@ -40,7 +40,7 @@ from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, joined, make_edges
-from graphveil.methods.release.features import PublishedFeatures, published_features
+from graphveil.methods.release.features import PublishedFeatures, published_features, published_numbers
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
@@ -189,13 +189,16 @@ class HeteroRRCore(ForgetsPeople):
         # Scores are read and stamped before the graph is: a share that followed the data would cost more than epsilon.
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
+        # Before anything is paid: what is published must have a declaration of its own, or the release would be lost.
+        schema = _published_schema(graph, privacy)
+        needs_label = privacy.edges == CLASS_COUNTS or "labels" in privacy.protected
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         parts = self.account.buy(
             privacy.spends(graph.schema, domain),
             lambda: self._read(graph, privacy, domain, randomness, split, progress, engine),
-            check=(lambda: require_one_label(graph)) if privacy.edges == CLASS_COUNTS else None,
+            check=(lambda: require_one_label(graph)) if needs_label else None,
         )
-        released = _assemble(graph, domain, parts)
+        released = _assemble(graph, schema, domain, parts)
         # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
         released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
         self.account.made(f"release {release_digest(released)}")
@@ -216,7 +219,7 @@ class HeteroRRCore(ForgetsPeople):
         how: dict[str, Any] = {"randomness": randomness, "engine": engine}
         ask = partial(randomize_by_blocks, randomness=randomness, engine=engine)
         mechanism = privacy.feature_mechanism(schema)
-        features = PublishedFeatures(graph.x, schema.low, schema.high, "")
+        features = PublishedFeatures(graph.x, "")
         if mechanism is not None:
             features = published_features(mechanism, ask(mechanism, graph.x))
         made, counts = None, None
@@ -230,7 +233,6 @@ class HeteroRRCore(ForgetsPeople):
                 counts = count_neighbours(privacy, domain, private, groups, len(schema.classes), **how)
         labels, y = privacy.label_mechanism(len(schema.classes)), graph.y
         if labels is not None:
-            require_one_label(graph)
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
             y[y >= 0] = ask(labels, y[y >= 0]).labels
@@ -420,14 +422,18 @@ def release_digest(released: Graph) -> str:
     return digest_of(parts if counts is None else parts | {"counts": counts.counts})
 
 
-def _assemble(graph: Graph, domain: PairDomain | None, parts: _Parts) -> Graph:
+def _published_schema(graph: Graph, privacy: ReleasePrivacy) -> GraphSchema:
+    """Return the declaration of what is published: of features that are estimates, the range that estimates have."""
+    mechanism = privacy.feature_mechanism(graph.schema)
+    numbers = None if mechanism is None else published_numbers(mechanism, int(graph.num_nodes))
+    # Notes are left out: they count what loading met in private values.
+    schema: GraphSchema = graph.schema.derived(private=(), notes=(), numbers=numbers)
+    return schema
+
+
+def _assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: _Parts) -> Graph:
     """Put the released graph together."""
     features, made = parts.features, parts.made
-    # Notes are left out: they count what loading met in private values. The range is that of the reports, not of the
-    # data.
-    schema: GraphSchema = replace(graph.schema, private=(), notes=(), low=features.low, high=features.high)
-    if features.note:
-        schema = replace(schema, source="the mechanism that made the features")
     edge_index, public = graph.edge_index, graph.get("public_edges")
     if made is not None and domain is not None:
         edge_index, public = joined(domain, made.pairs)
@@ -463,7 +469,7 @@ def _described(
         keep=1.0 if labels is None else labels.keep,
         flip=0.0 if labels is None else labels.flip,
         edges=parts.made is not None and parts.counts is None,
-        notes=_notes(privacy, parts),
+        notes=(*_notes(privacy, parts), *schema.missing_words),
         statistics={} if parts.made is None else dict(parts.made.facts),
         version=graphveil.__version__,
         created=datetime.now().astimezone().isoformat(timespec="seconds"),

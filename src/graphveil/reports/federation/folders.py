@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from graphveil.columns import width_of
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import (
     FILE,
@@ -35,9 +36,11 @@ from graphveil.federation.crypto.keys import (
     require_signature,
     write_identity,
 )
-from graphveil.federation.vertical import vertical_partition
+from graphveil.federation.vertical import feature_parts, vertical_partition
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
+from graphveil.graphs.declaration import Declaration, read_declaration
 from graphveil.graphs.features import features_from_rows
+from graphveil.graphs.schema import PRIVATE_PARTS
 from graphveil.graphs.write import write_folder
 from graphveil.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
@@ -96,7 +99,9 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
     generator = torch.Generator().manual_seed(seed)
     said: dict[str, Any] = {"folder": str(path), "nodes": nodes, "holders": []}
     with new_folder(path) as folder:
-        for number, (x, edge_index) in enumerate(vertical_partition(graph, shares, seed=seed), start=1):
+        dealt = vertical_partition(graph, shares, seed=seed)
+        chosen = feature_parts(graph.schema, shares, seed=seed)
+        for number, ((x, edge_index), features) in enumerate(zip(dealt, chosen, strict=True), start=1):
             # Each holder in another order: an exercise in which rows happened to agree would pass without any
             # alignment.
             name, order = f"holder{number}", torch.randperm(nodes, generator=generator)
@@ -108,13 +113,14 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
                 features_from_rows(x[order.numpy()]),
                 place[edge_index],
                 graph.y[order] if mine else torch.full((nodes,), -1),
-                replace(graph.schema, name=name, dimension=int(x.shape[1]), private=("features", "labels", "edges")),
+                graph.schema.derived(kept=features.tolist(), name=name, private=PRIVATE_PARTS),
                 ids=[ids[row] for row in order.tolist()],
                 masks=masks,
                 like=graph,
             )
             write_folder(part, folder / name, format="parquet")
-            counts = {"columns": int(x.shape[1]), "edges": int(edge_index.shape[1])}
+            names = {"names": [column.name for column in part.schema.columns]} if part.schema.columns else {}
+            counts = {"columns": len(features), **names, "edges": int(edge_index.shape[1])}
             said["holders"].append({"name": name, **counts, "labels": mine})
     return said
 
@@ -126,7 +132,7 @@ def facts_of(source: Path, port: int) -> Facts:
         source: the folder. port: of the server; holders have the next ones.
 
     Raises:
-        DataError: no holders there, or they differ in range or direction.
+        DataError: no holders there, or they differ in range, classes or direction.
     """
     folders = sorted(place for place in source.glob("holder*") if place.is_dir())
     if not folders:
@@ -135,8 +141,13 @@ def facts_of(source: Path, port: int) -> Facts:
     parties = [Party("server", "server", f"127.0.0.1:{port}", "")]
     for number, (folder, schema) in enumerate(zip(folders, schemas, strict=True), start=1):
         address = f"127.0.0.1:{port + number}"
-        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1))
+        parties.append(Party(folder.name, "holder", address, "", schema.dimension, number == 1, schema.columns))
     first = schemas[0]
+    for folder, schema in zip(folders, schemas, strict=True):
+        for what in ("low", "high", "directed"):
+            if getattr(schema, what) != getattr(first, what):
+                agreed = f"{getattr(first, what)}, as {folders[0].name} declares"
+                raise DataError(f"{what} is {getattr(schema, what)}", where=str(folder), allowed=agreed)
     return Facts(tuple(parties), first.classes, first.low, first.high, first.directed)
 
 
@@ -146,7 +157,8 @@ def facts_from(
     """Return the facts that were typed.
 
     Args:
-        server: HOST:PORT. holders: NAME=HOST:PORT=COLUMNS each; the first has the labels.
+        server: HOST:PORT. holders: NAME=HOST:PORT=COLUMNS each; the first has the labels. In place of a number of
+            columns, the graph.toml that declares them.
         classes: names with commas between. feature_range: LOW,HIGH. directed: whether edges have a direction.
 
     Raises:
@@ -154,20 +166,40 @@ def facts_from(
     """
     if not holders:
         raise InputError("no holders", remedy="--from FOLDER of federation split, or --holder NAME=HOST:PORT=COLUMNS")
-    parties = [Party("server", "server", server, "")]
-    for number, text in enumerate(holders):
-        try:
-            name, address, columns = text.split("=")
-            parties.append(Party(name, "holder", address, "", int(columns), number == 0))
-        except ValueError as error:
-            raise InputError(f"holder {text!r}", allowed="NAME=HOST:PORT=COLUMNS") from error
     try:
         low, high = (float(part) for part in feature_range.split(","))
     except ValueError as error:
         raise InputError(f"range {feature_range!r}", allowed="LOW,HIGH") from error
+    parties = [Party("server", "server", server, "")]
+    for number, text in enumerate(holders):
+        name, address, columns = text.split("=", 2) if text.count("=") > 1 else ("", "", "")
+        if not (columns.isdecimal() or Path(columns).is_file()):
+            allowed = "NAME=HOST:PORT=COLUMNS, with a number of columns or the graph.toml that declares them"
+            raise InputError(f"holder {text!r}", allowed=allowed)
+        if columns.isdecimal():
+            parties.append(Party(name, "holder", address, "", int(columns), number == 0))
+            continue
+        declared = read_declaration(Path(columns))
+        _require_typed(declared, (low, high), Path(columns), directed=directed)
+        kinds = declared.columns
+        width = width_of(kinds) if kinds else declared.dimension or len(declared.features or ())
+        if not width:
+            remedy = "declare dimension, or write the number of columns in place of the file"
+            raise InputError("declares no number of features", where=columns, remedy=remedy)
+        parties.append(Party(name, "holder", address, "", width, number == 0, kinds))
     if not classes:
         raise InputError("no classes", where="--classes", remedy="declare all class names, for example yes,no")
     return Facts(tuple(parties), tuple(classes.split(",")), low, high, directed)
+
+
+def _require_typed(declared: Declaration, typed: tuple[float, float], file: Path, *, directed: bool) -> None:
+    """Refuse a holder's declaration that says another range or direction than was typed."""
+    if (declared.low, declared.high) != typed:
+        remedy = f"--range {declared.low:g},{declared.high:g}, if all holders declare that"
+        raise InputError(f"range {typed[0]:g},{typed[1]:g} is not that of {file}", where="--range", remedy=remedy)
+    if declared.directed != directed:
+        remedy = "leave out --directed" if directed else "add --directed, if the edges of all holders have a direction"
+        raise InputError(f"{file} says directed = {str(declared.directed).lower()}", where="--directed", remedy=remedy)
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Option]:

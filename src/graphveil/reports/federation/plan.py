@@ -83,7 +83,14 @@ def planned(agreement: Agreement, nodes: int, rows: int, unsigned: list[str]) ->
         "run": agreement.name,
         "agreement": agreement.hash.hex(),
         "parties": [
-            {"name": p.name, "role": p.role, "address": p.address, "columns": p.columns} for p in agreement.parties
+            {
+                "name": p.name,
+                "role": p.role,
+                "address": p.address,
+                "columns": p.columns,
+                **({"names": [column.name for column in p.kinds]} if p.kinds else {}),
+            }
+            for p in agreement.parties
         ],
         "label_holder": setting.label_holder,
         "unsigned": unsigned,
