@@ -14,12 +14,15 @@ from graphveil.errors import DataError
 from graphveil.federation.core.messages import KINDS, Entry
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
+from graphveil.federation.party import require_agreed
 from graphveil.graphs import load_graph
+from graphveil.graphs.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.party import StatusFile, TranscriptFile, read_transcript
 from graphveil.reports.federation.plan import SENT, draft
 from tests.cli.conftest import Answer, Terminal
 
+TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
 HOLDERS = ("--holder", "clinic=a.example:7701=6", "--holder", "bank=b.example:7701=4")
 TYPED = (*HOLDERS, "--server", "s.example:7700", "--classes", "no,yes")
 
@@ -48,6 +51,24 @@ def test_split_makes_folders_that_can_be_read_back(type_in: Terminal) -> None:
     first, second = load_graph("parts/holder1"), load_graph("parts/holder2")
     assert set(map(str, first.ids)) == set(map(str, second.ids)) and list(first.ids) != list(second.ids)
     assert bool((first.y >= 0).all()) and bool((second.y < 0).all())
+
+
+def test_declared_columns_stay_whole_and_travel_into_the_agreement(type_in: Terminal) -> None:
+    found = type_in("federation", "split", TOWN, "--out", "parts", "--json").json
+    whole = read_declaration(TOWN / "graph.toml").columns
+    assert sorted(name for one in found["holders"] for name in one["names"]) == sorted(one.name for one in whole)
+    type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8")
+    agreement = draft(Path("run/server"))[0]
+    for name in ("holder1", "holder2"):
+        graph = load_graph(f"parts/{name}")
+        assert agreement.party(name).kinds == graph.schema.columns != ()
+        require_agreed(graph, agreement, name)
+    with pytest.raises(DataError, match=r"declared columns: .*, as agreed"):
+        require_agreed(load_graph("parts/holder2"), agreement, "holder1")
+    # Whoever holds data of their own names the file that declares it.
+    typed = ["--holder", "a=x:1=parts/holder1/graph.toml", "--holder", "b=x:2=parts/holder2/graph.toml"]
+    type_in("federation", "init", *typed, "--classes", "no,yes", "--out", "again", "--epsilon", "8")
+    assert draft(Path("again/a"))[0].party("a").kinds == agreement.party("holder1").kinds
 
 
 def test_init_makes_a_folder_a_party_with_a_key_only_its_owner_reads(type_in: Terminal) -> None:

@@ -268,7 +268,10 @@ REFUSALS = {
     "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
     "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
     "tabs": (nodes(NODES.replace(",", "\t")), "separate fields by commas, not tabs"),
-    "space in a heading": (nodes(NODES.replace("id", " id", 1)), "its columns are ' id', age, height, label"),
+    "space in a heading": (
+        nodes(NODES.replace(",", ", ")),
+        "nodes.csv, line 1: column 2 is ' age'; allowed: names without spaces around; separate fields by commas",
+    ),
     "open quote": (nodes('id,age,label\n"a,1,cat\n'), "nodes.csv: cannot be read ("),
     "parquet": ({"nodes__csv": None, "nodes__parquet": "no"}, "nodes.parquet: cannot be read ("),
     # edges
@@ -401,3 +404,41 @@ def test_declared_facts_do_not_depend_on_numbers_of_nodes_and_edges(tmp_path):
 def test_an_extreme_feature_is_refused_before_anything_is_built(tmp_path, value):
     with pytest.raises(DataError, match="line 3: age is"):
         load_graph(folder(tmp_path, nodes__csv=NODES.replace("b,3", f"b,{value}")))
+
+
+POINTS = 'private = []\nrange = [0, 10]\nclasses = ["1", "2"]\ndirected = false\n'
+
+
+@pytest.mark.parametrize("ids", [("1.0", "2.0", "3.0"), ("1", "2", "3")])
+@pytest.mark.parametrize("ends", ["1.0,2.0\n2.0,3.0\n", "1,2\n2,3\n"])
+def test_whole_numbers_as_pandas_writes_them_beside_missing_ones_are_whole(tmp_path, ids, ends):
+    nodes = "id,age,label\n" + "".join(
+        f"{name},1,{label}\n" for name, label in zip(ids, ("1.0", "2.0", ""), strict=True)
+    )
+    graph = load_graph(folder(tmp_path, graph__toml=POINTS, nodes__csv=nodes, edges__csv="source,target\n" + ends))
+    assert (list(graph.ids), graph.y.tolist()) == (["1", "2", "3"], [0, 1, -1])
+    assert graph.edge_index.shape[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            ("1.0", "9.0", ""),
+            "label is '9.0', not a declared class; allowed: 1, 2; neither 9.0 nor 9 is declared; pandas",
+        ),
+        (("1.0", "two", ""), "label is '1.0', not a declared class; allowed: 1, 2; write 1: with a point it is taken"),
+        (("1", " 2", ""), "label is ' 2', not a declared class; allowed: 1, 2; remove the spaces around it"),
+    ],
+)
+def test_labels_that_are_written_otherwise_than_declared_are_refused_with_how(tmp_path, labels, message):
+    nodes = "id,age,label\n" + "".join(f"{name},1,{label}\n" for name, label in zip("abc", labels, strict=True))
+    with pytest.raises(DataError) as refused:
+        load_graph(folder(tmp_path, graph__toml=POINTS, nodes__csv=nodes))
+    assert message in str(refused.value)
+
+
+def test_classes_that_are_declared_with_a_point_are_taken_as_they_are(tmp_path):
+    nodes = "id,age,label\na,1,1.0\nb,1,2.0\nc,1,\n"
+    toml = POINTS.replace('"1", "2"', '"1.0", "2.0"')
+    assert load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes)).y.tolist() == [0, 1, -1]

@@ -70,11 +70,11 @@ def test_a_bad_row_is_named_by_its_number_in_the_file(
     assert said in str(raised.value).replace("'", "")
 
 
-def test_a_fraction_in_any_block_makes_all_floats_texts(tmp_path: Path) -> None:
+def test_a_fraction_in_any_block_is_refused_as_no_id(tmp_path: Path) -> None:
     ids = polars.Series(np.zeros(1_200_000))
     known = KnownIds(polars.Series([0, 1]))
     assert not find_places(written(tmp_path / "whole.parquet", ids), "source", known).any()
-    with pytest.raises(DataError, match=r"row 1: source 0.0 is not an id"):
+    with pytest.raises(DataError, match=r"row 1200000: source 0.5 is not an id"):
         find_places(written(tmp_path / "edges.parquet", ids.scatter(1_199_999, 0.5)), "source", known)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.next_command import command_of
+from graphveil.cli.next_command import command_of, question_command
 from graphveil.cli.tables import pairs, rows
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.base.cost import ASSUMED_DEGREE
@@ -72,7 +72,15 @@ def _facts(data: str, advice: Advice) -> list[tuple[str, str]]:
         lines += _several("Narrower by", _narrower(advice))
         lines.append(("Adversary", str(advice.adversary)))
     lines += [("Not protected", rule.open), ("Read", rule.page)]
-    return [*lines, ("Run next", command_of(advice, data) or "nothing")]
+    lines.append(("Run next", command_of(advice, data) or "nothing"))
+    asked = question_command(advice, data)
+    return lines if asked is None else [*lines, ("Or ask too", f"{asked}; {_ASKED}")]
+
+
+_ASKED = (
+    "people without a label then answer one question. This one is an example: take one that says much of the class, "
+    "known from elsewhere"
+)
 
 
 def _narrower(advice: Advice) -> tuple[str, ...]:

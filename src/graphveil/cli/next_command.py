@@ -34,10 +34,26 @@ def command_of(advice: Advice, data: str) -> str | None:
     return f"graphveil train {advice.rule.method} {where} {' '.join(words)}"
 
 
+def question_command(advice: Advice, data: str) -> str | None:
+    """The command that also asks people without a label one question, where labels alone are advised.
+
+    Args:
+        advice: what was found.
+        data: as it was typed.
+    """
+    rule = advice.rule
+    if rule is None or rule.method != "label-pool" or "features" not in advice.facts.hidden or advice.epsilon is None:
+        return None
+    asked = shlex.quote(f"question={advice.facts.question}")
+    return f"graphveil train answer-pool {shlex.quote(data)} --epsilon {_spelt(advice.epsilon)} --set {asked}"
+
+
 def _spelt(epsilon: float | None) -> str:
     return "none" if epsilon is None else rounded_up(epsilon)
 
 
 def told(advice: Advice, data: str) -> dict[str, object]:
     """The advice as JSON types, with the next command."""
-    return {**advice.to_dict(), "command": command_of(advice, data)}
+    asked = question_command(advice, data)
+    more = {} if asked is None else {"question_command": asked}
+    return {**advice.to_dict(), "command": command_of(advice, data), **more}

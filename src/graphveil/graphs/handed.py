@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs.features import check_range, clip_features, compact_dense, compact_rows, to_rows
+from graphveil.graphs.missing import ALL, filled_notes, stand_for
 from graphveil.graphs.parts import MASKS, Features, Mask, SparseRows
 from graphveil.graphs.quiet import quiet
 
@@ -73,6 +74,7 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         matrix = matrix.astype(np.float32)
     stored = matrix.data if rows is not None else matrix
+    filled = _fill(stored, declared)
     clipped = 0
     if declared.out_of_range == "clip":
         # Before clipping: infinity would be clipped into the range, though it is no measurement at all.
@@ -80,7 +82,19 @@ def read_features(x: object, declared: Declaration) -> tuple[Features, tuple[str
         _, clipped = clip_features(stored, declared.low, declared.high, "x")
     features = compact_rows(matrix) if rows is not None else compact_dense(matrix)
     check_range(features, declared.low, declared.high, "x")
-    return features, (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
+    return features, (*filled, *((f"clipped {clipped:,} feature values to the declared range",) if clipped else ()))
+
+
+def _fill(stored: np.ndarray, declared: Declaration) -> tuple[str, ...]:
+    """Put what stands for a missing value in the place of every NaN, and return a note of it."""
+    if not declared.missing:
+        return ()
+    stand = stand_for(ALL, declared.missing)
+    if stand is None:
+        raise InputError("missing names columns, and x has none", where="x", allowed="one number for all features")
+    absent = np.isnan(stored)
+    stored[absent] = float(stand)
+    return filled_notes([("the features", int(absent.sum()), stand)])
 
 
 def _view(matrix: Any) -> Features:

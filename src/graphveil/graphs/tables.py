@@ -186,7 +186,7 @@ class Table:
             codes = text.cast(names, strict=False)
             if codes.null_count() == cells.null_count():
                 return codes
-        unknown = cells.cast(names, strict=False).is_null() & cells.is_not_null()
+        unknown = codes.is_null() & cells.is_not_null()
         some = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
         remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
         self.refuse(unknown, f"{{column}} is {{value}}, not a declared {what}", name, some, remedy)

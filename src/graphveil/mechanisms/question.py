@@ -6,6 +6,7 @@ far more often (at epsilon 2 with probability 0.88 instead of 0.51 for eight val
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.columns import Category, Column, Integer, Number, Ordinal, Tags, blocks_of
+from graphveil.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.domain import VectorDomain
@@ -189,6 +190,25 @@ class Question:
         return answer.astype(np.int64)
 
 
+def example_question(columns: Sequence[Column], domain: VectorDomain) -> str:
+    """Return a question of two answers that may be asked: an example, made from what is declared alone.
+
+    Args:
+        columns: the declared ones; none: every coordinate is a number of its own.
+        domain: of the encoded vectors.
+    """
+    column = columns[0] if columns else Column("0", Number(domain.low, domain.high))
+    kind, name = column.kind, column.name
+    if isinstance(kind, Number | Integer):
+        middle = (kind.low + kind.high) / 2
+        return f"{name}>={math.ceil(middle) if isinstance(kind, Integer) else middle:g}"
+    if isinstance(kind, YesNo):
+        return name
+    if isinstance(kind, Category):
+        return f"{name}={kind.values[0]}"
+    return f"{name}={kind.levels[-1] if isinstance(kind, Ordinal) else kind.vocabulary[0]}"
+
+
 def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequence[Column]) -> Question:
     """The question that a text asks.
 
@@ -199,13 +219,21 @@ def question_from(text: str, epsilon: float, domain: VectorDomain, columns: Sequ
         columns: the declared ones; none: every coordinate is a number of its own, called by its place from 0 on.
 
     Raises:
-        InputError: no such column or value, or a question that the column cannot be asked.
+        InputError: no question, no such column or value, or a question that the column cannot be asked.
     """
+    if not text:
+        some = ", ".join(column.name for column in columns[:12]) + (", ..." if len(columns) > 12 else "")
+        raise InputError(
+            "no question to ask people who send no label",
+            where="question",
+            allowed=f"one about a declared column: {some}" if columns else f"features 0 to {domain.dimension - 1}",
+            remedy=f"set one, such as question={example_question(columns, domain)}, of the forms {_FORMS}",
+        )
     name, least, wanted = _read(text)
     if columns:
         places = {column.name: place for place, column in enumerate(columns)}
         if name not in places:
-            raise InputError(f"no column {name!r}", where="question", allowed=", ".join(list(places)[:8]))
+            raise InputError(f"no column {name!r}", where="question", allowed=", ".join(list(places)[:12]))
         column, start = columns[places[name]], blocks_of(columns)[places[name]].start
     else:
         # By place, since coordinates that nobody declared have no names.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphveil.columns import Category, Column, YesNo
 from graphveil.errors import DataError
 from graphveil.federation.core.agreement import (
     FILE,
@@ -50,6 +52,17 @@ def test_an_agreement_comes_back(tmp_path: Path) -> None:
     assert found.setting.names == ("bank", "shop") and found.setting.label_holder == "bank"
     assert found.setting.privacy.epsilon == 8.0 and found.setting.server == "server"
     assert found.party("shop").columns == 3
+
+
+def test_what_columns_may_hold_is_agreed_on(tmp_path: Path) -> None:
+    kinds = (Column("team", Category(("red", "blue"))), Column("vip mark", YesNo()))
+    server, bank, shop = parties()
+    declared = agreement_text("a run", (server, bank, replace(shop, kinds=kinds)), ("no", "yes"), 0.0, 1.0, {})
+    assert read_agreement(folder(tmp_path, declared)).party("shop").kinds == kinds
+    with pytest.raises(DataError, match=r"columns = 4; allowed: 3, the width of its kinds"):
+        parse_agreement("columns = 4".join(declared.rsplit("columns = 3", 1)).encode())
+    with pytest.raises(DataError, match="'team' is declared as"):
+        parse_agreement(declared.replace("{ category", "{ colour").encode())
 
 
 def test_infinite_epsilon_is_written_as_such() -> None:

@@ -43,14 +43,14 @@ def test_nothing_is_said_where_no_report_on_features_is_randomized(epsilon_x: fl
 def test_a_plan_prints_them_for_features_and_for_answers_and_not_for_labels_alone() -> None:
     for name, settings in (
         ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}),
-        ("answer-pool", {"epsilon": 1.0}),
+        ("answer-pool", {"epsilon": 1.0, "question": "0>=0.5"}),
     ):
         assert any("nats of anything" in line for line in planned(name, **settings).advice), name
     assert not any("nats" in line for line in planned("label-pool", epsilon_y=1.0).advice)
 
 
 def test_a_plan_of_answers_does_not_add_up_what_nobody_pays_twice() -> None:
-    found = planned("answer-pool", epsilon=2.0)
+    found = planned("answer-pool", epsilon=2.0, question="0>=0.5")
     assert found.guarantee.epsilon == 2.0
     assert not any("spends 4" in line for line in found.advice)
     assert split_advice(AskedPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (

@@ -9,6 +9,8 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs.parts import GraphParts
+from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.question import example_question
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class PublicFacts:
         degree: contacts of a person: counted where edges are public, else as the user said; None: not known.
         largest: share of the most frequent class, where labels are public.
         inside: share of edges inside a class, where edges and labels are public.
+        question: one that people could be asked about a declared column, as an example.
     """
 
     name: str
@@ -34,6 +37,7 @@ class PublicFacts:
     degree: float | None
     largest: float | None
     inside: float | None
+    question: str
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -80,6 +84,6 @@ def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = 
             both = known[source] & known[target]
             inside = float((graph.y[source] == graph.y[target])[both].mean()) if both.any() else None
     schema = graph.schema
-    return PublicFacts(
-        schema.name, nodes, int(known.sum()), len(schema.classes), schema.dimension, hidden, degree, largest, inside
-    )
+    sizes = (schema.name, nodes, int(known.sum()), len(schema.classes), schema.dimension)
+    domain = VectorDomain(schema.dimension, schema.low, schema.high)
+    return PublicFacts(*sizes, hidden, degree, largest, inside, example_question(schema.columns, domain))

@@ -95,7 +95,9 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
             "epsilon_x": Option(1.0, float, "budget of one answer, all that people without a label spend"),
             "epsilon_y": PEOPLE["epsilon_y"],
             "epsilon": Option(None, float, "most per person: the label and the answer get all of it each"),
-            "question": Option("0>=0.5", str, "COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER"),
+            "question": Option(
+                None, str, "needed: COLUMN, COLUMN=VALUE, COLUMN=VALUE|VALUE or COLUMN>=NUMBER, of a declared column"
+            ),
             "statistics": Option(
                 None, str, "how often each class gives each answer, if public: 0.9,0.1; 0.2,0.8; none: learned"
             ),

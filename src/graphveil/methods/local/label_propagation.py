@@ -154,7 +154,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         epsilon_y: budget of one label report, all that a person spends; inf for public labels.
         rule: "propagation" (the formulas above) or "pool" (see `methods.local.label_pool`).
         epsilon_x: budget of an answer, all that a person without a label spends; with a question alone.
-        question: what test nodes are asked about their features, see `mechanisms.question`; None: nothing.
+        question: what test nodes are asked about their features, see `mechanisms.question`; needed with epsilon_x.
         statistics: how often each class gives each answer, if that is public: rows of classes between semicolons,
             answers between commas, as "0.9,0.1; 0.2,0.8"; None: learned from the reports alone.
         start: a reader trained elsewhere that is one more member of the pool, see `methods.base.start`: "public" or a
@@ -197,10 +197,11 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         device: str = "cpu",
     ) -> None:
         self.privacy = LocalPrivacy(None, epsilon_y)
-        if question is not None:
-            self.privacy = AskedPrivacy(epsilon_x, epsilon_y, question=question)
-        elif epsilon_x is not None or statistics is not None:
-            raise InputError("a budget or statistics of answers without a question", allowed="question=COLUMN=VALUE")
+        if question is not None or epsilon_x is not None:
+            # A question that is not set is asked for where the columns are known.
+            self.privacy = AskedPrivacy(epsilon_x, epsilon_y, question=question or "")
+        elif statistics is not None:
+            raise InputError("statistics of answers without a question", allowed="question=COLUMN=VALUE")
         require_device(device)
         if rule not in RULES:
             raise InputError(f"rule {rule!r} is not known", allowed=", ".join(RULES))

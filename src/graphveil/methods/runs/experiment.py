@@ -271,6 +271,7 @@ def _notes(
     alone = "one run: the interval covers the test nodes, not other splits or other noise"
     return (
         *family.notes(first, graph, settled, controlled=controlled),
+        *graph.schema.missing_words,
         family.repeats_note(first, repeats) if repeats > 1 else alone,
         ONE_GRAPH,
     )
