@@ -235,14 +235,14 @@ def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Featu
     values = np.empty((nodes.rows, len(names)), dtype=np.float32)
     bounds, stands = _declared_of(names, declared, origin)
     clipped, filled = 0, []
-    for index, name in enumerate(names):
-        low, high = bounds[index]
+    for index, (name, (low, high), stand) in enumerate(zip(names, bounds, stands, strict=True)):
         remedy = range_remedy(name, low, high, alone=bool(declared.ranges), in_file=origin.in_file)
-        numbers, absent = nodes.filled_numbers(name, stands[index], remedy)
+        numbers, absent = nodes.filled_numbers(name, stand, remedy)
         column, changed = in_range(nodes, name, numbers, (low, high), clip=declared.clips)
         values[:, index] = (column - low) / (high - low) if declared.ranges else column
         clipped += changed
-        filled += [] if stands[index] is None else [(name, absent, stands[index])]
+        if stand is not None:
+            filled.append((name, absent, stand))
     notes = filled_notes(filled)
     if clipped:
         notes += (f"clipped {clipped:,} feature values to the declared range",)

@@ -215,9 +215,11 @@ def decode_columns(x: np.ndarray | csr_matrix, columns: tuple[Column, ...]) -> l
 def _cells(kind: Kind, block: Block) -> Block | list[str | None] | None:
     """The cells of an encoded block [n, w]; None where it encodes something else."""
     if isinstance(kind, Number):
-        return kind.low + block[:, 0] * (kind.high - kind.low)
+        numbers: Block = kind.low + block[:, 0] * (kind.high - kind.low)
+        return numbers
     if isinstance(kind, Integer):
-        return np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
+        whole: Block = np.rint(kind.low + block[:, 0] * (kind.high - kind.low)).astype(np.int64)
+        return whole
     if isinstance(kind, Ordinal):
         return [kind.levels[step] for step in np.rint(block[:, 0] * (len(kind.levels) - 1)).astype(int)]
     if not np.isin(block, (0, 1)).all():
