@@ -147,11 +147,11 @@ def column_remedy(column: Column, *, in_file: bool) -> str:
     """
     stand = _example(column.kind)
     if not in_file:
-        return f"{_DECLARE}missing={{{column.name!r}: {stand!r}}}"
+        return f"declare {_STANDS}missing={{{column.name!r}: {stand!r}}}"
     line = toml_lines({column.name: declared_kind(column.kind, stand)})[0]
     if len(line) > _LONGEST_LINE:
         line = f"{toml_lines({column.name: 0})[0][:-1]}{{ ..., {toml_lines({KEY: stand})[0]} }}"
-    return f"{_DECLARE}{line}"
+    return f"declare in graph.toml {_STANDS}{line}"
 
 
 def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bool) -> str:
@@ -164,10 +164,12 @@ def range_remedy(name: str, low: float, high: float, *, alone: bool, in_file: bo
     """
     middle = (low + high) / 2
     stand = {name: middle} if alone else middle
-    return f"{_DECLARE}{toml_lines({KEY: stand})[0] if in_file else f'{KEY}={stand!r}'}"
+    if not in_file:
+        return f"declare {_STANDS}{KEY}={stand!r}"
+    return f"declare in graph.toml {_STANDS}{toml_lines({KEY: stand})[0]}"
 
 
-_DECLARE: Final = "declare what stands for it, from what is public and not from the data, for example "
+_STANDS: Final = "what stands for it, from what is public and not from the data, for example "
 
 
 def _example(kind: Kind) -> Stand:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.graphs.schema import FeatureNumbers
+from graphveil.graphs.schema import FeatureNumbers, GraphSchema
 from graphveil.late import torch
 
 if TYPE_CHECKING:
@@ -31,16 +31,23 @@ class PublishedFeatures:
     note: str
 
 
-def published_numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
-    """Return what is public of the features that a mechanism will publish; nobody's data is read.
+def published_schema(schema: GraphSchema, mechanism: Any, nodes: int) -> GraphSchema:
+    """Return the declaration of what will be published; nobody's data is read.
 
     Args:
-        mechanism: of the features.
+        schema: of the private graph.
+        mechanism: of the features; None: they are published as they are.
         nodes: n.
 
     Raises:
         InputError: a dense table of estimates that would be too large.
     """
+    numbers = None if mechanism is None else _numbers(mechanism, nodes)
+    # Notes are left out: they count what loading met in private values.
+    return schema.derived(private=(), notes=(), numbers=numbers)
+
+
+def _numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
     if not hasattr(mechanism, "coordinates") and nodes * mechanism.dimension > LARGEST:
         raise InputError(
             f"{nodes:,} x {mechanism.dimension:,} noisy numbers are too many",
@@ -53,7 +60,7 @@ def published_numbers(mechanism: Any, nodes: int) -> FeatureNumbers:
 
 
 def published_features(mechanism: Any, reports: Any) -> PublishedFeatures:
-    """Return what is published of reports: post-processing, in the range of `published_numbers`.
+    """Return what is published of reports: post-processing, in the range of `published_schema`.
 
     Sparse estimates are stored less the middle of the declared range, so that what nobody reported stays 0; dense ones
     likewise, so that both mean the same.

@@ -40,7 +40,7 @@ from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, joined, make_edges
-from graphveil.methods.release.features import PublishedFeatures, published_features, published_numbers
+from graphveil.methods.release.features import PublishedFeatures, published_features, published_schema
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
@@ -190,7 +190,7 @@ class HeteroRRCore(ForgetsPeople):
         privacy = self._settled(graph.schema)
         domain = None if "edges" not in privacy.protected else domain_of(graph)
         # Before anything is paid: what is published must have a declaration of its own, or the release would be lost.
-        schema = _published_schema(graph, privacy)
+        schema = published_schema(graph.schema, privacy.feature_mechanism(graph.schema), int(graph.num_nodes))
         needs_label = privacy.edges == CLASS_COUNTS or "labels" in privacy.protected
         # What is spent follows from the schema and the protected pairs: both are public, so paying reads nothing.
         parts = self.account.buy(
@@ -420,15 +420,6 @@ def release_digest(released: Graph) -> str:
     parts = {"features": released["x"], "edges": edges, "labels": labels}
     counts: NeighbourCounts | None = released.release.counts
     return digest_of(parts if counts is None else parts | {"counts": counts.counts})
-
-
-def _published_schema(graph: Graph, privacy: ReleasePrivacy) -> GraphSchema:
-    """Return the declaration of what is published: of features that are estimates, the range that estimates have."""
-    mechanism = privacy.feature_mechanism(graph.schema)
-    numbers = None if mechanism is None else published_numbers(mechanism, int(graph.num_nodes))
-    # Notes are left out: they count what loading met in private values.
-    schema: GraphSchema = graph.schema.derived(private=(), notes=(), numbers=numbers)
-    return schema
 
 
 def _assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: _Parts) -> Graph:
