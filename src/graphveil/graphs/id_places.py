@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.graphs.tables import Table, without_point
+from graphveil.graphs.tables import Table
+from graphveil.graphs.whole_texts import without_point
 
 if TYPE_CHECKING:
     import polars

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from graphveil.engine import Block
 from graphveil.errors import DataError
 from graphveil.graphs.long_csv import LongCsv
+from graphveil.graphs.whole_texts import whole_texts, written_otherwise
 from graphveil.reading import require_file
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Table:
             cells: of a column, as text.
             name: of the column.
             declared: the names.
-            what: what a name is called in messages.
+            what: what a cell is not, in messages.
 
         Raises:
             DataError: a cell is no declared name; names file and line.
@@ -188,8 +188,8 @@ class Table:
                 return codes
         unknown = codes.is_null() & cells.is_not_null()
         some = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
-        remedy = _written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
-        self.refuse(unknown, f"{{column}} is {{value}}, not a declared {what}", name, some, remedy)
+        remedy = written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
+        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some, remedy)
         return codes
 
     def numbers(self, name: str) -> polars.Series:
@@ -232,35 +232,6 @@ class Table:
 
 
 _NO_WORD: Final = "leave the cell empty where a value is missing"
-#: Whole numbers as pandas writes them in a column where some are missing.
-_POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
-
-
-def whole_texts(texts: polars.Series) -> polars.Series:
-    """Return texts such as "12.0" as "12", if all of them that are there are such whole numbers; else as they are.
-
-    Args:
-        texts: null where missing.
-    """
-    if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
-        return texts
-    return without_point(texts)
-
-
-def without_point(texts: polars.Series) -> polars.Series:
-    """Return "12" for each text "12.0", and every other text as it is."""
-    return texts.str.replace(_POINT, "$1")
-
-
-def _written_otherwise(value: str, declared: Sequence[str]) -> str | None:
-    """What to do about a value that is no declared name as it is written."""
-    if value.strip() in declared:
-        return "remove the spaces around it"
-    if (whole := re.sub(_POINT, r"\1", value)) == value:
-        return None
-    if whole in declared:
-        return f"write {whole}: with a point it is taken only where every value of the column is such a whole number"
-    return f"neither {value} nor {whole} is declared; pandas writes {whole} so in a column where some are missing"
 
 
 def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None:

@@ -20,8 +20,9 @@ from graphveil.graphs.known import public_columns, public_rows, read_truth
 from graphveil.graphs.missing import filled_notes, range_remedy, stand_for
 from graphveil.graphs.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.tables import Table, whole_texts
+from graphveil.graphs.tables import Table
 from graphveil.graphs.typed_columns import encode_columns, in_range
+from graphveil.graphs.whole_texts import whole_texts
 
 if TYPE_CHECKING:
     from graphveil.graphs.release import Release
@@ -341,7 +342,7 @@ def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str,
         return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
     if declared.label is None and column not in nodes.names:
         return np.full(nodes.rows, -1), ("no label column: every label unknown",)
-    codes = nodes.declared_codes(column, declared.classes, "class")
+    codes = nodes.declared_codes(column, declared.classes, "not a declared class")
     labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     unknown = int((labels < 0).sum())
     return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()

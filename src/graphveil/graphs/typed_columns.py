@@ -14,7 +14,8 @@ from graphveil.errors import InputError
 from graphveil.graphs.column_declaration import YES_NO
 from graphveil.graphs.missing import column_remedy, filled_notes
 from graphveil.graphs.schema import OWN_CATEGORY
-from graphveil.graphs.tables import Table, whole_texts
+from graphveil.graphs.tables import Table
+from graphveil.graphs.whole_texts import whole_texts
 
 if TYPE_CHECKING:
     import polars
@@ -174,7 +175,7 @@ def _codes(nodes: Table, name: str, cells: polars.Series, values: tuple[str, ...
     """The place of each cell among the values, -1 for an empty one."""
     import polars
 
-    codes = nodes.codes_of(cells, name, values, "value")
+    codes = nodes.codes_of(cells, name, values, "not a declared value")
     places: np.ndarray = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
     return places
 

@@ -1,0 +1,44 @@
+"""Whole numbers as pandas writes them in a column where some are missing: 1.0 for 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars
+
+_POINT: Final = r"^(-?(?:0|[1-9][0-9]*))\.0$"
+
+
+def whole_texts(texts: polars.Series) -> polars.Series:
+    """Return texts such as "12.0" as "12", if all of them that are there are such whole numbers; else as they are.
+
+    Args:
+        texts: null where missing.
+    """
+    if texts.len() == texts.null_count() or not texts.str.contains(_POINT).all():
+        return texts
+    return without_point(texts)
+
+
+def without_point(texts: polars.Series) -> polars.Series:
+    """Return "12" for each text "12.0", and every other text as it is."""
+    return texts.str.replace(_POINT, "$1")
+
+
+def written_otherwise(value: str, declared: Sequence[str]) -> str | None:
+    """Return what to do about a value that is no declared name as it is written; None where nothing is near.
+
+    Args:
+        value: of a cell.
+        declared: the names.
+    """
+    if value.strip() in declared:
+        return "remove the spaces around it"
+    if (whole := re.sub(_POINT, r"\1", value)) == value:
+        return None
+    if whole in declared:
+        return f"write {whole}: with a point it is taken only where every value of the column is such a whole number"
+    return f"neither {value} nor {whole} is declared; pandas writes {whole} so in a column where some are missing"
