@@ -216,7 +216,6 @@ RAW_READERS = {
     "methods/release/heterorr.py:HeteroRRCore._read": "the release itself",
     "methods/release/public_part.py:public_part_of": "labels, which are published as they are",
     "methods/release/controls.py:_with_truth": "true labels, to measure accuracy in a simulation",
-    "methods/local/controls.py:ceiling_of": "the non-private ceiling of a simulation",
     "methods/local/controls.py:hits": "true test labels, to measure accuracy in a simulation",
     "methods/release/scores.py:public_part": "features and labels of the nodes that are declared public",
     "methods/release/extractor.py:embedded": "features, which become each user's own embedding",

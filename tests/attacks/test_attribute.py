@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from graphveil.attacks import attribute
 from graphveil.attacks.result import AttackResult
-from graphveil.attacks.service import with_features_of_others
+from graphveil.attacks.service import labels_alone, with_features_of_others
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
 from graphveil.methods import GAP, LPGNN, LabelPropagation
@@ -100,3 +101,10 @@ def test_what_noise_shows_of_the_structure_is_not_held_against_the_method() -> N
     leak = attribute(made.Constant(), graph, shown=rows, dealt=dealt)
     assert leak.baseline_high is not None and leak.baseline_high < leak.auc.low
     assert AttackResult.from_dict(leak.to_dict()) == leak
+
+
+def test_a_baseline_is_as_strong_where_edges_are_declared_private() -> None:
+    private = made.graph().clone()
+    private.schema = replace(private.schema, private=("features", "labels", "edges"))
+    alone = labels_alone(made.graph(), None, 0)
+    assert alone.shape[1] > 1 and np.array_equal(labels_alone(private, None, 0), alone)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars
+import pytest
 
+from graphveil.errors import InputError
 from graphveil.methods import load_method
+from graphveil.privacy import SecureRandomness
+from graphveil.reports.attacks.files import PLAIN
+from graphveil.reports.attacks.run import attack_run
 from tests.cli.conftest import Terminal
-from tests.collection.answered import PEOPLE, exported
-from tests.on_device.signing import degree, label, links
+from tests.collection.answered import IDS, PEOPLE, exported, graph
+from tests.on_device.signing import MOODS, degree, label, links
 
 HALF = {"features": 2, "label": 3}
 
@@ -71,6 +78,31 @@ def test_nothing_is_said_of_a_truth_that_nobody_has(type_in: Terminal, tmp_path:
     assert (
         "edges that are declared public" in " ".join(shown["told"]) and "picture" in Path("run/report.html").read_text()
     )
+
+
+def truth(folder: Path) -> Path:
+    """The people of the collection as a folder of tables, with what nobody but a simulation knows."""
+    made, place = graph(), folder / "truth"
+    place.mkdir()
+    columns: dict[str, Any] = {f"x{n}": column for n, column in enumerate(made.x.to_dense().T.tolist())}
+    labels = [MOODS[label] for label in made.y.tolist()]
+    polars.DataFrame({"id": IDS, **columns, "mood": labels}).write_csv(place / "nodes.csv")
+    polars.read_parquet(folder / "edges.parquet").write_csv(place / "edges.csv")
+    declared = (f"classes = {json.dumps(MOODS)}", "range = [0, 1]", "directed = false", 'private = ["features"]')
+    (place / "graph.toml").write_text("\n".join([*declared, 'id = "id"', 'label = "mood"']) + "\n")
+    return place
+
+
+def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path, silent=HALF)
+    assert type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run").code == 0
+    for words in (("attack", "run", "--attack", "membership"), ("predict", "run")):
+        refused = type_in(*words)
+        assert refused.code == 2 and "what people's devices sent" in refused.err
+    found = attack_run(Path("run"), "membership", truth=str(truth(tmp_path)), randomness=SecureRandomness())
+    assert set(found) == {"lpgnn", PLAIN} and found["lpgnn"].positives + found["lpgnn"].negatives <= PEOPLE
+    with pytest.raises(InputError, match="not those of the collection"):
+        attack_run(Path("run"), "membership", truth="social-200", randomness=SecureRandomness())
 
 
 def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """LinkTeller: find private edges by how much one node's features sway another's prediction.
 
-    I(v -> u) = | f(X')_u - f(X)_u | / D       X' is X with row v times 1 + D;  f = log p - its mean over the classes
+    I(v -> u) = | f(X')_u - f(X)_u | / D       X' is X with row v times 1 - D;  f = log p - its mean over the classes
     score of a pair = I(v -> u) + I(u -> v);  with belief k the k m best pairs are called edges, m the true number
 
 Source: Wu, Long, Zhang, Li, "LinkTeller: Recovering Private Edges from Graph Neural Networks via Influence Analysis",
-IEEE S&P 2022 (arXiv 2108.06504), algorithms 1 and 2.  Logarithms undo a softmax that is sure of itself, where little
-moves.  The adversary of the paper asks once for each node. To simulate
-that, nodes whose features meet at no node under attack share one query: each answer is what a query of its own would
-have given (Curtis, Powell, Reid, "On the estimation of sparse Jacobian matrices", 1974).
+IEEE S&P 2022 (arXiv 2108.06504), algorithms 1 and 2; there times 1 + D, which takes a feature at its upper end out of
+the range that a method checks, and the limit for D -> 0 is the same.  Logarithms undo a softmax that is sure of itself,
+where little moves.  The adversary of the paper asks once for each node. To simulate that, nodes whose features meet at
+no node under attack share one query: each answer is what a query of its own would have given (Curtis, Powell, Reid, "On
+the estimation of sparse Jacobian matrices", 1974).
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def influences(service: Service, nodes: np.ndarray, *, step: float = STEP) -> tu
     for group in groups:
         factors = np.ones(service.nodes)
         # One query perturbs many nodes, yet no node is swayed by two of them: the influences stay apart.
-        factors[nodes[group]] += step
+        factors[nodes[group]] -= step
         moved = np.linalg.norm(_signal(service.answer(factors)[nodes]) - plain, axis=1) / step
         # Without known reach every group has one node, and whatever moved was moved by it.
         if reach is None:

@@ -18,7 +18,7 @@ import torch
 
 from graphveil.attacks.limits import Limit, caveat_of, limit_of, nothing
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import Answering, known_answers
+from graphveil.attacks.service import Answering, shown_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 
@@ -93,7 +93,7 @@ def confidence(method: Answering, graph: Graph) -> np.ndarray:
         method: fitted; asked for its own people only.
         graph: holds the true labels, which this adversary knows.
     """
-    chances, y = known_answers(method, graph), graph.y
+    chances, y = shown_answers(method, graph, edges=True), graph.y
     tiny = 1e-12
     if y.dim() == 2:
         right = np.where(y.numpy() > 0, chances, 1 - chances)
@@ -113,7 +113,8 @@ def _limit(method: object) -> Limit:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return nothing("the method states no guarantee")
-    return nothing(f"who trains is public to this method; it protects {guarantee.unit.text}{caveat_of(guarantee)}")
+    protects = "nothing" if guarantee.unprotected else f"{guarantee.unit.text}{caveat_of(guarantee)}"
+    return nothing(f"who trains is public to this method; it protects {protects}")
 
 
 def _halves(judged: np.ndarray, shadows: int, share: float, seed: int) -> np.ndarray:

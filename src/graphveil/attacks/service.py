@@ -24,8 +24,10 @@ from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.features import features_from_rows, to_rows
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import Topology, topology_of
-from graphveil.methods.local.label_propagation import LabelPropagationCore
+from graphveil.methods.base.released import Topology, require_same_features, topology_of
+from graphveil.methods.curator.recipe import StagedCore
+from graphveil.methods.curator.training import EdgeReading
+from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
@@ -152,7 +154,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     topology = method.topology or topology_of(graph)
     # Over other edges the influence would show those, and none of the secrets that the network was trained on.
     if topology.fingerprint != fitted.fingerprint:
-        raise InputError("the network was trained on other edges", where="attack", remedy="attack it before saving")
+        raise InputError("the network was trained on other edges", where="attack", remedy="name its graph: --data DATA")
     settings, network = method.settings, fitted.network
     width = network.weights["weight1"].shape[0]
     classes = len(fitted.schema.classes)
@@ -192,6 +194,10 @@ def in_double(structure: object) -> Any:
 def _asked(method: Answering, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
+    if _rows_are_own(method) and method.reads_edges:
+        rows = shown_answers(method, graph, edges=False)
+        note = "an answer is for its own node alone: the adversary asks the released weights, which hold no edges"
+        return Service(lambda _: rows, n, 0, None, note, False)
 
     def answer(factors: np.ndarray) -> np.ndarray:
         return method.predict_proba(with_features(graph, factors)).detach().double().numpy()
@@ -230,9 +236,69 @@ def answer_rows(method: Answering, graph: Graph) -> np.ndarray:
         method: fitted.
         graph: the people the method was fitted on.
     """
-    chances = known_answers(method, graph)
+    try:
+        return _with_logs(known_answers(method, graph))
+    except InputError as refusal:
+        if not _rows_are_own(method):
+            raise
+        raise InputError(
+            "an answer of this model is for its own node alone, so nobody else has any to learn from",
+            where="attack",
+            allowed="attacks on the released weights: membership, lira, link-stealing, linkteller",
+        ) from refusal
+
+
+def _with_logs(chances: np.ndarray) -> np.ndarray:
     # Logarithms beside the probabilities: a linear reader sees next to nothing of an answer that is nearly sure.
     return np.concatenate([chances, np.log(np.maximum(chances, 1e-12))], axis=1)
+
+
+def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray:
+    """Return the probabilities [n, c] that somebody else than the node itself can have, float64.
+
+    Those that the method gives; where each is for its own node alone, what the released weights say of a graph that the
+    adversary holds.
+
+    Args:
+        method: fitted.
+        graph: the people the method was fitted on.
+        edges: whether the adversary knows their edges; one that looks for edges does not.
+    """
+    if not _rows_are_own(method):
+        return known_answers(method, graph)
+    held = graph
+    if not edges:
+        held = copy.copy(graph)
+        held.edge_index = graph.edge_index[:, :0]
+    core: Any = getattr(method, "core", method)
+    chances = networks_on(core, held) if isinstance(core, StagedCore) else core.probabilities(held)
+    return cast(Tensor, chances).detach().double().numpy()
+
+
+def networks_on(core: StagedCore, graph: Graph) -> Tensor:
+    """Return what released networks say of a graph that whoever has them holds [n, c]: no noise, nothing paid.
+
+    For an adversary of the simulation, who has a graph of its own; never an answer about people who are protected.
+
+    Args:
+        core: fitted.
+        graph: of the adversary, with the features of the training.
+
+    Raises:
+        InputError: for a graph with other features.
+    """
+    fitted = core.result
+    require_same_features(graph.schema, fitted.schema)
+    # A twin that protects nothing: sums are taken as they are, on the same path.
+    twin = type(core)(**{**core.parameters(), "epsilon": math.inf, "tuning": None, "queries": 0})
+    exact = replace(fitted.noise, sigmas=(0.0,) * len(fitted.noise.sigmas))
+    return twin.answer(
+        EdgeReading(graph, fitted.schema, exact, SeededRandomness(0), fitted.networks), fitted.noise.sigmas
+    )
+
+
+def _rows_are_own(method: object) -> bool:
+    return bool(getattr(method, "own_rows", False))
 
 
 def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
@@ -243,12 +309,21 @@ def labels_alone(graph: Graph, split: Split | None, seed: int) -> np.ndarray:
         split: who gives labels; None: drawn by `seed`.
         seed: fixes the split and the propagation.
     """
-    method = Estimator(LabelPropagationCore(epsilon_y=math.inf))
-    try:
-        method.fit(graph, split=split or random_split(graph, seed), randomness=SeededRandomness(seed))
-    except InputError:
+    if graph.y.dim() != 1:
         return np.zeros((int(graph.num_nodes), 1))
-    return answer_rows(method, graph)
+    nodes = split or random_split(graph, seed)
+    # As a curator would spread them: that edges are declared private makes no baseline weaker.
+    labels = torch.where(nodes.train | nodes.val, graph.y, -1)
+    chances, _ = propagate_labels(
+        topology_of(graph).propagation(),
+        labels,
+        nodes.train,
+        nodes.val,
+        classes=len(graph.schema.classes),
+        keep=1.0,
+        flip=0.0,
+    )
+    return _with_logs(chances.double().numpy())
 
 
 def with_features(graph: Graph, factors: np.ndarray) -> Graph:
@@ -259,19 +334,19 @@ def with_features(graph: Graph, factors: np.ndarray) -> Graph:
         factors: [n], one for each node.
 
     Returns:
-        A shallow copy; `graph` keeps its own features.
+        A shallow copy, its features within the declared range; `graph` keeps its own.
     """
     changed = copy.copy(graph)
     scale = torch.from_numpy(factors)
-    x = graph.x
+    x, schema = graph.x, graph.schema
     if x.layout == torch.sparse_csr:
         # Only stored entries are scaled: a dense copy of sparse features might not fit in memory.
         counts = x.crow_indices().diff()
-        values = x.values() * scale.repeat_interleave(counts)
+        values = (x.values() * scale.repeat_interleave(counts)).clamp(schema.low, schema.high)
         parts = (x.crow_indices(), x.col_indices(), values)
         changed.x = torch.sparse_csr_tensor(*parts, x.shape, check_invariants=False)
     else:
-        changed.x = x.double() * scale[:, None]
+        changed.x = (x.double() * scale[:, None]).clamp(schema.low, schema.high)
     return changed
 
 

@@ -24,7 +24,7 @@ from graphveil.attacks.influence import BELIEFS
 from graphveil.attacks.limits import limit_of
 from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
 from graphveil.attacks.result import AttackResult, auc_of, judge
-from graphveil.attacks.service import Answering, known_answers
+from graphveil.attacks.service import Answering, known_answers, shown_answers
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.methods.baselines.network import baseline
@@ -76,7 +76,7 @@ def link_stealing(
         raise InputError(f"similarity {similarity!r} is not known", allowed=", ".join(DISTANCES))
     if not 0 <= known < 1 or (known and shadow is not None):
         raise InputError(f"known = {known!r}", where="link stealing", allowed="a share in [0, 1); none with a shadow")
-    answers = known_answers(method, graph)
+    answers = shown_answers(method, graph, edges=False)
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
     pairs = pairs_of(graph, targets=targets, seed=seed)
     # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
@@ -88,7 +88,7 @@ def link_stealing(
     elif shadow is not None:
         how = f"learned on {shadow[1].schema.name}"
         own, lessons = pairs_of(shadow[1], targets=targets, seed=seed), (shadow[0], perceptron(shadow[1], seed=seed))
-        taught = [_table(known_answers(teacher, shadow[1]), own) for teacher in lessons]
+        taught = [_table(shown_answers(teacher, shadow[1], edges=False), own) for teacher in lessons]
         both = zip(taught, (answers, control), strict=True)
         scores, plain = (_learned(one, _table(shown, exam), seed) for one, shown in both)
     else:

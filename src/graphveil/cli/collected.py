@@ -99,15 +99,11 @@ def train_collected(
         InputError: noise was asked for, which devices have drawn already; and as `collection.learning.learn`.
     """
     from graphveil.collection import learning
-    from graphveil.collection.export import read_export
-    from graphveil.collection.reports import Received
-    from graphveil.collection.suspects import inspect, without
 
     if repetition.reproducible_noise is not None:
         raise InputError("the noise was drawn on devices", where="--reproducible-noise", remedy="leave it out")
-    collected = read_export(Path(data))
-    findings = inspect(collected, collected.facts.get("most_links"))
-    received = Received(collected if export.keep_suspects else without(collected, findings.suspects))
+    received, findings = learning.received_of(Path(data), keep_suspects=export.keep_suspects)
+    collected = received.collected
     note = f"{findings.sentence}; suspects are {'kept' if export.keep_suspects else 'left out'}"
     learning.require_able(method, received)
     if not (received.labels() >= 0).any():

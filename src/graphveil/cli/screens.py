@@ -15,7 +15,7 @@ from graphveil.privacy import Guarantee
 from graphveil.privacy.guessing import adversary
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import brief, rivals, words
-from graphveil.reports.base.card import MARKDOWN
+from graphveil.reports.base.card import MARKDOWN, read_as_is
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
 
@@ -27,18 +27,25 @@ if TYPE_CHECKING:
     from graphveil.methods.release.plan import ReleasePlan
 
 
-def run(record: RunRecord) -> RenderableType:
-    """A finished run: accuracy, controls, lift, guarantee, cost, folder."""
+def run(record: RunRecord, predictions: Path | None = None, whose: str | None = None) -> RenderableType:
+    """A finished run: accuracy, controls, lift, guarantee, cost, folder.
+
+    Args:
+        record: of the run.
+        predictions: the file of what it predicts of its own people, if one was written.
+        whose: who may see that.
+    """
     parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
     if record.scores.rivals:
         parts += [_lead(record), Text()]
-    if record.privacy.guarantee.void:
-        parts[:0] = [voided(record.privacy.guarantee.void, "run"), Text()]
+    if loud := alarmed(record.privacy.guarantee):
+        parts[:0] = [loud, Text()]
     facts = [
         ("Split", words.split_of(record)),
         *(("Note", note) for note in record.notes),
         ("Cost", _cost(record)),
         ("Run folder", f"{record.run} (open report.html)"),
+        *(() if predictions is None else (("Predictions", f"{predictions}: {whose}"),)),
     ]
     return Group(*parts, promised(record), Text(), pairs(facts))
 
@@ -63,7 +70,8 @@ def promised_by(model: Any, run: Path) -> RenderableType:
     stated: RenderableType = pairs(promise(guarantee, declared, relationship))
     if (card := run / MARKDOWN).is_file():
         stated = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
-    return Group(voided(guarantee.void, "run"), stated) if guarantee.void else stated
+    loud = alarmed(guarantee)
+    return Group(loud, stated) if loud else stated
 
 
 def three_lines(
@@ -134,7 +142,18 @@ def voided(reason: str, what: str) -> Text:
         reason: why the guarantee does not hold.
         what: what was made: "run" or "release".
     """
-    return Text(f" !! VOID: this {what} protects nobody ({printable(reason)}) !! ", style="bold white on red")
+    return _loud(f"VOID: this {what} protects nobody ({printable(reason)})")
+
+
+def alarmed(guarantee: Guarantee) -> Text | None:
+    """A loud line where the guarantee of a run protects nobody, else nothing."""
+    if guarantee.void:
+        return voided(guarantee.void, "run")
+    return _loud(f"NOT PROTECTED: {read_as_is(guarantee, 'run')}") if guarantee.unprotected else None
+
+
+def _loud(text: str) -> Text:
+    return Text(f" !! {text} !! ", style="bold white on red")
 
 
 def _scores(record: RunRecord) -> Table:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,16 @@ TrackTo = Annotated[
     str | None,
     typer.Option("--track-to", metavar="PLACE", help="URI or folder of the tracker. Default: what its variables say."),
 ]
+Predictions = Annotated[
+    Path | None,
+    typer.Option(
+        "--predictions",
+        metavar="FILE",
+        help="Also write what the run (its first repeat) predicts of its own people, a row each, to .csv or .parquet, "
+        "for your eyes alone. Where whole people are protected (unit node) no other file holds that, and each row is "
+        "for that person's eyes alone.",
+    ),
+]
 DataOrNone = Annotated[
     str | None,
     # Not required: who has data and no method is told which one to take.
@@ -60,6 +72,7 @@ def train(
     track: Track = None,
     track_to: TrackTo = None,
     out: Out = None,
+    predictions: Predictions = None,
     trust: Trust = None,
     as_json: options.Json = False,
 ) -> None:
@@ -76,13 +89,21 @@ def train(
     from graphveil.cli import screens
     from graphveil.cli.tracking import tracker
     from graphveil.outputs import new_output
+    from graphveil.reports.base import predictions as tables
     from graphveil.reports.runs import folder as run_folder
 
     send = tracker(track, track_to)
+    tables.check_file(predictions, "--predictions")
     kept, taken = choices.kept(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.
-    with working() as tell, new_output(out, default, say=complain) as folder, opened(place) as engine:
+    with working() as tell, ExitStack() as held:
+        folder = held.enter_context(new_output(out, default, say=complain))
+        rows = None
+        if predictions is not None:
+            check = partial(tables.check_file, where="--predictions")
+            rows = held.enter_context(new_output(predictions, predictions, say=complain, check=check))
+        engine = held.enter_context(opened(place))
         if is_export(data, export.edges):
             learned = train_collected(method, data, export, chosen, repetition, speed, tell, engine)
             result, graph, kept = learned.result, learned.graph, {**kept, **learned.options}
@@ -90,7 +111,15 @@ def train(
             graph = choices.load(data, source, repetition.seed, tell, engine)
             # Space first: a private run that cannot be saved has spent its budget for nothing.
             folder.reserve(space.room_of(graph, repetition.repeats))
+            if rows is not None:
+                rows.reserve(space.room_of_predictions(graph))
             result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
         record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
+        shown = None
+        if rows is not None:
+            shown = rows.write(lambda path: tables.write_own(result.model, graph, path))
+            predictions = rows.path
     send(record)
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
+    answer = record.to_dict()
+    answer |= {} if shown is None else {"predictions": str(predictions), "predictions_note": shown}
+    emit(answer, as_json=as_json, screen=lambda: screens.run(record, predictions, shown), first=taken)

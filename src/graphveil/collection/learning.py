@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from graphveil.collection.export import read_export
 from graphveil.collection.reports import UNITS, Received
+from graphveil.collection.suspects import Findings, inspect, without
 from graphveil.device.degree import Degree
 from graphveil.device.features import Features
 from graphveil.device.label import Label
@@ -107,6 +109,20 @@ def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
     known = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
     source, target = (find_places(table, column, known) for column in ("source", "target"))
     return merge_edges(source, target, len(ids), directed=False)[0]
+
+
+def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
+    """Return the reports of an export that are trained on, and what was found amiss among all of them.
+
+    Args:
+        folder: the export. keep_suspects: whether reports that no device draws are read all the same.
+
+    Raises:
+        DataError: a file of it is missing or damaged.
+    """
+    collected = read_export(folder)
+    findings = inspect(collected, collected.facts.get("most_links"))
+    return Received(collected if keep_suspects else without(collected, findings.suspects)), findings
 
 
 def collected_graph(received: Received, edges: np.ndarray | None = None) -> Graph:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import graphveil
 from graphveil.errors import InputError, ModelFileError
 from graphveil.methods.base.method import ONE_REPORT, AnyMethod
-from graphveil.methods.baselines.entries import BASELINE_METHODS
+from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.local.entries import LOCAL_METHODS
@@ -200,8 +200,8 @@ def load_method(path: str | Path) -> Any:
     from graphveil.methods.base.storage import ledger_of, read_method
 
     kind, facts, _ = read_method(path)
-    # A method that fixes settings of another's core is saved under that core's name.
-    stored = {method.name: method for method in PUBLIC.values()}
+    # A method that fixes settings of another's core is saved under that core's name; plain networks have one core.
+    stored = {method.name: method for method in PUBLIC.values()} | {PLAIN_NETWORK: BASELINE_METHODS[0]}
     later = graphveil.method_of_kind(kind)
     if later is not None:
         return later.load(path)

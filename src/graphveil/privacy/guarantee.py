@@ -88,6 +88,13 @@ class Guarantee:
         """Whether anything is protected at all: epsilon is finite and nothing voids it."""
         return self.void is None and math.isfinite(self.epsilon)
 
+    @property
+    def unprotected(self) -> bool:
+        """Whether nothing at all is hidden, by choice: what was read was read as it is."""
+        return all(math.isinf(part.epsilon) for part in self.parts or (self,)) and not self.assumption(
+            "labels-randomized"
+        )
+
     def sentence(self) -> str:
         """The guarantee as one paragraph for a reader who is no specialist."""
         return sentences.paragraph(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from graphveil.methods import LPGNN, METHODS
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.baselines.family import BASELINES
 from graphveil.methods.baselines.network import baseline
-from graphveil.methods.registry import build_method, find_method, tagged
+from graphveil.methods.registry import build_method, find_method, load_method, tagged
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -43,7 +44,9 @@ def test_what_is_not_protected_is_said(name: str) -> None:
     model = fitted(name)
     assert math.isinf(model.guarantee.epsilon) and not model.ledger.spends
     assert model.guarantee.sentence().startswith("NOT PROTECTED")
-    assert {"features-sent-open", "labels-sent-open"} <= {one.code for one in model.guarantee.assumes}
+    # No part is said to be public: none was declared so.
+    assert model.guarantee.unprotected and not model.guarantee.assumes
+    assert model.guarantee.unit.covers_connections is (name != "mlp")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,11 +147,12 @@ def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself(
     assert np.array_equal(ceiling, hits)
 
 
-def test_it_has_no_rivals_no_warning_and_no_notes_of_a_release() -> None:
+def test_it_has_no_rivals_and_no_warning_and_says_what_it_read() -> None:
     model, people = fitted("gcn"), graph()
     assert BASELINES.rivals(model, people, made.split_of(people), randomness=SeededRandomness(2)) == {}
     assert BASELINES.warning(model, people) is None
-    assert BASELINES.notes(model, people, {}, controlled=True) == () and BASELINES.serves_releases
+    (note,) = BASELINES.notes(model, people, {}, controlled=True)
+    assert "NOT PROTECTED" in note and "declared private: features, labels" in note and BASELINES.serves_releases
 
 
 def test_several_runs_are_called_a_simulation_unless_they_share_one_release() -> None:
@@ -164,3 +168,17 @@ def test_labels_that_nobody_knows_are_not_trained_on() -> None:
         mask[made.UNKNOWN] = False
     model = build_method("sage", FAST, 3).fit(start, split=split, randomness=SeededRandomness(1))
     assert bool(torch.isfinite(model.predict_proba()).all())
+
+
+def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_ones(tmp_path: Path) -> None:
+    people = graph()
+    people.schema = replace(people.schema, private=("features", "labels", "edges"))
+    split, noise = made.split_of(people), SeededRandomness(1)
+    model = build_method("gcn", FAST, 3).fit(people, split=split, randomness=noise)
+    assert torch.equal(model.predict_proba(), fitted("gcn").predict_proba())
+    again = load_method(model.save(tmp_path))
+    assert again.kind == "plain-network" and again.guarantee == model.guarantee
+    assert "declared private: features, labels, edges" in BASELINES.notes(model, people, {}, controlled=True)[0]
+    # Both budgets infinite are not that door: who types a private method may have meant what it collects.
+    with pytest.raises(InputError, match="declares its edges private"):
+        LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, model="gcn", **FAST).fit(people, split=split, randomness=noise)

@@ -10,7 +10,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.engine import LOCAL, Engine
@@ -29,6 +29,14 @@ from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+#: What serves a graph with private edges, by who may see them.
+INSTEAD: Final = (
+    "train class-sums, or node-sums for whole people, where a curator may see the links; links where nobody may; "
+    "graphveil release heterorr, then train on the release, to publish the graph; gcn as it is, NOT PROTECTED, for "
+    "those alone who may see it; declare edges public only if they are: every link would be shown as it is"
+)
 
 
 @dataclass(frozen=True)
@@ -180,8 +188,7 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
             f"{schema.name} declares its edges private, but this method gives the server the whole graph",
             where="local features and labels",
             allowed="graphs whose edges are public",
-            remedy="train links or solitude, which collect neighbour lists privately; declare the edges public "
-            "only if they are: every link would be shown as it is",
+            remedy=INSTEAD,
         )
     return require_labels(graph, public=several)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from graphveil.methods.base.method import BASELINE, AnyMethod, Method
-from graphveil.methods.base.options import INFINITE, network_options
+from graphveil.methods.base.options import network_options
 
+#: What plain networks are saved as, whatever their backbone.
+PLAIN_NETWORK = "plain-network"
 _OPTIONS = network_options(without=("model", "steps_x", "steps_y"))
 
 BASELINE_METHODS: tuple[AnyMethod, ...] = tuple(
@@ -12,12 +14,12 @@ BASELINE_METHODS: tuple[AnyMethod, ...] = tuple(
         model,
         f"plain {model.upper()} on raw data: the non-private baseline",
         "none",
-        "graphveil.methods.local.lpgnn:LPGNNCore",
+        "graphveil.methods.baselines.network:PlainNetworkCore",
         "graphveil.methods.baselines.family:BASELINES",
         _OPTIONS,
         reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),
         tags=frozenset({BASELINE}),
-        fixed={"epsilon_x": INFINITE, "epsilon_y": INFINITE, "model": model},
+        fixed={"model": model},
         free=tuple(_OPTIONS),
         search={"hidden": (16, 64), "dropout": (0.2, 0.5), "weight_decay": (0.001, 0.01)},
     )

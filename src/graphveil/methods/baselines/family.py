@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.released import LocalReports, topology_of
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.baselines.network import PlainNetworkCore, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
 
@@ -30,22 +31,28 @@ class BaselineFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Estimator[LPGNNCore], settled: Mapping[str, object]) -> dict[str, Any]:
+    def used_settings(self, estimator: Estimator[PlainNetworkCore], settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
     def plan(
-        self, name: str, estimator: Estimator[LPGNNCore], graph: Graph | GraphParts, settled: Mapping[str, object]
+        self,
+        name: str,
+        estimator: Estimator[PlainNetworkCore],
+        graph: Graph | GraphParts,
+        settled: Mapping[str, object],
     ) -> Plan:
         settings = estimator.settings
         p = propagation_of(graph.edge_index, int(graph.num_nodes))
         cost = network_cost(p, graph, settings, estimator.privacy)
-        return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=settings)
+        planned = plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=settings)
+        published = getattr(graph, "release", None) is not None
+        return planned if published else replace(planned, guarantee=unprotected(settings.model))
 
-    def warning(self, estimator: Estimator[LPGNNCore], graph: Graph) -> str | None:
+    def warning(self, estimator: Estimator[PlainNetworkCore], graph: Graph) -> str | None:
         return None
 
     def controls(
-        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         from graphveil.methods.local.controls import controls_of
         from graphveil.methods.release.controls import made_edge_controls
@@ -53,34 +60,39 @@ class BaselineFamily:
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
     def ceiling(
-        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of
 
         return ceiling_of(estimator.settings, graph, split)
 
     def rivals(
-        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return {}
 
     def notes(
-        self, estimator: Estimator[LPGNNCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+        self, estimator: Estimator[PlainNetworkCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         from graphveil.methods.release.controls import release_notes
 
-        return release_notes(estimator, graph)
+        published = getattr(graph, "release", None) is not None
+        if published:
+            return release_notes(estimator, graph)
+        model, private = estimator.settings.model, graph.schema.private
+        beside = controlled and model == "mlp" and "edges" in private
+        return (open_reading(graph.schema, model), *(("its controls read the true edges as well",) if beside else ()))
 
-    def repeats_note(self, estimator: Estimator[LPGNNCore], repeats: int) -> str:
+    def repeats_note(self, estimator: Estimator[PlainNetworkCore], repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
     def collect(
-        self, estimator: Estimator[LPGNNCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> LocalReports:
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: Estimator[LPGNNCore], collected: LocalReports, graph: Graph) -> Tensor:
+    def train(self, estimator: Estimator[PlainNetworkCore], collected: LocalReports, graph: Graph) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
 

@@ -1,19 +1,73 @@
-"""Non-private baselines in the methods' own interface: plain GCN, GraphSAGE, GAT and MLP on raw features and labels.
+"""The one door to a plain network on true data: GCN, GraphSAGE, GAT and MLP on raw features, labels and edges.
 
-A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop,
-and a guarantee that says that nothing is protected.
+A plain network is LPGNN with both budgets infinite and no propagation in front: the same arithmetic, the same loop.
+Whoever builds one says by its name that nothing is to be protected, so no part that a graph declares private stops it:
+it is the ceiling of a run, the control of an attack, and the methods gcn, sage, gat and mlp. Its guarantee and
+`open_reading` say what it read; it stays with those who may see that.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
 
+from graphveil import models
+from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.options import INFINITE
+from graphveil.methods.base.released import require_labels
+from graphveil.methods.base.settings import NetworkSettings, require_known
+from graphveil.methods.baselines.entries import PLAIN_NETWORK
 from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.privacy import Guarantee
+from graphveil.privacy.observer import ALL_BUT_CURATOR
+from graphveil.privacy.unit import NODE, NODE_WITHOUT_EDGES
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
-def baseline(model: str, **settings: Any) -> Estimator[LPGNNCore]:
+class PlainNetworkCore(LPGNNCore):
+    """A network on features, labels and edges as they are; protects nothing.
+
+    Args:
+        backbone: a module of your own in place of `model`, as in LPGNN.
+        settings: any field of `NetworkSettings`.
+
+    Raises:
+        InputError: for unknown settings, or settings outside their range.
+    """
+
+    kind = PLAIN_NETWORK
+    written = "a plain network"
+
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Any) -> None:
+        require_known(settings, NetworkSettings.__dataclass_fields__, self.written)
+        super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, backbone=backbone, **settings)
+
+    def require_served(self, graph: Graph) -> None:
+        """Refuse a graph that the backbone does not fit; parts that are declared private are no reason to."""
+        schema = require_labels(graph, public=True)
+        if self.backbone is not None:
+            models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        return {"backbone": self.backbone, **asdict(self.settings), **self._given}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That nothing is protected; of a published graph, what its release protects."""
+        return self.result.published or unprotected(self.settings.model)
+
+    @classmethod
+    def _built_from(cls, facts: Mapping[str, Any], backbone: nn.Module | None) -> Self:
+        return cls(backbone=backbone, **{**facts["settings"], "device": "cpu"})
+
+
+def baseline(model: str, **settings: Any) -> Estimator[PlainNetworkCore]:
     """Return an unfitted network that protects nothing.
 
     Args:
@@ -23,4 +77,39 @@ def baseline(model: str, **settings: Any) -> Estimator[LPGNNCore]:
     Raises:
         InputError: for an unknown backbone or setting.
     """
-    return Estimator(LPGNNCore(epsilon_x=INFINITE, epsilon_y=INFINITE, model=model, **settings))
+    return Estimator(PlainNetworkCore(model=model, **settings))
+
+
+def unprotected(model: str) -> Guarantee:
+    """Return the guarantee of a plain network, which is none.
+
+    Args:
+        model: its backbone; a perceptron reads no edges.
+    """
+    unit = NODE_WITHOUT_EDGES if model == "mlp" else NODE
+    return Guarantee(
+        unit=unit,
+        relation="add/remove",
+        model="central",
+        epsilon=math.inf,
+        delta=0.0,
+        against=ALL_BUT_CURATOR,
+        assumes=(),
+    )
+
+
+def open_reading(schema: GraphSchema, model: str) -> str:
+    """Return in a sentence what a plain network read, and who may see what came of it.
+
+    Args:
+        schema: declares which parts are private.
+        model: its backbone.
+    """
+    parts = ("features", "labels") if model == "mlp" else ("features", "labels", "edges")
+    private = [part for part in parts if part in schema.private]
+    declared = f"declared private: {', '.join(private)}" if private else "none of them declared private"
+    read = f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return (
+        f"NOT PROTECTED: a plain network read the true {read} ({declared}); its model, predictions and figures stay "
+        "with those who may see these"
+    )

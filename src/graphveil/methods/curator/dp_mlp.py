@@ -19,7 +19,7 @@ from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, schema_facts, schema_from
-from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
     MOST_DENSE,
@@ -209,12 +209,13 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             require_same_features(graph.schema, fitted.schema)
             return torch.softmax(self._scores(fitted.networks[0], read_features(graph)), dim=1)
         if fitted.logits is None:
-            raise InputError(
-                "the saved model holds no predictions of its training nodes: each is for that node only",
-                where="unit node",
-                remedy="predict on a graph",
-            )
+            raise no_rows()
         return torch.softmax(fitted.logits, dim=1)
+
+    @property
+    def own_rows(self) -> bool:  # type: ignore[override]  # a fact of the budget here
+        """Whether training is private, so that a row of the predictions is for that node's eyes alone."""
+        return not self.privacy.public
 
     @property
     def seed(self) -> int:

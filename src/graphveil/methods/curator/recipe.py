@@ -34,7 +34,7 @@ from graphveil.methods.base.storage import (
     schema_facts,
     schema_from,
 )
-from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Train, carry_out
 from graphveil.methods.curator.training import (
@@ -153,7 +153,7 @@ class StagedCore(FittedCore[FittedCurator]):
             lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
         )
         self._unfinished = made
-        if not self._own_rows:
+        if not self.own_rows:
             self.account.made(made.digest)
         return made
 
@@ -204,7 +204,7 @@ class StagedCore(FittedCore[FittedCurator]):
         """
         self._require_own(published)
         schema, people = published.people.schema, published.people
-        if not self._own_rows:
+        if not self.own_rows:
             spends = self.privacy.spend("training", schema, published.noise, **self._weighing())
             self.account.recognise(published.digest, spends)
         last = len(published.networks) - 1
@@ -248,7 +248,8 @@ class StagedCore(FittedCore[FittedCurator]):
         """Return class probabilities [n, c].
 
         For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
-        unit "node" every row is for that node alone. Another graph has its edges read through fresh noise, which needs
+        unit "node" every row is for that node alone, no file holds it, and a loaded model reads its nodes again as it
+        reads another graph. Another graph has its edges read through fresh noise, which needs
         `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room. Asked
         again for the same nodes, the first answer is given again, also after save and load. No answer depends on the
         `engine`, where blocks of receivers are summed.
@@ -259,14 +260,11 @@ class StagedCore(FittedCore[FittedCurator]):
         """
         fitted = self.result
         key = fitted.people if graph is None else people_key(graph)
-        if graph is None or key == fitted.people:
-            if fitted.logits is None:
-                raise InputError(
-                    "the saved model holds no predictions of its training nodes: each is for that node only",
-                    where="unit node",
-                    remedy="predict before saving, or declare queries and predict on a graph",
-                )
+        own = graph is None or key == fitted.people
+        if own and fitted.logits is not None:
             return torch.softmax(fitted.logits, dim=1)
+        if graph is None or (own and not self.privacy.queries):
+            raise no_rows(self.privacy.epsilon)
         # The first answer again: new noise on the same edges would average out over questions.
         if key not in self._answers:
             self._answers[key] = self._query(fitted, graph, randomness, engine)
@@ -321,7 +319,7 @@ class StagedCore(FittedCore[FittedCurator]):
         tensors: dict[str, Tensor] = {}
         for which, network in enumerate(fitted.networks):
             tensors |= prefixed(f"network{which}", {name: value.cpu() for name, value in network.state_dict().items()})
-        if fitted.logits is not None and not self._own_rows:
+        if fitted.logits is not None and not self.own_rows:
             tensors["logits"] = fitted.logits
         return Stored(facts, tensors)
 
@@ -350,7 +348,7 @@ class StagedCore(FittedCore[FittedCurator]):
         method = cls(**budget_from(facts["privacy"]), **{**facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
-            networks = cls.recipe.networks(method.settings, schema, batch_norm=not method._own_rows)
+            networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
         for which, network in enumerate(networks):
             restored(network, without_prefix(f"network{which}", tensors))
         logits = tensors.get("logits")
@@ -365,7 +363,7 @@ class StagedCore(FittedCore[FittedCurator]):
     # ---- helpers ----
 
     @property
-    def _own_rows(self) -> bool:
+    def own_rows(self) -> bool:
         """Whether nodes are protected, so that training is private and a node's row is its own."""
         return self.privacy.nodes and not self.privacy.public
 
@@ -391,7 +389,7 @@ class StagedCore(FittedCore[FittedCurator]):
     def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
         """Return networks with initial weights."""
         build = self.recipe.networks
-        found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self._own_rows), self.settings.seed)
+        found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
         return placed(found, self.settings.device)
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
@@ -445,7 +443,7 @@ class StagedCore(FittedCore[FittedCurator]):
         progress: ProgressCallback | None,
     ) -> tuple[Epoch, ...]:
         """Train one network: openly where edges are protected, else privately."""
-        if not self._own_rows:
+        if not self.own_rows:
             rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train, people.val))
             return train_openly(network, rows, judges, self.settings, progress)
         if randomness is None:
@@ -471,15 +469,17 @@ class StagedCore(FittedCore[FittedCurator]):
         self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
 
         def read() -> Tensor:
-            features = read_features(graph)
-            # A query never reads labels, not even where a graph has some: no price was stated for them.
-            known = Known(features, torch.full((int(graph.num_nodes),), -1), noise.sigmas)
-            add = self._sums(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine))
-            steps = self.recipe.steps(fitted.networks, known, self.settings.hops)
-            parts = carry_out(steps, train=lambda stage: None, add=add)
-            return torch.softmax(logits_of(fitted.networks[-1], parts), dim=1)
+            return self.answer(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine), noise.sigmas)
 
         return self.account.buy(self.privacy.spend(name, schema, noise, **self._weighing()), read)
+
+    def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
+        """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""
+        # Labels are not read, not even where a graph has some: no price was stated for them.
+        known = Known(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
+        steps = self.recipe.steps(read.networks, known, self.settings.hops)
+        parts = carry_out(steps, train=lambda stage: None, add=self._sums(read))
+        return torch.softmax(logits_of(read.networks[-1], parts), dim=1)
 
     def _require_own(self, published: Published) -> None:
         if published.privacy != self.privacy:
@@ -488,7 +488,7 @@ class StagedCore(FittedCore[FittedCurator]):
                 where="fit_published",
                 allowed=f"one made with {self.privacy}",
             )
-        if self._own_rows:
+        if self.own_rows:
             if published is not self._unfinished:
                 raise BudgetError(
                     "the last training is private too, and a publication pays for one",

@@ -160,7 +160,7 @@ def read_people(graph: Graph, split: Split) -> NodeData:
 
 
 def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
-    """Read features alone, sparse or dense.
+    """Read features alone, sparse or dense, as the 32-bit numbers that networks are made of.
 
     Raises:
         InputError: a value is not finite or outside the declared range.
@@ -172,7 +172,8 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
         raise InputError(
             "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
         )
-    return features
+    # A caller's 64-bit numbers are checked as they are, and no network multiplies both kinds.
+    return features.astype(np.float32, copy=False) if sp.issparse(features) else features.float()
 
 
 def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: torch.device | str = "cpu") -> Any:

@@ -12,10 +12,11 @@ and 2.  Features are never rectified or propagated at their full width (see `agg
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphveil import models
 from graphveil.aggregation.high_order import require_dense, upgnet_features
@@ -360,7 +361,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         return network_tensors(self.result.network)
 
     @classmethod
-    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> LPGNNCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Args:
@@ -371,14 +372,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
-        privacy = dict(facts["privacy"])
-        for name in ("epsilon_x", "epsilon_y"):
-            privacy[name] = number_from(privacy[name])
-        # A saved model must load where there is no GPU.
-        settings = {**facts["settings"], "device": "cpu"}
-        kinds = {"denoising": facts.get("denoising", "hops"), "stand_in": facts.get("stand_in", "normal")}
-        kinds["trimming"] = facts.get("trimming", "none")
-        method = cls(**privacy, **kinds, backbone=backbone, **settings)
+        method = cls._built_from(facts, backbone)
         network = restored_network(facts, tensors)
         schema = schema_from(facts["schema"])
         require_shapes(network, method.settings, dimension=schema.dimension, **method._built(schema))
@@ -391,6 +385,17 @@ class LPGNNCore(ReportsCore[Fitted]):
         return method
 
     # ---- helpers ----
+
+    @classmethod
+    def _built_from(cls, facts: Mapping[str, Any], backbone: nn.Module | None) -> Self:
+        """Return the unfitted core that `facts` speak of."""
+        privacy = dict(facts["privacy"])
+        for name in ("epsilon_x", "epsilon_y"):
+            privacy[name] = number_from(privacy[name])
+        kinds = {"denoising": facts.get("denoising", "hops"), "stand_in": facts.get("stand_in", "normal")}
+        kinds["trimming"] = facts.get("trimming", "none")
+        # A saved model must load where there is no GPU.
+        return cls(**privacy, **kinds, backbone=backbone, **{**facts["settings"], "device": "cpu"})
 
     def _require_same_features(self, schema: GraphSchema) -> None:
         """Refuse a new graph whose features are not those of training, or a model without any."""

@@ -82,6 +82,8 @@ def attacks_section(attacks: Found, command: str, *, none: str = NONE) -> Sectio
             lines.append(_remarks(name, result))
             if result.beats_limit:
                 alarms.append(Paragraph(f"{name}: {over_limit(result)}.", strong=True))
+        # What it read decides who may see the whole table.
+        lines += [f"{attack}, {PLAIN}: {'; '.join(plain.notes)}"] if plain is not None and plain.notes else []
     return Section(_TITLE, (*alarms, Table(_HEAD, tuple(rows)), Points(tuple(lines)), Paragraph(MEASURED)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,9 +14,10 @@ from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import with_public_edges
 from graphveil.errors import InputError, WriteError
 from graphveil.graphs import Graph, Split, load_plain
+from graphveil.graphs.splits import apart, keeps_apart
 from graphveil.methods import load_method
 from graphveil.methods.base.method import BASELINE
-from graphveil.methods.baselines.network import baseline
+from graphveil.methods.baselines.network import baseline, open_reading
 from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.runs.experiment import split_of
 from graphveil.outputs import Output, Say, locked_folder
@@ -29,7 +31,7 @@ from graphveil.reports.base.parts import OWN, OWN_FOLDER, public_part, write_wit
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
-from graphveil.reports.runs.origin import graph_of
+from graphveil.reports.runs.origin import graph_of, in_rows_of, is_collected
 
 T = TypeVar("T")
 Results: TypeAlias = Mapping[str, AttackResult]
@@ -55,7 +57,8 @@ def attack_run(
         run: the run folder.
         name: one of `attacks.catalogue.ATTACKS`.
         randomness: of shadow models and reports that are made for the attack.
-        truth: where the run was trained on a published graph: the graph it was made of.
+        truth: where the run was trained on a published graph, or on a collection that was simulated: the graph it was
+            made of.
         data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
@@ -69,9 +72,17 @@ def attack_run(
         raise InputError(f"a graph of the adversary's own {problem}", where="--shadow")
     record, method = read_run(run), load_method(public_part(run))
     split_seed = int(record.options.get("seed", 0))
-    served = graph_of(record, data=data, root=data_root)
-    graph = served if truth is None else with_public_edges(load_plain(truth, root=data_root), served)
-    split = split_of(served, str(record.options.get("split", "random")), split_seed)
+    kind = str(record.options.get("split", "random"))
+    told = None if truth is None else load_plain(truth, root=data_root)
+    if told is not None and is_collected(record):
+        reported, graph = in_rows_of(record, told)
+        # Who trains was drawn among those who sent a label.
+        served, split = graph, split_of(reported, kind, split_seed)
+    else:
+        served = graph_of(record, data=data, root=data_root)
+        split = split_of(served, kind, split_seed)
+        served = apart(served, split) if keeps_apart(kind) else served
+        graph = served if told is None else with_public_edges(told, served)
 
     settings = chosen_settings(record.method, record.settings)
     own = None if shadow is None else load_plain(shadow, root=data_root)
@@ -83,6 +94,8 @@ def attack_run(
     common: dict[str, Any] = {"nodes": nodes, "shadows": shadows, "seed": seed, "randomness": randomness, "shadow": own}
     results = {record.method: attack(name, Target(method, graph, served, split, train, **common))}
     protected = record.method not in tagged(BASELINE) or truth is not None
+    if not protected:
+        results[record.method] = _noted(results[record.method], graph, record.method)
     if plain and protected and not name.startswith(("averaging", PUBLISHED)):
         model: dict[str, Any] = {"model": str(record.settings.get("model", "gcn")), "epochs": 200}
 
@@ -92,7 +105,12 @@ def attack_run(
         common["noiseless"] = shows_features(method, served)
         plain_network = open_network(graph, split, split_seed)
         results[PLAIN] = attack(name, Target(plain_network, graph, graph, split, open_network, **common))
+        results[PLAIN] = _noted(results[PLAIN], graph, model["model"])
     return results
+
+
+def _noted(result: AttackResult, graph: Graph, model: str) -> AttackResult:
+    return replace(result, notes=(*result.notes, open_reading(graph.schema, model)))
 
 
 def keep(results: Results, run: Path, name: str, *, say: Say = lambda line: None) -> tuple[Path, ...]:

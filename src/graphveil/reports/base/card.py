@@ -114,8 +114,8 @@ def write_card(card: Card, folder: Path) -> None:
         write_text(folder / name, content)
 
 
-def void_alarm(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
-    """Return the alarm of a guarantee that does not hold; nothing where it holds.
+def alarms(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
+    """Return the alarm of a guarantee that protects nobody: it does not hold, or hides nothing.
 
     Args:
         guarantee: states in `void` why it does not hold.
@@ -124,10 +124,25 @@ def void_alarm(guarantee: Guarantee, what: str) -> tuple[tuple[str, str], ...]:
     Returns:
         At most one pair: a loud start, and the rest of the sentence.
     """
-    if guarantee.void is None:
-        return ()
-    reason = f"{guarantee.void}. What follows is what it would have protected."
-    return ((f"VOID. This {what} protects nobody:", reason),)
+    if guarantee.void is not None:
+        reason = f"{guarantee.void}. What follows is what it would have protected."
+        return ((f"VOID. This {what} protects nobody:", reason),)
+    if guarantee.unprotected:
+        return (("NOT PROTECTED.", read_as_is(guarantee, what)),)
+    return ()
+
+
+def read_as_is(guarantee: Guarantee, what: str) -> str:
+    """Return what a guarantee that hides nothing leaves to be minded.
+
+    Args:
+        guarantee: one that is `unprotected`.
+        what: "run" or "release".
+    """
+    parts = {"features": "features", "label": "labels", "edge": "edges", "edges": "edges", "entry": "edges"}
+    covered = guarantee.unit.covers
+    read = ", ".join(dict.fromkeys(part for aspect, part in parts.items() if aspect in covered)) or guarantee.unit.text
+    return f"This {what} read {read} as they are: keep all of it with those who may see these."
 
 
 def claim(guarantee: Guarantee) -> str:

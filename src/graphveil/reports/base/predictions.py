@@ -16,6 +16,7 @@ from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
+from graphveil.reports.base.parts import OWN
 from graphveil.reports.base.text import spreadsheet
 from graphveil.writing import whole_file
 
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
 
 _KNOWN = "for people who have reported predicting costs nothing more"
 _ENDINGS = (".csv", ".parquet")
+#: Said where whole nodes are protected.
+EYES = "each row is for that person's eyes alone: epsilon is what everybody else may learn"
 
 
-def check_file(path: Path | None) -> None:
+def check_file(path: Path | None, where: str = "--out") -> None:
     """Refuse a file that could not be written, before anything is computed.
+
+    Args:
+        path: the file; None: nothing is to be written.
+        where: the option that named it.
 
     Raises:
         UsedPathError: there is such a file.
@@ -39,11 +46,11 @@ def check_file(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() not in _ENDINGS:
-        raise InputError(str(path), where="--out", allowed="a name ending in .csv or .parquet")
+        raise InputError(str(path), where=where, allowed="a name ending in .csv or .parquet")
     if path.exists():
-        raise UsedPathError(f"{path} exists", where="--out", remedy="name a new file; files are never overwritten")
+        raise UsedPathError(f"{path} exists", where=where, remedy="name a new file; files are never overwritten")
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder", where="--out")
+        raise InputError(f"{path.parent} is not a folder", where=where)
 
 
 def check_people(people: str | None, model: Estimator[Any]) -> None:
@@ -89,7 +96,7 @@ def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> p
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write a table to ``path``, whole or not at all, as CSV or Parquet by its name.
+    """Write a table to ``path``, for its owner alone, whole or not at all, as CSV or Parquet by its name.
 
     Args:
         table: one row for each node.
@@ -98,11 +105,27 @@ def write(table: pl.DataFrame, path: Path) -> None:
     Raises:
         WriteError: the disk refuses; an old file is still there.
     """
-    with whole_file(path) as partial:
+    # Rows of people by name: who may see them is for their owner to say.
+    with whole_file(path, mode=OWN) as partial:
         if path.suffix.lower() == ".csv":
             spreadsheet_table(table).write_csv(partial)
         else:
             table.write_parquet(partial)
+
+
+def write_own(model: Estimator[Any], graph: Graph, path: Path) -> str:
+    """Write what a model predicts of the people it was trained on, and return in a sentence who may see it.
+
+    Args:
+        model: just fitted; nothing more is read or paid.
+        graph: whose people they are.
+        path: see `write`.
+
+    Raises:
+        WriteError: the disk refuses.
+    """
+    write(tabulate(model.predict_proba(), graph, model.schema.classes), path)
+    return EYES if model.own_rows else "what the guarantee says of the model holds for them too"
 
 
 def spreadsheet_table(table: pl.DataFrame) -> pl.DataFrame:
@@ -145,6 +168,8 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if privacy.public:
         return "nothing is protected (epsilon = inf)"
     cached = "on the graph of the run predicting reads no edges and costs nothing more"
+    if privacy.nodes:
+        cached = f"{EYES}; where a method reads edges, also those of the run's graph are read again"
     if not privacy.queries:
         return f"{cached}; where a method reads edges, the run has declared no budget for another graph"
     price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"

@@ -14,6 +14,7 @@ from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
 from graphveil.privacy.observer import RELEASE_READERS
 from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.unit import NODE_WITHOUT_EDGES
 from graphveil.reports.base import rivals
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import percent, points, printable
@@ -235,10 +236,10 @@ def connections(relationship: float | None) -> tuple[str, ...]:
 
 def trusted(guarantee: Guarantee) -> str:
     """Who must be trusted, and with what."""
+    if guarantee.unprotected:
+        return "everybody who sees the data or the model: nothing is protected."
     if all(epsilon == math.inf for _, epsilon, _ in unit_epsilons(guarantee)):
-        labels = guarantee.assumption("labels-randomized") is not None
-        left = "labels alone are protected" if labels else "nothing is protected"
-        return f"everybody who sees the data or the model: {left}."
+        return "everybody who sees the data or the model: labels alone are protected."
     if guarantee.model == "local":
         return "only the person's own device, which adds the noise before anything is sent."
     if guarantee.model == "vertical":
@@ -369,7 +370,9 @@ def not_protected(guarantee: Guarantee, settings: Mapping[str, Any]) -> tuple[st
     covered = _covered(units)
     lines = [f"Anything, in this run: {printable(guarantee.void)}."] if guarantee.void else []
     if guarantee.epsilon == math.inf:
-        return (*lines, "Features, labels and connections: all are used as they are.")
+        whole = guarantee.unit != NODE_WITHOUT_EDGES
+        used = "Features, labels and connections: all" if whole else "Features and labels: both"
+        return (*lines, f"{used} are used as they are.")
     if guarantee.against == RELEASE_READERS:
         return (*lines, *_open_in_release(guarantee, covered))
     if not (connected or node):

@@ -49,7 +49,7 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
     return Card(
         title=f"Privacy card: {outcome['run']}, {outcome['party']}",
         sentence=cards.claim(guarantee),
-        alarms=cards.void_alarm(guarantee, "run"),
+        alarms=cards.alarms(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),
             cards.exposed(open_lines(outcome)),

@@ -59,7 +59,7 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
     return Card(
         title=f"Privacy card: {graph.schema.name}, released by {release.method}",
         sentence=f"{cards.claim(guarantee)} {_POST}",
-        alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.void_alarm(guarantee, "release")),
+        alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.alarms(guarantee, "release")),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee)),
             cards.exposed(words.not_protected(guarantee, release.settings)),

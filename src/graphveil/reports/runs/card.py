@@ -91,7 +91,7 @@ def public_card(about: About) -> Card:
     return Card(
         title=f"Privacy card: {about.method} on {about.data}",
         sentence=cards.claim(about.guarantee),
-        alarms=cards.void_alarm(about.guarantee, "run"),
+        alarms=cards.alarms(about.guarantee, "run"),
         sections=(
             cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
             cards.exposed(words.not_protected(about.guarantee, about.settings)),
@@ -114,7 +114,7 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
         sentence=cards.claim(guarantee),
-        alarms=cards.void_alarm(guarantee, "run"),
+        alarms=cards.alarms(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),
             cards.exposed(words.not_protected(guarantee, record.settings)),

@@ -40,7 +40,7 @@ from graphveil.privacy.ledger_file import LedgerFile
 from graphveil.reading import read_json, read_json_lines
 from graphveil.reports.attacks.files import kept
 from graphveil.reports.base import parts
-from graphveil.reports.base.card import pages
+from graphveil.reports.base.card import pages, read_as_is
 from graphveil.reports.base.files import new_folder, to_json, write_text
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
@@ -64,10 +64,11 @@ The model of a run, what it protects (`card.md`, `guarantee.json`) and what was 
 is covered by that guarantee, or by what it calls open; nothing was measured on true labels.
 """
 _VOID = """\
-# VOID: not to be handed on
+# {word}: not to be handed on
 
-This run protects nobody: {void}. Treat everything here like the data it was made from. `card.md`, `guarantee.json` and
-`ledger.json` say what it would have protected and what was spent; nothing was measured on true labels.
+{reason}
+Treat everything here like the data it was made from. `card.md`, `guarantee.json` and `ledger.json` say what
+it would have protected and what was spent; nothing was measured on true labels.
 """
 _ANY_PUBLIC = """\
 `graphveil predict` works with this folder alone. Whoever has a copy has a copy of the budget too: predictions that are
@@ -89,10 +90,10 @@ no true label is known. `config.toml` and `result.json` name paths of this machi
 folder `public/`, nothing else. `model.safetensors` and `ledger.json` here are links into it.
 """
 _OWN_VOID = """\
-# VOID: nothing here is to be handed on
+# {word}: nothing here is to be handed on
 
-This run protects nobody: {void}. That goes for `public/` as well. `model.safetensors` and `ledger.json` here are links
-into it.
+{reason}
+That goes for `public/` as well. `model.safetensors` and `ledger.json` here are links into it.
 """
 
 
@@ -335,9 +336,8 @@ def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mappin
     # The inner part is written inside the outer block, so an interrupted run is recognised from either side.
     with parts.writing_part(folder, result, mode=parts.OWN):
         _write_public(About.of(record), model, public)
-    void = record.privacy.guarantee.void
     own = _OWN_COLLECTED if ESTIMATED in record.notes else _OWN_README
-    parts.write_with_mode(folder / parts.README, _OWN_VOID.format(void=void) if void else own)
+    parts.write_with_mode(folder / parts.README, _readme(record.privacy.guarantee, own, _OWN_VOID))
     parts.link_old_names(folder)
     _write_pages(record, folder)
 
@@ -391,9 +391,17 @@ def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
         parts.save_public_model(model, public)
         write_text(public / parts.LEDGER, _ledger_json(about.ledger, about.guarantee))
     # Written with each spend: a prediction may void what held before.
-    void = about.guarantee.void
-    write_text(public / parts.README, (_VOID.format(void=void) if void else _COVERED) + _ANY_PUBLIC)
+    write_text(public / parts.README, _readme(about.guarantee, _COVERED, _VOID) + _ANY_PUBLIC)
     _write_public_card(about, public)
+
+
+def _readme(guarantee: Guarantee, covered: str, nobody: str) -> str:
+    """Return `covered`, or `nobody` with the reason where the guarantee protects nobody."""
+    if guarantee.void is not None:
+        return nobody.format(word="VOID", reason=f"This run protects nobody: {guarantee.void}.")
+    if guarantee.unprotected:
+        return nobody.format(word="NOT PROTECTED", reason=read_as_is(guarantee, "run"))
+    return covered
 
 
 def _about(public: Path) -> About:

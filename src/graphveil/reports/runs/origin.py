@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, draw_private, load_plain
+from graphveil.graphs import Graph, draw_private, load_plain, node_names
 from graphveil.graphs.load import is_name
 from graphveil.reports.base import parts
 from graphveil.reports.base.record import RunRecord
@@ -28,9 +30,48 @@ def graph_of(record: RunRecord, *, data: str | None = None, root: Path | None = 
         InputError: the graph is not there any more; says where it lay.
     """
     options = record.options
+    if is_collected(record):
+        raise InputError(
+            "it was trained on what people's devices sent: nobody holds the truth by which an attack could be judged",
+            where=str(record.run),
+            remedy="where the collection was simulated and the truth is at hand: attack RUN --truth DATA",
+        )
     graph = load_plain(*(_place(record, root) if data is None else (data, root)))
     share = options.get("private_share")
     return graph if share is None else draw_private(graph, float(share), int(options.get("seed", 0)))
+
+
+def is_collected(record: RunRecord) -> bool:
+    """Whether a run was trained on the reports of people's own devices."""
+    return "task" in record.options
+
+
+def in_rows_of(record: RunRecord, truth: Graph) -> tuple[Graph, Graph]:
+    """Return what an exported collection says of its people, and the truth about them in the same rows.
+
+    Args:
+        record: of a run that was trained on the export.
+        truth: the graph that the collection was simulated from.
+
+    Raises:
+        InputError: the export is not there any more, or its people are not those of the truth.
+    """
+    from graphveil.collection.learning import collected_graph, read_edges, received_of
+
+    options = record.options
+    received, _ = received_of(Path(str(options["source"])), keep_suspects=bool(options.get("suspects_kept")))
+    edges = options.get("edges")
+    known = collected_graph(received, None if edges is None else read_edges(Path(edges), received.collected.ids))
+    names = node_names(truth)
+    if (names or tuple(map(str, range(int(truth.num_nodes))))) != tuple(received.collected.ids):
+        raise InputError(
+            "its people are not those of the collection, or in another order",
+            where=truth.schema.name,
+            allowed=f"the {received.people:,} people of {options['source']}, as they were enrolled",
+        )
+    same = copy(truth)
+    same["schema"] = replace(truth.schema, name=known.schema.name)  # a method knows its people by it
+    return known, same
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
@@ -45,7 +86,14 @@ def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
     """
     if parts.is_public_part(run):
         raise InputError("does not say where its graph is", where=str(run), remedy="name it behind the run")
-    return _place(read_run(run), root)
+    record = read_run(run)
+    if is_collected(record):
+        raise InputError(
+            "it was trained on what people's devices sent, and a collection is no graph",
+            where=str(run),
+            remedy="for its own people train with --predictions FILE; for others name their graph: predict RUN DATA",
+        )
+    return _place(record, root)
 
 
 def _place(record: RunRecord, root: Path | None) -> tuple[str, Path | None]:

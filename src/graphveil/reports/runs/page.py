@@ -11,7 +11,7 @@ from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.sentences import less_than_a_person
 from graphveil.reports.attacks.files import Found, attacks_section
 from graphveil.reports.base import rivals, text, words
-from graphveil.reports.base.card import Row
+from graphveil.reports.base.card import Row, read_as_is
 from graphveil.reports.base.charts import Chart, training_charts
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.scripts import page_scripts
@@ -102,6 +102,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
     used = words.used_settings(record.settings, record.privacy.guarantee)
     return {
         "record": record,
+        "read_as_is": read_as_is(record.privacy.guarantee, "run"),
         "protected": words.protected(record.privacy.guarantee, record.privacy.epsilon_relationship),
         "less": less_than_a_person(record.privacy.guarantee),
         "exposed": words.not_protected(record.privacy.guarantee, record.settings),
