@@ -232,6 +232,7 @@ RAW_READERS = {
     "attacks/feature_reconstruction.py:_with_samples": "the number of dimensions of the labels",
     "attacks/membership_inference.py:confidence": "the label of a node asked for, which the adversary knows",
     "attacks/service.py:deployed": "the features that an adversary hands in",
+    "attacks/service.py:labels_alone": "true labels, for the baseline of an attack in a simulation",
     "attacks/service.py:with_features": "the features that an adversary hands in",
     "attacks/service.py:with_features_of_others": "features dealt out anew, for the control of a simulation",
 }

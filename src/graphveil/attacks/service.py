@@ -194,7 +194,7 @@ def in_double(structure: object) -> Any:
 def _asked(method: Answering, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
-    if _rows_are_own(method) and method.reads_edges:
+    if _rows_are_own(method) and getattr(method, "reads_edges", True):
         rows = shown_answers(method, graph, edges=False)
         note = "an answer is for its own node alone: the adversary asks the released weights, which hold no edges"
         return Service(lambda _: rows, n, 0, None, note, False)

@@ -26,7 +26,8 @@ Truth = Annotated[
     typer.Option(
         "--truth",
         metavar="DATA",
-        help="For a release or a run on one: the original graph; for a federation: its holders' data.",
+        help="For a release or a run on one: the original graph; for a federation: its holders' data; for a run on a "
+        "collection that was simulated: what it was simulated from.",
     ),
 ]
 Data = Annotated[
@@ -64,6 +65,7 @@ def attack(
     On a federation the run is simulated with all holders' data: an experiment that no party could run.
     """
     from graphveil.cli.attack_screen import attacked
+    from graphveil.cli.collected import people_of
     from graphveil.reports.attacks import federation as attack_federation
     from graphveil.reports.attacks import release as attack_release
     from graphveil.reports.attacks import run as attack_run
@@ -87,9 +89,8 @@ def attack(
             results = attack_federation.attack_folder(run, name, randomness=choices.noise(None), **how)
             files = attack_run.keep(results, run, name, say=complain)
         else:
-            results = attack_run.attack_run(
-                run, name, randomness=choices.noise(None), data=data, shadows=shadows, shadow=shadow, **how
-            )
+            how |= {"people": people_of(run), "data": data, "shadows": shadows, "shadow": shadow}
+            results = attack_run.attack_run(run, name, randomness=choices.noise(None), **how)
             files = attack_run.keep(results, run, name, say=complain)
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     told = {label: result.to_dict() for label, result in results.items()}

@@ -43,6 +43,27 @@ def is_export(data: str, edges: Path | None) -> bool:
     return found
 
 
+def people_of(run: Path) -> Graph | None:
+    """Return what the export that a run was trained on says of its people; None for a run on a graph.
+
+    Raises:
+        ModelFileError: there is no run there.
+        DataError: the export is not there any more, or is damaged.
+    """
+    from graphveil.collection import learning
+    from graphveil.reports.runs.folder import read_run
+    from graphveil.reports.runs.origin import is_collected
+
+    record = read_run(run)
+    if not is_collected(record):
+        return None
+    options = record.options
+    folder, edges = Path(str(options["source"])), options.get("edges")
+    received, _ = learning.received_of(folder, keep_suspects=bool(options.get("suspects_kept")))
+    listed = None if edges is None else learning.read_edges(Path(str(edges)), received.collected.ids)
+    return learning.collected_graph(received, listed)
+
+
 def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
     """Return in a sentence how far forged reports could have moved what a run has read.
 

@@ -93,7 +93,6 @@ def train(
     from graphveil.reports.runs import folder as run_folder
 
     send = tracker(track, track_to)
-    tables.check_file(predictions, "--predictions")
     kept, taken = choices.kept(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.

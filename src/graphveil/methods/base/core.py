@@ -141,7 +141,6 @@ class FittedCore(Generic[F]):
     Attributes:
         written: the method's name, as users write it.
         fits: the call that fits, beside `fit`; "" where there is no other.
-        own_rows: whether each row of the predictions is for that node's eyes alone.
     """
 
     written: ClassVar[str]
@@ -149,8 +148,12 @@ class FittedCore(Generic[F]):
     by_blocks: ClassVar[bool] = False
     trains_by_blocks: ClassVar[bool] = False
     predicts_by_blocks: ClassVar[bool] = False
-    own_rows: bool = False
     _fitted: F | None = None
+
+    @property
+    def own_rows(self) -> bool:
+        """Whether each row of the predictions is for that node's eyes alone."""
+        return False
 
     @property
     def fitted(self) -> bool:

@@ -213,7 +213,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         return torch.softmax(fitted.logits, dim=1)
 
     @property
-    def own_rows(self) -> bool:  # type: ignore[override]  # a fact of the budget here
+    def own_rows(self) -> bool:
         """Whether training is private, so that a row of the predictions is for that node's eyes alone."""
         return not self.privacy.public
 

@@ -165,7 +165,8 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
     Raises:
         InputError: a value is not finite or outside the declared range.
     """
-    features, schema = as_matrix(graph.x), graph.schema
+    schema = graph.schema
+    features: Any = as_matrix(graph.x)
     stored = torch.from_numpy(features.data) if sp.issparse(features) else features
     # Written so that NaN fails it as well: a comparison the other way round would let NaN pass.
     if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
@@ -173,7 +174,10 @@ def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
             "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
         )
     # A caller's 64-bit numbers are checked as they are, and no network multiplies both kinds.
-    return features.astype(np.float32, copy=False) if sp.issparse(features) else features.float()
+    read: sp.csr_matrix | Tensor = (
+        features.astype(np.float32, copy=False) if sp.issparse(features) else features.float()
+    )
+    return read
 
 
 def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: torch.device | str = "cpu") -> Any:

@@ -31,7 +31,7 @@ from graphveil.methods.base.many_labels import f1_shares
 from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.baselines.network import baseline
+from graphveil.methods.baselines.network import PlainNetworkCore, baseline
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-LocalMethod = Estimator[LPGNNCore] | Estimator[LabelPropagationCore]
+LocalMethod = Estimator[LPGNNCore] | Estimator[PlainNetworkCore] | Estimator[LabelPropagationCore]
 #: Hops of the random-features control where the method itself propagates fewer.
 CONTROL_HOPS = 8
 

@@ -31,7 +31,7 @@ from graphveil.reports.base.parts import OWN, OWN_FOLDER, public_part, write_wit
 from graphveil.reports.base.text import plain_name
 from graphveil.reports.rewrite import rewrite_all
 from graphveil.reports.runs.folder import read_run
-from graphveil.reports.runs.origin import graph_of, in_rows_of, is_collected
+from graphveil.reports.runs.origin import graph_of, in_rows_of
 
 T = TypeVar("T")
 Results: TypeAlias = Mapping[str, AttackResult]
@@ -43,6 +43,7 @@ def attack_run(
     *,
     randomness: Randomness,
     truth: str | None = None,
+    people: Graph | None = None,
     data: str | None = None,
     data_root: Path | None = None,
     nodes: int = 500,
@@ -59,6 +60,7 @@ def attack_run(
         randomness: of shadow models and reports that are made for the attack.
         truth: where the run was trained on a published graph, or on a collection that was simulated: the graph it was
             made of.
+        people: of a run on a collection: what the export says of its people.
         data: the run's graph, where it is not where it was any more.
         shadow: data of the adversary's own, on which it trains the same method and learns (link-stealing-shadow).
         plain: whether a plain network is attacked too; an attack that fails there proves nothing.
@@ -74,10 +76,10 @@ def attack_run(
     split_seed = int(record.options.get("seed", 0))
     kind = str(record.options.get("split", "random"))
     told = None if truth is None else load_plain(truth, root=data_root)
-    if told is not None and is_collected(record):
-        reported, graph = in_rows_of(record, told)
+    if told is not None and people is not None:
+        served = graph = in_rows_of(people, told)
         # Who trains was drawn among those who sent a label.
-        served, split = graph, split_of(reported, kind, split_seed)
+        split = split_of(people, kind, split_seed)
     else:
         served = graph_of(record, data=data, root=data_root)
         split = split_of(served, kind, split_seed)

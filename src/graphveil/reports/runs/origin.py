@@ -46,32 +46,26 @@ def is_collected(record: RunRecord) -> bool:
     return "task" in record.options
 
 
-def in_rows_of(record: RunRecord, truth: Graph) -> tuple[Graph, Graph]:
-    """Return what an exported collection says of its people, and the truth about them in the same rows.
+def in_rows_of(people: Graph, truth: Graph) -> Graph:
+    """Return the truth about the people of an exported collection, in their rows and under their name.
 
     Args:
-        record: of a run that was trained on the export.
+        people: what the export says of them, see `collection.learning.collected_graph`.
         truth: the graph that the collection was simulated from.
 
     Raises:
-        InputError: the export is not there any more, or its people are not those of the truth.
+        InputError: they are not the same people, or are in another order.
     """
-    from graphveil.collection.learning import collected_graph, read_edges, received_of
-
-    options = record.options
-    received, _ = received_of(Path(str(options["source"])), keep_suspects=bool(options.get("suspects_kept")))
-    edges = options.get("edges")
-    known = collected_graph(received, None if edges is None else read_edges(Path(edges), received.collected.ids))
-    names = node_names(truth)
-    if (names or tuple(map(str, range(int(truth.num_nodes))))) != tuple(received.collected.ids):
+    names = node_names(truth) or tuple(map(str, range(int(truth.num_nodes))))
+    if names != node_names(people):
         raise InputError(
             "its people are not those of the collection, or in another order",
             where=truth.schema.name,
-            allowed=f"the {received.people:,} people of {options['source']}, as they were enrolled",
+            allowed=f"the {int(people.num_nodes):,} people of {people.schema.name}, as they were enrolled",
         )
     same = copy(truth)
-    same["schema"] = replace(truth.schema, name=known.schema.name)  # a method knows its people by it
-    return known, same
+    same["schema"] = replace(truth.schema, name=people.schema.name)  # a method knows its people by it
+    return same
 
 
 def data_of(run: Path, root: Path | None = None) -> tuple[str, Path | None]:
