@@ -79,10 +79,18 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
         # An edge that everybody knows is no find: counted, it would raise every attack's score on releases.
         pairs = pairs.where(~open_pairs[first, second])
     if pairs.edge.sum() < 2:
-        raise InputError(
-            f"{pairs.edge.sum()} private edges among {len(nodes)} nodes", where="attack", remedy="attack more nodes"
-        )
+        raise too_few(f"{pairs.edge.sum()} private edges among {len(nodes)} nodes", len(nodes), len(drawn))
     return pairs
+
+
+def too_few(what: str, attacked: int, nodes: int) -> InputError:
+    """Return the refusal of an attack on too few edges.
+
+    Args:
+        what: is too few. attacked: nodes, out of that many `nodes` that could be.
+    """
+    remedy = f"attack more of the {nodes} nodes, with --nodes" if attacked < nodes else "no more nodes are there to attack"
+    return InputError(what, where="attack", allowed="2 private edges or more", remedy=remedy)
 
 
 def belief_figures(scores: np.ndarray, edge: np.ndarray, beliefs: tuple[float, ...]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from graphveil.attacks.influence import BELIEFS
 from graphveil.attacks.limits import limit_of
-from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of
+from graphveil.attacks.pairs import Pairs, belief_figures, pairs_of, too_few
 from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, known_answers, shown_answers
 from graphveil.errors import InputError
@@ -80,7 +80,7 @@ def link_stealing(
     control = known_answers(without_edges or perceptron(graph, split=split, seed=seed), graph)
     pairs = pairs_of(graph, targets=targets, seed=seed)
     # Nodes are split, not pairs: a pair that shares a node with a lesson would make the exam easier.
-    lesson, exam = _parts(pairs, known, seed)
+    lesson, exam = _parts(pairs, known, int(graph.num_nodes), seed)
     how = f"{similarity} of answers"
     if lesson is not None:
         how = f"learned from the links of {known:.0%} of the nodes"
@@ -198,7 +198,7 @@ def _learned(lesson: _Lesson, exam: _Lesson, seed: int) -> np.ndarray:
     return cast(np.ndarray, model.decision_function(scaler.transform(exam[0])))
 
 
-def _parts(pairs: Pairs, known: float, seed: int) -> tuple[Pairs | None, Pairs]:
+def _parts(pairs: Pairs, known: float, nodes: int, seed: int) -> tuple[Pairs | None, Pairs]:
     """Return the pairs of nodes whose links are known, or None, and the pairs among all others.
 
     Raises:
@@ -213,5 +213,6 @@ def _parts(pairs: Pairs, known: float, seed: int) -> tuple[Pairs | None, Pairs]:
     both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
     lesson, exam = pairs.where(both), pairs.where(none)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
-        raise InputError("too few edges to train on or to measure", where="link stealing", remedy="attack more nodes")
+        few = f"{lesson.edge.sum()} edges to learn from and {exam.edge.sum()} to measure by"
+        raise too_few(few, len(pairs.nodes), nodes)
     return lesson, exam

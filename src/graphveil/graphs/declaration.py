@@ -104,7 +104,7 @@ def read_declaration(path: Path) -> Declaration:
     try:
         content = read_toml(path)
     except FileNotFoundError as error:
-        raise DataError("no graph.toml found", where=where, remedy=_EXAMPLE) from error
+        raise _undeclared(path.parent) from error
     # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
     for key in content:
         if key not in KEYS:
@@ -118,6 +118,22 @@ def read_declaration(path: Path) -> Declaration:
 
 
 _EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
+#: Folders of ours that are no graph, by a file in them: what they are, and which commands take them.
+_NO_GRAPHS = {
+    "collection.json": ("an exported collection: reports, whose true values nobody holds", "graphveil train METHOD DATA"),
+    "result.json": ("a run", "graphveil predict, attack, report or compare-runs"),
+    "organiser.key": ("an organiser's folder of a collection", "graphveil collect"),
+    "agreement.toml": ("a party's folder of a federation", "graphveil federation"),
+}
+
+
+def _undeclared(folder: Path) -> DataError:
+    """Return the refusal of a folder without a `graph.toml`, which speaks of what it is where it is one of ours."""
+    for file, (what, commands) in _NO_GRAPHS.items():
+        if (folder / file).is_file():
+            remedy = f"name a folder with {FILE}; this is for {commands}"
+            return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
+    return DataError(f"no {FILE} found", where=str(folder / FILE), remedy=_EXAMPLE)
 
 
 def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:

@@ -50,6 +50,7 @@ NAMES: tuple[str, ...] = (*sorted(_STORED), "digits", "social")
 """The named data sets; `facebook100-<university>` and `social-<nodes>` are names too."""
 
 SOCIAL_NODES = 5_000
+_LEAST_SOCIAL = 81
 _SOCIAL = re.compile(r"social(?:[-:](\d+))?")
 _FACEBOOK = re.compile(r"facebook100-([a-z0-9-]+)")
 
@@ -188,7 +189,11 @@ def load_parts(
         # Before the number is made: a thousand digits would be a slow way to run out of memory.
         if len(social[1] or "") > _DIGITS:
             raise InputError(f"a synthetic network of {social[1][:20]} nodes", allowed=f"at most {_DIGITS} digits")
-        return social_parts(int(social[1] or SOCIAL_NODES))
+        nodes = int(social[1] or SOCIAL_NODES)
+        # Fewer people have too few pairs for their mean degree of 20.
+        if nodes < _LEAST_SOCIAL:
+            raise InputError(f"a synthetic network of {nodes} nodes", allowed=f"social-{_LEAST_SOCIAL} and larger")
+        return social_parts(nodes)
     if university := _FACEBOOK.fullmatch(name):
         with _reading(name, root):
             return load_facebook100(university[1], data_root(root))

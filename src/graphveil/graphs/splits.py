@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from graphveil.graphs.protocol import Graph
 
 
+MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"
+
+
 @dataclass(frozen=True)
 class Split:
     """Three disjoint bool masks [n]: nodes that train, choose, and test."""
@@ -67,7 +70,9 @@ def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] 
     # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
     cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
     if cuts[0] == 0:
-        raise InputError(f"{len(order)} labelled nodes leave none to train on", where="random_split")
+        raise InputError(
+            f"{len(order)} labelled nodes leave none to train on", where=graph.schema.name, remedy=MORE_LABELS
+        )
     parts = (order[: cuts[0]], order[cuts[0] : cuts[1]], order[cuts[1] : cuts[2]])
     return Split(*(_mask(part, graph.num_nodes) for part in parts))
 
@@ -159,6 +164,10 @@ def _mask(nodes: np.ndarray, count: int) -> Tensor:
 
 
 def published_split(graph: Graph) -> Split | None:
-    """Return the split that was published with the data, or None."""
+    """Return the split that was published with the data, without the nodes whose label is unknown, or None."""
     train, val, test = (graph.get(name) for name in MASKS)
-    return None if train is None or val is None or test is None else Split(train, val, test)
+    if train is None or val is None or test is None:
+        return None
+    # A declared split may name whom nobody has asked yet: they have nothing to train with, nor to be measured by.
+    known = known_labels(graph)
+    return Split(train & known, val & known, test & known)

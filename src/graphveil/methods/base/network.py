@@ -201,11 +201,23 @@ def _objective(
         corrected=settings.loss == "drop",
         engine=engine,
     )
-    if objective.fit_nodes.numel() == 0:
-        raise InputError(
-            f"no label reaches a training node in {settings.steps_y} hops", remedy="set steps_y to 0: too few edges"
-        )
+    require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)
     return objective
+
+
+def require_targets(reached: bool, hops: int) -> None:
+    """Refuse hops of labels that reach no training node.
+
+    Raises:
+        InputError: naming the option.
+    """
+    if not reached:
+        raise InputError(
+            f"no label reaches a training node in {hops} hops: too few edges",
+            where=f"steps_y = {hops}",
+            allowed="0, which learns each node's own label",
+            remedy="--set steps_y=0",
+        )
 
 
 def require_shapes(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphveil import models
+from graphveil.aggregation import propagate
 from graphveil.aggregation.high_order import require_dense, upgnet_features
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -46,6 +47,7 @@ from graphveil.methods.base.network import (
     apply_network,
     as_matrix,
     require_shapes,
+    require_targets,
     train_network,
 )
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
@@ -186,6 +188,14 @@ class LPGNNCore(ReportsCore[Fitted]):
             models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
         if self._denoises:
             require_dense(int(graph.num_nodes), schema.dimension)
+
+    def require_reached(self, graph: Graph, split: Split) -> None:
+        """Refuse hops over which no training node has a label near, before anybody reports."""
+        hops = self.settings.steps_y
+        if hops:
+            labelled = (split.train | split.val)[:, None].float()
+            mass = propagate(topology_of(graph).propagation(), labelled, hops)
+            require_targets(bool((mass[split.train] > 0).any()), hops)
 
     def fit_reports(
         self,

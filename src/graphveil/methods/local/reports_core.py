@@ -48,11 +48,19 @@ class ReportsCore(FittedCore[F], ABC):
             BudgetError: when this collection has already been made (one report per person), before data is read.
             DataError, InputError: for values outside the declared range or classes; what was paid stays paid.
         """
+
+        def check() -> None:
+            self.require_served(graph)
+            self.require_reached(graph, split)
+
         return self.account.collect(
             self.privacy.spends(graph.schema),
             lambda: randomize_people(graph, split, self.privacy, randomness=randomness, engine=engine),
-            check=lambda: self.require_served(graph),
+            check=check,
         )
+
+    def require_reached(self, graph: Graph, split: Split) -> None:
+        """Refuse a split whose labels cannot be learned from in this graph; which nodes send one is public."""
 
     @abstractmethod
     def require_served(self, graph: Graph) -> None:

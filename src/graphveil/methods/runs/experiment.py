@@ -18,7 +18,7 @@ import numpy as np
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
-from graphveil.graphs.splits import apart, fold_split, keeps_apart
+from graphveil.graphs.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.family import AnyFamily
 from graphveil.methods.base.many_labels import SEVERAL
@@ -172,8 +172,9 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
         split = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
     if split is None:
         raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
-    if not bool(split.test.any()):
-        raise InputError("no test node is left to measure accuracy on", where=graph.schema.name)
+    for part, use in ((split.train, "training node is left to learn from"), (split.test, "test node is left to measure accuracy on")):
+        if not bool(part.any()):
+            raise InputError(f"no {use}", where=graph.schema.name, remedy=MORE_LABELS)
     return split
 
 

@@ -1,0 +1,235 @@
+"""Every command and how it is typed for a kind of data. A new command, method or attack is one more value here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW
+from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.methods.advise.rules import TRUSTS
+from graphveil.methods.registry import KINDS as FAMILIES
+from graphveil.methods.registry import METHODS, tagged
+
+if TYPE_CHECKING:
+    from tests.flows.ground import Ground
+    from tests.flows.kinds import Kind
+
+Words = Sequence[object]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command as one kind of user types it.
+
+    Attributes:
+        name: the command, and what it is about: "train lpgnn".
+        words: what is typed, on a ground.
+        verb: the command's name in the listing of all commands.
+        method: that it is about, if it is about one.
+        needs: names of the commands that must have worked before.
+        speaks_json: whether it takes ``--json``.
+        heavy: whether it takes seconds, and is left to the second tier.
+    """
+
+    name: str
+    words: Callable[[Ground], Words]
+    verb: str
+    method: str | None = None
+    needs: tuple[str, ...] = ()
+    speaks_json: bool = True
+    heavy: bool = False
+
+    @property
+    def title(self) -> str:
+        """The command without its method."""
+        return self.name.removesuffix(f" {self.method}")
+
+    def after(self, kind: Kind) -> tuple[Command, ...]:
+        return tuple(COMMANDS[name] for name in self.needs)
+
+
+_QUICK = ("--no-controls",)
+#: Methods whose shortest training takes seconds.
+_SLOW: Final = ("links", "list-sums", "link-beliefs", "dpdgc", "node-sums", "class-counts", "priv-hrg")
+_QUICK_ATTACKS: Final = ("linkteller", "link-stealing-known", SHADOW, "membership")
+
+
+
+def settings(method: str, trains: bool = True) -> list[str]:
+    """Options that make a method cheap: few epochs and steps, where it has them."""
+    options = METHODS[method].options
+    words: list[str] = ["--epochs", "2"] if trains and "epochs" in options else []
+    if "rounds" in options:
+        words += ["--set", "rounds=2"]
+    if method in ("priv-hrg",):
+        words += ["--set", "steps=100"]
+    return words
+
+
+def _train(method: str) -> Command:
+    def words(ground: Ground) -> Words:
+        return ("train", method, ground.data, *ground.beside(method), *settings(method), *_QUICK, "--out", ground.folder(f"train {method}"))
+
+    return Command(f"train {method}", words, "train", method, heavy=method in _SLOW)
+
+
+def _of_run(verb: str, method: str, *extra: str, name: str = "", data: Callable[[Ground], Words] | None = None) -> Command:
+    title = f"{name or verb} {method}"
+
+    def words(ground: Ground) -> Words:
+        return (*verb.split(), ground.copy(title, f"train {method}"), *(data(ground) if data else ()), *extra)
+
+    return Command(title, words, verb, method, (f"train {method}",))
+
+
+def _again(method: str) -> Command:
+    def words(ground: Ground) -> Words:
+        return ("train", "--config", ground.folder(f"train {method}") / "config.toml", "--out", ground.folder(f"again {method}"))
+
+    return Command(f"again {method}", words, "train", method, (f"train {method}",))
+
+
+def _attack(attack: str, method: str) -> Command:
+    title = f"attack {attack} {method}"
+    extra = ["--attack", attack, "--nodes", "40"]
+    extra += ["--shadows", "4"] if attack == "lira" else []
+
+    def words(ground: Ground) -> Words:
+        shadow = ["--shadow", ground.newcomers] if attack == SHADOW else []
+        return ("attack", ground.copy(title, f"train {method}"), *extra, *shadow, *ground.true)
+
+    return Command(title, words, "attack", method, (f"train {method}",), heavy=attack not in _QUICK_ATTACKS)
+
+
+def _about(method: str) -> list[Command]:
+    def plan(ground: Ground) -> Words:
+        return ("plan", method, ground.data, *settings(method))
+
+    def tune(ground: Ground) -> Words:
+        return ("tune", method, ground.data, "--trials", "2", *_QUICK, "--out", ground.folder(f"tune {method}"))
+
+    def compare(ground: Ground) -> Words:
+        return ("compare", method, ground.data, "--repeats", "1", *settings(method), *epsilons(method), *_QUICK, "--out", ground.folder(f"compare {method}"))
+
+    return [
+        Command(f"plan {method}", plan, "plan", method),
+        _train(method),
+        _again(method),
+        _of_run("predict", method, name="predict same"),
+        _of_run("predict", method, name="predict new", data=lambda ground: (ground.newcomers, *ground.people)),
+        _of_run("report", method),
+        _of_run("compare-runs", method),
+        Command(f"tune {method}", tune, "tune", method),
+        Command(f"compare {method}", compare, "compare", method),
+        *(_attack(attack, method) for attack in ATTACKS if attack != PUBLISHED),
+    ]
+
+
+def epsilons(method: str) -> list[str]:
+    """One budget to compare a method at."""
+    options = METHODS[method].options
+    budget = next((name for name in ("epsilon", "epsilon_a", "epsilon_x") if name in options), None)
+    return [] if budget is None else [f"--{budget.replace('_', '-')}", "3"]
+
+
+def _release(method: str) -> list[Command]:
+    made = f"release {method}"
+    options = METHODS[method].options
+    prices = [word for key in ("epsilon_x", "epsilon_a") if key in options for word in (f"--{key.replace('_', '-')}", "2")]
+
+    def release(ground: Ground) -> Words:
+        return ("release", method, ground.data, *prices, *settings(method, trains=False), "--without-lift", "--out", ground.folder(made))
+
+    reader = "class-counts" if method == "class-counts" else "gcn"
+
+    def train(ground: Ground) -> Words:
+        return ("train", reader, ground.copy(f"train on {made}", made), *settings(reader), *_QUICK, "--out", ground.folder(f"learned {method}"))
+
+    def attack(ground: Ground) -> Words:
+        return ("attack", ground.copy(f"attack {made}", made), "--attack", PUBLISHED, "--nodes", "40", "--truth", ground.data)
+
+    return [
+        Command(made, release, "release", method, speaks_json=True),
+        Command(f"train on {made}", train, "train", method, (made,)),
+        Command(f"describe {made}", lambda ground: ("data", "describe", ground.folder(made)), "data describe", method, (made,)),
+        Command(f"attack {made}", attack, "attack", method, (made,)),
+        Command(f"report {made}", lambda ground: ("report", ground.copy(f"report {made}", made)), "report", method, (made,)),
+    ]
+
+
+def _plain() -> list[Command]:
+    return [
+        Command("describe", lambda ground: ("data", "describe", ground.data), "data describe"),
+        Command("croissant", lambda ground: ("data", "croissant", ground.data), "data croissant", speaks_json=False),
+        Command("store", lambda ground: ("data", "store", ground.data, "--out", ground.folder("store")), "data store", speaks_json=False),
+        Command("scores", lambda ground: ("mechanisms", "scores", ground.data, "--out", ground.folder("scores.txt")), "mechanisms scores"),
+        Command("train unnamed", lambda ground: ("train", ground.data), "train", speaks_json=False),
+        Command("advise", lambda ground: ("advise", ground.data), "advise"),
+        *(
+            Command(f"advise {trust}", lambda ground, trust=trust: ("advise", ground.data, "--trust", trust), "advise")
+            for trust in TRUSTS
+        ),
+    ]
+
+
+def _federation() -> list[Command]:
+    def split(ground: Ground) -> Words:
+        return ("federation", "split", ground.data, "--out", ground.folder("federation split"))
+
+    def init(ground: Ground) -> Words:
+        return ("federation", "init", "--from", ground.folder("federation split"), "--out", ground.folder("federation init"), "--epsilon", "20", "--set", "epochs=2")
+
+    def plan(ground: Ground) -> Words:
+        return ("federation", "plan", ground.folder("federation init") / "server", "--nodes", "60")
+
+    def attack(name: str) -> Callable[[Ground], Words]:
+        def words(ground: Ground) -> Words:
+            return ("attack", ground.copy(f"attack {name}", "federation init"), "--attack", name, "--truth", ground.folder("federation split"), "--nodes", "40")
+
+        return words
+
+    parts = ("federation split", "federation init")
+    return [
+        Command("federation split", split, "federation split"),
+        Command("federation init", init, "federation init", needs=parts[:1]),
+        Command("federation plan", plan, "federation plan", needs=parts),
+        *(Command(f"attack {name}", attack(name), "attack", needs=parts) for name in FEDERATION_ATTACKS),
+    ]
+
+
+def _collection() -> list[Command]:
+    def init(ground: Ground) -> Words:
+        return ("collect", "init", ground.data, "-o", ground.folder("collect init"), "--epsilon-x", "4", "--epsilon-y", "3", "--least", "3")
+
+    def simulate(ground: Ground) -> Words:
+        return ("collect", "simulate", ground.folder("collect init"), ground.data, "-o", ground.folder("collect simulate"))
+
+    return [
+        Command("collect init", init, "collect init"),
+        Command("collect simulate", simulate, "collect simulate", needs=("collect init",)),
+    ]
+
+
+COMMANDS: Final = {
+    command.name: command
+    for command in (
+        *_plain(),
+        *(command for method in METHODS for command in _about(method)),
+        *(command for method in tagged("release") for command in _release(method)),
+        *_federation(),
+        *_collection(),
+    )
+}
+
+#: Commands that take no data of a user's, or run as processes that talk to one another: their own tests walk them.
+ELSEWHERE: Final = frozenset(
+    {
+        *("demo", "reproduce", "audit", "explain", "config schema"),
+        *("mechanisms list", "mechanisms compare", "mechanisms categories"),
+        *(f"federation {name}" for name in ("key", "sign", "serve", "join", "status")),
+        *(f"collect {name}" for name in ("sign", "enrol", "open", "serve", "status", "close", "export", "scrub", "phones")),
+        *(f"device {name}" for name in ("enrol", "show", "answer", "spent")),
+    }
+)

@@ -1,0 +1,143 @@
+"""What becomes of each command on each kind: it works, or it is refused with a reason that is declared here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from graphveil.methods.registry import KINDS as FAMILIES
+from graphveil.methods.registry import METHODS
+from tests.flows.commands import Command
+from tests.flows.kinds import Kind
+
+LOCAL, LINKS, CURATOR, RELEASE, OPEN = ({method.name for method in family} for family in FAMILIES.values())
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Cells that are refused.
+
+    Attributes:
+        reason: a phrase that stands in the one line of each.
+        commands: which commands; kinds: on which kinds.
+    """
+
+    reason: str
+    commands: Callable[[Command], bool]
+    kinds: Callable[[Kind], bool]
+
+
+def named(*beginnings: str) -> Callable[[Command], bool]:
+    """Commands whose names begin so."""
+    return lambda command: command.name.startswith(beginnings)
+
+
+def trains(command: Command) -> bool:
+    """Commands that train a method on DATA."""
+    return command.verb in ("train", "tune", "compare") and not command.needs
+
+
+def plans(command: Command) -> bool:
+    """Commands that train a method on DATA or plan it."""
+    return command.verb == "plan" or trains(command)
+
+
+def methods(*names: str, do: Callable[[Command], bool] = plans) -> Callable[[Command], bool]:
+    """Commands that train or plan a method out of some."""
+    return lambda command: command.method in names and do(command)
+
+
+def kinds(*names: str) -> Callable[[Kind], bool]:
+    """Kinds of these names."""
+    return lambda kind: kind.name in names
+
+
+def every(_: object) -> bool:
+    return True
+
+
+def raw(kind: Kind) -> bool:
+    """Kinds whose DATA are people's own values."""
+    return kind.source in ("folder", "stored")
+
+
+def released(kind: Kind) -> bool:
+    return kind.source in ("released", "counted")
+
+
+def collected(kind: Kind) -> bool:
+    return kind.source.startswith("collected")
+
+
+def not_trained(command: Command) -> bool:
+    """Commands that take DATA and are not ``train METHOD``."""
+    return not command.needs and command.name != f"train {command.method}"
+
+
+def no_public_edges(kind: Kind) -> bool:
+    return kind.name in ("no edges", "counted")
+
+
+def lists(kind: Kind) -> bool:
+    return raw(kind) and "edges" in kind.private
+
+
+def unlabelled(kind: Kind) -> bool:
+    return kind.labels in ("none", "absent")
+
+
+def several(kind: Kind) -> bool:
+    return kind.labels == "several"
+
+
+def directed(kind: Kind) -> bool:
+    return kind.directed
+
+
+def typed_columns(kind: Kind) -> bool:
+    return kind.columns == "form"
+
+
+#: The first that fits a cell counts.
+REFUSED: Final = (
+    Refusal("no method is named", named("train unnamed"), every),
+    Refusal("is an exported collection: reports, whose true values nobody holds", not_trained, collected),
+    Refusal("trains on no reports of devices", methods("answer-pool", *CURATOR, *RELEASE, *OPEN), collected),
+    Refusal("does not read features", methods("label-pool", "label-propagation"), kinds("collected")),
+    Refusal("needs links", methods(*LINKS), kinds("collected")),
+    Refusal("needs features", methods("lpgnn", "upgnet"), kinds("collected lists")),
+    Refusal("needs degree", methods("blink", "dprr"), kinds("collected lists")),
+    Refusal("no label reaches a training node in 4 hops", methods("lpgnn", "upgnet", do=trains), no_public_edges),
+    Refusal("has several labels", methods(*LINKS, *CURATOR, "class-counts"), several),
+    Refusal("edges have a direction", methods(*RELEASE - {"feature-rr"}), directed),
+    Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
+    Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
+    Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
+    Refusal("leave none to train on", trains, unlabelled),
+    Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
+    Refusal("declares its edges private", methods(*LOCAL, do=trains), lists),
+    Refusal("is a release; keep it as it is", named("store"), released),
+)
+#: Faults that are known and not mended: point of the list of faults -> cells.
+OWED: Final = (
+    Refusal("3", named("train heterorr", "train feature-rr", "release heterorr", "release feature-rr", "federation split"), typed_columns),
+    Refusal("3", every, kinds("released")),
+    Refusal("4", methods("answer-pool"), typed_columns),
+    Refusal("10", methods(*OPEN, do=trains), lists),
+    Refusal("5, 1, 2", named("attack", "predict"), every),
+)
+
+
+def owed(kind: Kind, command: Command) -> bool:
+    return any(one.commands(command) and one.kinds(kind) for one in OWED)
+
+
+def reason(kind: Kind, command: Command) -> str | None:
+    """Why a command is refused on a kind; None: it works."""
+    return next((one.reason for one in REFUSED if one.commands(command) and one.kinds(kind)), None)
+
+
+def applies(kind: Kind, command: Command) -> bool:
+    """Whether there is such a cell: what the command needs can be had."""
+    return all(reason(kind, one) is None and not owed(kind, one) and applies(kind, one) for one in command.after(kind))
