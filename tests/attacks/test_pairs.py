@@ -74,7 +74,10 @@ def test_nodes_are_drawn_from_those_named_and_by_seed() -> None:
 
 @pytest.mark.parametrize("edges", [[], [(0, 1)]])
 def test_fewer_than_two_private_edges_leave_nothing_to_tell_apart(edges: list[tuple[int, int]]) -> None:
-    with pytest.raises(InputError, match=rf"attack: {len(edges)} private edges among 5 nodes; allowed: 2 private edges or more; no more nodes"):
+    with pytest.raises(
+        InputError,
+        match=rf"attack: {len(edges)} private edges among 5 nodes; allowed: 2 private edges or more; no more nodes",
+    ):
         pairs_of(Friends(5, both_ways(edges)))
 
 

@@ -18,7 +18,7 @@ from graphveil.methods.advise.rehearsal import Band, Rehearsal, Trial
 from graphveil.methods.advise.rules import TRUSTS, rule_for
 from graphveil.methods.runs.intervals import Interval
 
-FACTS = PublicFacts("town", 3000, 2400, 5, 22, ("edges",), None, 0.25, None)
+FACTS = PublicFacts("town", 3000, 2400, 5, 22, ("edges",), None, 0.25, None, "age>=40")
 TRIAL = Trial("made", Interval(0.6, 0.55, 0.65, (0.6,)), Interval(0.1, 0.04, 0.16, (0.1,)), "no-edges")
 
 

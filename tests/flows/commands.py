@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW
 from graphveil.attacks.federation import FEDERATION_ATTACKS
 from graphveil.methods.advise.rules import TRUSTS
-from graphveil.methods.registry import KINDS as FAMILIES
 from graphveil.methods.registry import METHODS, tagged
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ _SLOW: Final = ("links", "list-sums", "link-beliefs", "dpdgc", "node-sums", "cla
 _QUICK_ATTACKS: Final = ("linkteller", "link-stealing-known", SHADOW, "membership")
 
 
-
 def settings(method: str, trains: bool = True) -> list[str]:
     """Options that make a method cheap: few epochs and steps, where it has them."""
     options = METHODS[method].options
@@ -70,12 +68,23 @@ def settings(method: str, trains: bool = True) -> list[str]:
 
 def _train(method: str) -> Command:
     def words(ground: Ground) -> Words:
-        return ("train", method, ground.data, *ground.beside(method), *settings(method), *_QUICK, "--out", ground.folder(f"train {method}"))
+        return (
+            "train",
+            method,
+            ground.data,
+            *ground.beside(method),
+            *settings(method),
+            *_QUICK,
+            "--out",
+            ground.folder(f"train {method}"),
+        )
 
     return Command(f"train {method}", words, "train", method, heavy=method in _SLOW)
 
 
-def _of_run(verb: str, method: str, *extra: str, name: str = "", data: Callable[[Ground], Words] | None = None) -> Command:
+def _of_run(
+    verb: str, method: str, *extra: str, name: str = "", data: Callable[[Ground], Words] | None = None
+) -> Command:
     title = f"{name or verb} {method}"
 
     def words(ground: Ground) -> Words:
@@ -86,7 +95,13 @@ def _of_run(verb: str, method: str, *extra: str, name: str = "", data: Callable[
 
 def _again(method: str) -> Command:
     def words(ground: Ground) -> Words:
-        return ("train", "--config", ground.folder(f"train {method}") / "config.toml", "--out", ground.folder(f"again {method}"))
+        return (
+            "train",
+            "--config",
+            ground.folder(f"train {method}") / "config.toml",
+            "--out",
+            ground.folder(f"again {method}"),
+        )
 
     return Command(f"again {method}", words, "train", method, (f"train {method}",))
 
@@ -111,7 +126,18 @@ def _about(method: str) -> list[Command]:
         return ("tune", method, ground.data, "--trials", "2", *_QUICK, "--out", ground.folder(f"tune {method}"))
 
     def compare(ground: Ground) -> Words:
-        return ("compare", method, ground.data, "--repeats", "1", *settings(method), *epsilons(method), *_QUICK, "--out", ground.folder(f"compare {method}"))
+        return (
+            "compare",
+            method,
+            ground.data,
+            "--repeats",
+            "1",
+            *settings(method),
+            *epsilons(method),
+            *_QUICK,
+            "--out",
+            ground.folder(f"compare {method}"),
+        )
 
     return [
         Command(f"plan {method}", plan, "plan", method),
@@ -137,25 +163,61 @@ def epsilons(method: str) -> list[str]:
 def _release(method: str) -> list[Command]:
     made = f"release {method}"
     options = METHODS[method].options
-    prices = [word for key in ("epsilon_x", "epsilon_a") if key in options for word in (f"--{key.replace('_', '-')}", "2")]
+    prices = [
+        word for key in ("epsilon_x", "epsilon_a") if key in options for word in (f"--{key.replace('_', '-')}", "2")
+    ]
 
     def release(ground: Ground) -> Words:
-        return ("release", method, ground.data, *prices, *settings(method, trains=False), "--without-lift", "--out", ground.folder(made))
+        return (
+            "release",
+            method,
+            ground.data,
+            *prices,
+            *settings(method, trains=False),
+            "--without-lift",
+            "--out",
+            ground.folder(made),
+        )
 
     reader = "class-counts" if method == "class-counts" else "gcn"
 
     def train(ground: Ground) -> Words:
-        return ("train", reader, ground.copy(f"train on {made}", made), *settings(reader), *_QUICK, "--out", ground.folder(f"learned {method}"))
+        return (
+            "train",
+            reader,
+            ground.copy(f"train on {made}", made),
+            *settings(reader),
+            *_QUICK,
+            "--out",
+            ground.folder(f"learned {method}"),
+        )
 
     def attack(ground: Ground) -> Words:
-        return ("attack", ground.copy(f"attack {made}", made), "--attack", PUBLISHED, "--nodes", "40", "--truth", ground.data)
+        return (
+            "attack",
+            ground.copy(f"attack {made}", made),
+            "--attack",
+            PUBLISHED,
+            "--nodes",
+            "40",
+            "--truth",
+            ground.data,
+        )
 
     return [
-        Command(made, release, "release", method, speaks_json=True),
-        Command(f"train on {made}", train, "train", method, (made,)),
-        Command(f"describe {made}", lambda ground: ("data", "describe", ground.folder(made)), "data describe", method, (made,)),
+        Command(made, release, "release", method, heavy=method in _SLOW),
+        Command(f"train on {made}", train, "train", method, (made,), heavy=method in _SLOW),
+        Command(
+            f"describe {made}",
+            lambda ground: ("data", "describe", ground.folder(made)),
+            "data describe",
+            method,
+            (made,),
+        ),
         Command(f"attack {made}", attack, "attack", method, (made,)),
-        Command(f"report {made}", lambda ground: ("report", ground.copy(f"report {made}", made)), "report", method, (made,)),
+        Command(
+            f"report {made}", lambda ground: ("report", ground.copy(f"report {made}", made)), "report", method, (made,)
+        ),
     ]
 
 
@@ -163,8 +225,17 @@ def _plain() -> list[Command]:
     return [
         Command("describe", lambda ground: ("data", "describe", ground.data), "data describe"),
         Command("croissant", lambda ground: ("data", "croissant", ground.data), "data croissant", speaks_json=False),
-        Command("store", lambda ground: ("data", "store", ground.data, "--out", ground.folder("store")), "data store", speaks_json=False),
-        Command("scores", lambda ground: ("mechanisms", "scores", ground.data, "--out", ground.folder("scores.txt")), "mechanisms scores"),
+        Command(
+            "store",
+            lambda ground: ("data", "store", ground.data, "--out", ground.folder("store")),
+            "data store",
+            speaks_json=False,
+        ),
+        Command(
+            "scores",
+            lambda ground: ("mechanisms", "scores", ground.data, "--out", ground.folder("scores.txt")),
+            "mechanisms scores",
+        ),
         Command("train unnamed", lambda ground: ("train", ground.data), "train", speaks_json=False),
         Command("advise", lambda ground: ("advise", ground.data), "advise"),
         *(
@@ -179,14 +250,34 @@ def _federation() -> list[Command]:
         return ("federation", "split", ground.data, "--out", ground.folder("federation split"))
 
     def init(ground: Ground) -> Words:
-        return ("federation", "init", "--from", ground.folder("federation split"), "--out", ground.folder("federation init"), "--epsilon", "20", "--set", "epochs=2")
+        return (
+            "federation",
+            "init",
+            "--from",
+            ground.folder("federation split"),
+            "--out",
+            ground.folder("federation init"),
+            "--epsilon",
+            "20",
+            "--set",
+            "epochs=2",
+        )
 
     def plan(ground: Ground) -> Words:
         return ("federation", "plan", ground.folder("federation init") / "server", "--nodes", "60")
 
     def attack(name: str) -> Callable[[Ground], Words]:
         def words(ground: Ground) -> Words:
-            return ("attack", ground.copy(f"attack {name}", "federation init"), "--attack", name, "--truth", ground.folder("federation split"), "--nodes", "40")
+            return (
+                "attack",
+                ground.copy(f"attack {name}", "federation init"),
+                "--attack",
+                name,
+                "--truth",
+                ground.folder("federation split"),
+                "--nodes",
+                "40",
+            )
 
         return words
 
@@ -201,10 +292,29 @@ def _federation() -> list[Command]:
 
 def _collection() -> list[Command]:
     def init(ground: Ground) -> Words:
-        return ("collect", "init", ground.data, "-o", ground.folder("collect init"), "--epsilon-x", "4", "--epsilon-y", "3", "--least", "3")
+        return (
+            "collect",
+            "init",
+            ground.data,
+            "-o",
+            ground.folder("collect init"),
+            "--epsilon-x",
+            "4",
+            "--epsilon-y",
+            "3",
+            "--least",
+            "3",
+        )
 
     def simulate(ground: Ground) -> Words:
-        return ("collect", "simulate", ground.folder("collect init"), ground.data, "-o", ground.folder("collect simulate"))
+        return (
+            "collect",
+            "simulate",
+            ground.folder("collect init"),
+            ground.data,
+            "-o",
+            ground.folder("collect simulate"),
+        )
 
     return [
         Command("collect init", init, "collect init"),
@@ -229,7 +339,10 @@ ELSEWHERE: Final = frozenset(
         *("demo", "reproduce", "audit", "explain", "config schema"),
         *("mechanisms list", "mechanisms compare", "mechanisms categories"),
         *(f"federation {name}" for name in ("key", "sign", "serve", "join", "status")),
-        *(f"collect {name}" for name in ("sign", "enrol", "open", "serve", "status", "close", "export", "scrub", "phones")),
+        *(
+            f"collect {name}"
+            for name in ("sign", "enrol", "open", "serve", "status", "close", "export", "scrub", "phones")
+        ),
         *(f"device {name}" for name in ("enrol", "show", "answer", "spent")),
     }
 )

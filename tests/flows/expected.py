@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from graphveil.methods.registry import KINDS as FAMILIES
-from graphveil.methods.registry import METHODS
 from tests.flows.commands import Command
 from tests.flows.kinds import Kind
 
@@ -104,7 +103,7 @@ REFUSED: Final = (
     Refusal("no method is named", named("train unnamed"), every),
     Refusal("is an exported collection: reports, whose true values nobody holds", not_trained, collected),
     Refusal("trains on no reports of devices", methods("answer-pool", *CURATOR, *RELEASE, *OPEN), collected),
-    Refusal("does not read features", methods("label-pool", "label-propagation"), kinds("collected")),
+    Refusal("does not read", methods("label-pool", "label-propagation"), collected),
     Refusal("needs links", methods(*LINKS), kinds("collected")),
     Refusal("needs features", methods("lpgnn", "upgnet"), kinds("collected lists")),
     Refusal("needs degree", methods("blink", "dprr"), kinds("collected lists")),
@@ -121,7 +120,11 @@ REFUSED: Final = (
 )
 #: Faults that are known and not mended: point of the list of faults -> cells.
 OWED: Final = (
-    Refusal("3", named("train heterorr", "train feature-rr", "release heterorr", "release feature-rr", "federation split"), typed_columns),
+    Refusal(
+        "3",
+        named("train heterorr", "train feature-rr", "release heterorr", "release feature-rr", "federation split"),
+        typed_columns,
+    ),
     Refusal("3", every, kinds("released")),
     Refusal("4", methods("answer-pool"), typed_columns),
     Refusal("10", methods(*OPEN, do=trains), lists),

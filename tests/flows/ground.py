@@ -60,7 +60,9 @@ class Outcome:
         return None if reason in errors[0] else f"is refused, but not with {reason!r}"
 
     def __str__(self) -> str:
-        return f"graphveil {' '.join(self.words)}\nexit {self.code}\n{self.out[-600:]}\n{self.err[-3000:]}\n{self.changed}"
+        return (
+            f"graphveil {' '.join(self.words)}\nexit {self.code}\n{self.out[-600:]}\n{self.err[-3000:]}\n{self.changed}"
+        )
 
 
 @dataclass
@@ -108,7 +110,11 @@ class Ground:
     @property
     def true(self) -> tuple[str, ...]:
         """The option that names the truth, where the kind's data are not the truth."""
-        return ("--truth", self.truth) if self.kind.source in ("released", "counted", "collected", "collected lists") else ()
+        return (
+            ("--truth", self.truth)
+            if self.kind.source in ("released", "counted", "collected", "collected lists")
+            else ()
+        )
 
     def beside(self, method: str) -> tuple[str, ...]:
         """Options that DATA needs for a method."""

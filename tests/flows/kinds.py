@@ -1,11 +1,11 @@
-"""Kinds of data that people bring: each a small folder, written anew for a test. A new kind is one more value of KINDS."""
+"""Kinds of data that people bring, each a small folder that a test writes. A new kind is one more value of KINDS."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -187,13 +187,15 @@ def _declaration(kind: Kind) -> str:
         if kind.extra:
             lines |= {"features": [f"x{i}" for i in range(4)]}
     text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in lines.items())
-    return text + ("[columns]\n" + "".join(f"{key} = {value}\n" for key, value in FORM.items())) * (kind.columns == "form")
+    return text + ("[columns]\n" + "".join(f"{key} = {value}\n" for key, value in FORM.items())) * (
+        kind.columns == "form"
+    )
 
 
 def _table(kind: Kind, file: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
     if kind.table == "parquet":
         columns = {name: [row[name] for row in rows] for name in header}
-        pl.DataFrame(columns, schema=None if rows else {name: pl.String for name in header}).write_parquet(
+        pl.DataFrame(columns, schema=None if rows else dict.fromkeys(header, pl.String)).write_parquet(
             file.with_suffix(".parquet")
         )
         return
@@ -259,7 +261,7 @@ KINDS: Final = (
     Kind("released", source="released", private=PARTS),
     Kind("released numbers", source="released", private=("features", "edges"), columns="numbers"),
     Kind("counted", source="counted", private=EDGES),
-    Kind("collected", source="collected"),
-    Kind("collected lists", source="collected lists", private=PARTS),
+    Kind("collected", source="collected", people=24),
+    Kind("collected lists", source="collected lists", private=PARTS, people=24),
     Kind("a named set", source="social-100"),
 )

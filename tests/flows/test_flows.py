@@ -23,20 +23,34 @@ from tests.flows.ground import Ground
 from tests.flows.kinds import KINDS, Kind
 
 #: Where each method is walked to its end: a kind for each family.
-HOMES = dict(zip(FAMILIES, ("private features labels", "private edges", "private labels edges", "numbers", "private nothing"), strict=True))
+HOMES = dict(
+    zip(
+        FAMILIES,
+        ("private features labels", "private edges", "private labels edges", "numbers", "private nothing"),
+        strict=True,
+    )
+)
 FAMILY_OF = {method.name: family for family, methods in FAMILIES.items() for method in methods}
 Cell = tuple[Kind, Command]
 
 
 def cells() -> Iterator[Cell]:
-    """All pairs that are walked: a command about a method on its home, and on each kind about the next one that fits."""
+    """All pairs that are walked: on each kind, a command about a method takes the next one that fits."""
     for number, kind in enumerate(KINDS):
-        fitting = [name for name in METHODS if reason(kind, train := COMMANDS[f"train {name}"]) is None and not owed(kind, train)]
+        fitting = [
+            name
+            for name in METHODS
+            if reason(kind, train := COMMANDS[f"train {name}"]) is None and not owed(kind, train)
+        ]
         own = {fitting[number % len(fitting)]} if fitting else set()
         for command in COMMANDS.values():
             method = command.method
             everywhere = method is None or command.verb == "plan" or command.name == f"train {method}"
-            if (everywhere or method in own or HOMES[FAMILY_OF[method]] == kind.name) and applies(kind, command) and not owed(kind, command):
+            if (
+                (everywhere or method in own or HOMES[FAMILY_OF[method]] == kind.name)
+                and applies(kind, command)
+                and not owed(kind, command)
+            ):
                 yield kind, command
 
 
@@ -55,7 +69,10 @@ def first_tier(every: Sequence[Cell]) -> set[Cell]:
     for kind in KINDS:
         trainings = [cell for cell in good if cell[0] is kind and cell[1].name == f"train {cell[1].method}"]
         least = min((uses[command.name] for _, command in trainings), default=0)
-        take([cell for cell in trainings if uses[cell[1].name] == least] or [cell for cell in good if cell[0] is kind][:1])
+        take(
+            [cell for cell in trainings if uses[cell[1].name] == least]
+            or [cell for cell in good if cell[0] is kind][:1]
+        )
     for title in dict.fromkeys(command.title for _, command in good):
         if not any(command.title == title for _, command in chosen):
             take([cell for cell in good if cell[1].title == title])
@@ -73,7 +90,9 @@ FIRST = first_tier(EVERY)
 
 
 def marked(kind: Kind, command: Command) -> object:
-    return pytest.param(kind, command, marks=() if (kind, command) in FIRST else pytest.mark.slow, id=f"{kind.name}-{command.name}")
+    return pytest.param(
+        kind, command, marks=() if (kind, command) in FIRST else pytest.mark.slow, id=f"{kind.name}-{command.name}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +114,9 @@ def ground(grounds: Callable[[Kind], Ground], kind: Kind, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("kind", "command"), [marked(*cell) for cell in EVERY if cell in FIRST])
-def test_a_command_works_on_a_kind_of_data_or_is_refused_as_declared(ground: Ground, kind: Kind, command: Command) -> None:
+def test_a_command_works_on_a_kind_of_data_or_is_refused_as_declared(
+    ground: Ground, kind: Kind, command: Command
+) -> None:
     # By turns: each kind and each command answers both in JSON and on a screen.
     as_json = command.speaks_json and (KINDS.index(kind) + list(COMMANDS).index(command.name)) % 2 == 0
     outcome = ground.outcome(command, as_json=as_json)

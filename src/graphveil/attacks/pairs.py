@@ -89,7 +89,9 @@ def too_few(what: str, attacked: int, nodes: int) -> InputError:
     Args:
         what: is too few. attacked: nodes, out of that many `nodes` that could be.
     """
-    remedy = f"attack more of the {nodes} nodes, with --nodes" if attacked < nodes else "no more nodes are there to attack"
+    remedy = (
+        f"attack more of the {nodes} nodes, with --nodes" if attacked < nodes else "no more nodes are there to attack"
+    )
     return InputError(what, where="attack", allowed="2 private edges or more", remedy=remedy)
 
 

@@ -132,8 +132,8 @@ _PAGE: Final = (
     ),
     _entry(
         "other-task", "this collector asks something else now",
-        "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. These "
-        "are others, or somebody else's.",
+        "This browser takes part here in other questions, and keeps to their hash and to the key that signed them. "
+        "These are others, or somebody else's.",
         "Go on only with a new link that the organiser sent you through another channel.",
         f"{_WORDS}::test_a_collector_that_swaps_the_key_is_refused",
     ),

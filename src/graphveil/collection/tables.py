@@ -104,8 +104,8 @@ COUNTS = Table(
 #: Milliseconds for which SQLite waits for who writes.
 PATIENCE = 30_000
 #: Of SQLite. Reports come in no order, so that each writes a page of its own: of 4 KB, they write four times as much.
-#: A collector copies the log into the file beside what it writes (see `arrival`). Who writes does so only at 256 MB, and
-#: the log is cut to 64 MB then; pages are held up to as many negative KB.
+#: A collector copies the log into the file beside what it writes (see `arrival`). Who writes does so only at 256 MB,
+#: and the log is cut to 64 MB then; pages are held up to as many negative KB.
 #: What is scrubbed is overwritten, where SQLite would leave it on pages that it calls free.
 _PRAGMAS = (
     "page_size=1024", "journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE}", "secure_delete=ON",

@@ -120,7 +120,10 @@ def read_declaration(path: Path) -> Declaration:
 _EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
 #: Folders of ours that are no graph, by a file in them: what they are, and which commands take them.
 _NO_GRAPHS = {
-    "collection.json": ("an exported collection: reports, whose true values nobody holds", "graphveil train METHOD DATA"),
+    "collection.json": (
+        "an exported collection: reports, whose true values nobody holds",
+        "graphveil train METHOD DATA",
+    ),
     "result.json": ("a run", "graphveil predict, attack, report or compare-runs"),
     "organiser.key": ("an organiser's folder of a collection", "graphveil collect"),
     "agreement.toml": ("a party's folder of a federation", "graphveil federation"),

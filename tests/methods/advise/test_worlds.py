@@ -179,7 +179,7 @@ def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
 
 
 def test_facts_are_told_in_words_and_as_json() -> None:
-    facts = PublicFacts("town", 3000, 2400, 5, 22, ("edges",), None, 0.25, None)
+    facts = PublicFacts("town", 3000, 2400, 5, 22, ("edges",), None, 0.25, None, "age>=40")
     assert facts.sentences == (
         "3,000 people, 2,400 with a label, 5 classes, 22 features",
         "contacts of a person: not public",

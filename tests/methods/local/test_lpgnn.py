@@ -260,7 +260,9 @@ def test_a_graph_without_edges_can_be_fitted() -> None:
 def test_labels_that_reach_no_training_node_are_a_clear_error() -> None:
     graph = made.graph()
     graph.edge_index = torch.zeros(2, 0, dtype=torch.int64)
-    with pytest.raises(InputError, match="no label reaches a training node in 2 hops: too few edges; .* --set steps_y=0"):
+    with pytest.raises(
+        InputError, match=r"no label reaches a training node in 2 hops: too few edges; .* --set steps_y=0"
+    ):
         short().fit(graph, randomness=SeededRandomness(1))
 
 

@@ -23,7 +23,7 @@ from graphveil.aggregation import propagate
 from graphveil.aggregation.high_order import require_dense, upgnet_features
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, node_names
+from graphveil.graphs import Graph, GraphSchema, Split, node_names
 from graphveil.late import torch
 from graphveil.mechanisms import Public
 from graphveil.methods.base.account import Account, restored_account

@@ -172,7 +172,10 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
         split = random_split(graph, seed) if kind == "random" else random_split(graph, seed, shares_of(kind))
     if split is None:
         raise InputError(f"{graph.schema.name} declares no split", remedy="use split random, or declare a split column")
-    for part, use in ((split.train, "training node is left to learn from"), (split.test, "test node is left to measure accuracy on")):
+    for part, use in (
+        (split.train, "training node is left to learn from"),
+        (split.test, "test node is left to measure accuracy on"),
+    ):
         if not bool(part.any()):
             raise InputError(f"no {use}", where=graph.schema.name, remedy=MORE_LABELS)
     return split
