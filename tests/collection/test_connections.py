@@ -128,8 +128,8 @@ def test_strangers_with_large_bodies_take_little_memory_and_keep_nobody_out(
         assert answers_of(made.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90
         assert made.memory - before < most
     finally:
-        for one in strangers:
-            one.close()
+        for connection in strangers:
+            connection.close()
         made.kill()
 
 

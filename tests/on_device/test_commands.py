@@ -303,7 +303,7 @@ def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrol
         refused(run("answer", data), "bad-value")
         assert run("show", data)[0] == 2
     refused(run("answer", data.with_name("none.json")), "bad-value")
-    assert run("spent")[1] == "epsilon 0 is spent; no limit\n"
+    assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
 
 
 def test_a_limit_is_kept(run: Run, collector: Pretended, data: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: 
     for words in (("answer", data), ("show", data), ("spent",), enrol):
         found = run(*words)
         refused(found, f"ledger: {home / 'limit'}, your own limit, is gone")
-        assert "Write the limit into that file again: 5, 2.5 or none." in found[2]
+        assert "Write the limit into that file again: 5, 2.5, none or default." in found[2]
     assert not collector.reports
     (home / "limit").write_text("2\n")
     refused(run("answer", data), "cap")
@@ -332,7 +332,8 @@ def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: 
 
 
 def test_who_sets_no_limit_has_said_so(enrolled: Pretended, run: Run, home: Path) -> None:
-    assert (home / "limit").read_text() == "none" and run("spent")[1] == "epsilon 0 is spent; no limit\n"
+    assert (home / "limit").read_text() == "default"
+    assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
 
 
 def test_two_terminals_that_enrol_at_once_are_one_device(run: Run, collector: Pretended, data: Path) -> None:

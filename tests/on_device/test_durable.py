@@ -36,6 +36,6 @@ def test_what_is_spent_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     home, task, nonce = Home(tmp_path), task_of(label()), bytes(16)
     drawn = answer(task, task.person(0, nonce), {"label": "sad"}, home.secret())
     with syncs(tmp_path) as found:
-        home.ledger().book(task.hash, 1, nonce, drawn, 1)
+        home.ledger().book(task, 1, nonce, drawn, 1)
     # The line, the name of its file, and then the seal.
     assert found == [["ledger.jsonl"], ["."], ["ledger.new"], ["named"], ["."]]

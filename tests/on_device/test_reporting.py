@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from graphveil.device import DeviceError, Opening, Task, answer, answers, read
 from graphveil.device.assigned import assigned
 from graphveil.device.canonical import canonical, parse
-from graphveil.device.ledger import DeviceLedger
+from graphveil.device.ledger import DeviceLedger, Limit
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.task import OPENING, TASK, short_key
 from graphveil.device.wire import report
@@ -72,6 +73,29 @@ def test_ones_own_limit_is_kept_over_all_tasks(tmp_path: Path) -> None:
         else:
             book(task, opening, WHO, {"label": "sad"}, ledger)
     assert (ledger.spent, len(ledger.booked())) == (1, 1)
+
+
+def test_a_task_that_is_signed_twice_is_answered_once(tmp_path: Path) -> None:
+    """By the same key under another nonce: two reports of one value, unless the person has set a limit that pays."""
+    path, tasks = tmp_path / "ledger.jsonl", [task_of(label(), nonce=nonce) for nonce in ("one", "two")]
+
+    def answers(task: Task, limit: Limit) -> None:
+        book(task, opening_of(task, NONCES[0]), WHO, {"label": "sad"}, DeviceLedger(path, limit))
+
+    answers(tasks[0], "default")
+    with refused("cap"):
+        answers(tasks[1], "default")
+    with refused("cap"):
+        answers(tasks[1], Fraction("1.5"))
+    assert DeviceLedger(path).spent == 1
+    # Another round of the first, and what was booked already, as ever.
+    later = opening_of(tasks[0], *NONCES)
+    book(tasks[0], later, WHO, {"label": "glad"}, DeviceLedger(path))
+    answers(tasks[1], None)
+    answers(tasks[1], "default")
+    assert DeviceLedger(path).spent == 3
+    # Another organiser's is another matter.
+    DeviceLedger(path).require_limit(replace(tasks[1], key=bytes(32)))
 
 
 @pytest.mark.parametrize(("now", "code"), [(-1, "not-open"), (2_000_000_000, "closed"), (float("inf"), "closed")])

@@ -18,7 +18,7 @@ import { type Facts, named, whole } from "./reading.js";
 export function label(facts: Facts, epsilon: bigint): Own<number> {
   const classes = named(facts, "classes");
   const last = classes.length - 1;
-  require(last, "bad-task", "classes");
+  require(last, "bad-task");
   const share = whole(facts, "share", 1, WORD / BigInt(classes.length));
   const width = bitLength(last);
   return {

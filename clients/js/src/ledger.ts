@@ -7,9 +7,13 @@
 
 import type { Names } from "./answer.js";
 
-/** One report that was paid for; bytes are hexadecimal, `nano` is what it cost in billionths of epsilon, a text. */
+/**
+ * One report that was paid for; bytes are hexadecimal, `organiser` is the key that signed the task, `nano` is what it cost
+ * in billionths of epsilon, a text.
+ */
 export interface Booked {
   readonly task: string;
+  readonly organiser: string;
   readonly epoch: number;
   readonly nonce: string;
   readonly body: string;

@@ -36,15 +36,17 @@ export async function preview(
   const own = booked.filter((one) => one.task === hex(task.hash));
   const drawn = nonceOf(opening, who.joined);
   const nonce = hex(drawn);
-  require(own.every((one) => one.nonce === nonce), "bad-opening", "nonces");
+  require(own.every((one) => one.nonce === nonce), "bad-opening");
   const made = await answer(task, personOf(task, who.number, drawn), values, who.secret);
   const nano = cost(task, made, own.map(({ names }) => names));
-  return { task: hex(task.hash), epoch: opening.epoch, nonce, body: hex(made.body), names: made.names, nano: `${nano}` };
+  const whose = { task: hex(task.hash), organiser: hex(task.key) };
+  return { ...whose, epoch: opening.epoch, nonce, body: hex(made.body), names: made.names, nano: `${nano}` };
 }
 
 /**
  * Return the report of an epoch, which is on the ledger's disk by then; `cap` is the person's own limit over all tasks,
- * in billionths of epsilon, `now` in seconds since 1970.
+ * in billionths of epsilon, `now` in seconds since 1970.  Without a limit one task of each organiser is answered: whoever
+ * signs a task twice, with another nonce, is told nothing twice.
  *
  * Refuses as `preview`, `not-open` or `closed` outside the task's window, or `cap` where the limit does not pay; nothing
  * is booked then.
@@ -63,8 +65,8 @@ export async function book(
     const old = booked.find((one) => one.task === hex(task.hash) && one.epoch === opening.epoch);
     if (!old) requireInside(task, now);
     const one = old ?? (await preview(task, opening, who, values, booked));
-    const total = spent([...booked, one]);
-    require(old || cap === undefined || total <= cap, "cap", total);
+    const within = (them: Booked) => them.organiser !== one.organiser || them.task === one.task;
+    require(old || (cap === undefined ? booked.every(within) : spent([...booked, one]) <= cap), "cap");
     // Where another writer came first, what this one saw is old.
     if (old || (await ledger.append(booked.length, one))) {
       return report(task.hash, one.epoch, unhex(one.body)!, who.secret, who.key);

@@ -59,7 +59,7 @@ export async function readTask(data: Bytes, expected?: Bytes): Promise<Task> {
   const [facts, key, told] = await signed(data, "task");
   const hash = await sha256(told);
   require(!expected || hex(hash) === hex(expected), "wrong-hash", hex(hash));
-  require(areOf(facts, FACTS), "bad-task", "task");
+  require(areOf(facts, FACTS), "bad-task");
   const people = Number(whole(facts, "people", 1, LARGEST));
   for (const name of FACTS.slice(0, 6)) text(facts, name);
   whole(facts, "closes", whole(facts, "opens", 0, LARGEST) + 1n, LARGEST);
@@ -76,12 +76,12 @@ export async function readTask(data: Bytes, expected?: Bytes): Promise<Task> {
 export async function readOpening(data: Bytes, task: Task): Promise<Opening> {
   const [facts, key] = await signed(data, "opening");
   // Or the collector could draw a nonce of its own for one person and ask for other coordinates.
-  require(hex(key) === hex(task.key), "bad-signature", "opening");
-  require(facts.task === hex(task.hash), "wrong-hash", "opening");
+  require(hex(key) === hex(task.key), "bad-signature");
+  require(facts.task === hex(task.hash), "wrong-hash");
   require(areOf(facts, ["task", "nonces"]), "bad-opening");
   const nonces = texts(facts, "nonces").map((one) => unhex(one) ?? []);
   const right = nonces.length && nonces.every((one) => one.length === 16) && new Set(nonces.map(hex)).size === nonces.length;
-  require(right, "bad-opening", "nonces");
+  require(right, "bad-opening");
   return { epoch: nonces.length, nonces: nonces as Bytes[] };
 }
 
@@ -123,7 +123,7 @@ const verified = (key: Bytes, signature: Bytes, told: Bytes): Promise<boolean> =
     .catch(({ name }: Error) => name === "NotSupportedError" && refuse("no-ed25519"));
 
 function fieldsOf(told: unknown, people: number): Field[] {
-  require(Array.isArray(told) && told.length, "bad-task", "fields");
+  require(Array.isArray(told) && told.length, "bad-task");
   const made = told.map((facts: unknown) => {
     const kind = text(facts as Facts, "kind") as Field["kind"];
     const [names, of] = FIELDS[kind] ?? refuse("bad-task", kind);
@@ -131,6 +131,6 @@ function fieldsOf(told: unknown, people: number): Field[] {
     const epsilon = nano(facts, "epsilon");
     return { kind, epsilon, most: Infinity, ...of(facts, epsilon, people) };
   });
-  require(new Set(made.map(({ kind }) => kind)).size === made.length, "bad-task", "fields");
+  require(new Set(made.map(({ kind }) => kind)).size === made.length, "bad-task");
   return made;
 }

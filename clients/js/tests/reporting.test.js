@@ -44,6 +44,20 @@ test("a report is booked once and stays the same", async (t) => {
   assert(!(await isBy(back, WHO.key, opening.epoch)) && !(await isBy(back, SECRET, later.epoch)));
 });
 
+test("a task that is signed twice is answered once", async (t) => {
+  const [first, again] = [await taskOf([label()], { nonce: "one" }), await taskOf([label()], { nonce: "two" })];
+  const ledger = new FolderLedger(folder(t));
+  const answers = async (task, cap) => book(task, await openingOf(task), WHO, { label: "sad" }, ledger, cap);
+  await answers(first);
+  await assert.rejects(answers(again), refused("cap"));
+  await assert.rejects(answers(again, (3n * NANO) / 2n), refused("cap"));
+  // What was booked, and another round of it, as ever.
+  await answers(first);
+  await book(first, await openingOf(first, ["00".repeat(16), "01".repeat(16)]), WHO, { label: "glad" }, ledger);
+  await answers(again, 3n * NANO);
+  assert.equal(spent(await ledger.booked()), 3n * NANO);
+});
+
 test("nothing is booked outside the window, and what was booked is sent at any time", async (t) => {
   const [task, ledger] = [await taskOf([label()]), new FolderLedger(folder(t))];
   const opening = await openingOf(task);

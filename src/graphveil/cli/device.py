@@ -41,7 +41,7 @@ def enrol(
     id: As = None,
     limit: Annotated[
         str | None,
-        typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, or none."),
+        typer.Option("--limit", metavar="E", help="Epsilon that all your reports together may cost, none or default."),
     ] = None,
     folder: Folder = None,
 ) -> None:

@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     enrol.add_argument("token", help="or -: it is read from stdin, and nobody else on this machine sees it")
     enrol.add_argument("--task", required=True, help="its hash, as you were told it")
     enrol.add_argument("--as", dest="id", help="your id; needed where links are asked and no terminal asks you")
-    enrol.add_argument("--limit", help="epsilon that all your reports together may cost, or none")
+    enrol.add_argument("--limit", help="epsilon that all your reports may cost, none or default")
     enrol.set_defaults(run=_enrol, stands=refusals.JOINING)
     show = commands.add_parser(
         "show", parents=[behind], help="what is asked, and what a report would say; nothing is sent"
@@ -119,6 +119,8 @@ def _enrol(told: argparse.Namespace) -> Iterator[str]:
     home.limit(told.limit)
     # Before it, too: who has no secret, or not any more, cannot take part.
     home.secret()
+    # Nor who would answer this organiser twice without having agreed to it.
+    home.ledger().require_limit(task)
     number, joined = _join(home, remote, task, token, Enrolment(told.url, os.urandom(32).hex(), id=id))
     yield from telling.asked(task)
     yield f"your secret is kept in {home.place}"
@@ -245,9 +247,10 @@ def _spent(told: argparse.Namespace) -> Iterator[str]:
     for one in ledger.booked():
         size = sized(len(one.body) // 2)
         yield f"task {one.task[:16]} epoch {one.epoch}: epsilon {one.nano / NANO:g}, {size}"
-    left = (
-        "no limit" if limit is None else f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
-    )
+    if isinstance(limit, Fraction):
+        left = f"{float(max(limit - ledger.spent, Fraction(0))):g} left of {float(limit):g}"
+    else:
+        left = "no limit" if limit is None else "no limit of your own: one task of each organiser"
     yield f"epsilon {float(ledger.spent):g} is spent; {left}"
 
 

@@ -3,7 +3,7 @@
     secret          32 bytes, or where they are in the platform's key store (see `keystore`)
                                                 made once; whoever reads it can undo the noise of every report
     ledger.jsonl, ledger.seal                   see `ledger`
-    limit           epsilon over all tasks, a decimal, or none
+    limit           epsilon over all tasks, a decimal or none; or default, see `ledger.Limit`
     HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
 
 The folder is its owner's alone (0700), its files too (0600).
@@ -21,14 +21,14 @@ from pathlib import Path
 from graphveil.device import keystore
 from graphveil.device.durable import sync_folder, write
 from graphveil.device.errors import DeviceError
-from graphveil.device.ledger import DeviceLedger
+from graphveil.device.ledger import DeviceLedger, Limit
 from graphveil.device.noise import SECRET_BYTES
 from graphveil.device.reading import number
 from graphveil.device.reporting import Enrolled
 from graphveil.device.task import Task
 
 _RESTORE = "Restore the folder as it was last."
-_NO_LIMIT, _LIMITS = "none", "5, 2.5 or none"
+_NO_LIMIT, _LIMITS = "none", "5, 2.5, none or default"
 _OTHER = "Make it usable, or name another --folder."
 
 
@@ -99,7 +99,7 @@ class Home:
                 ledger.begin()
                 # Said before there is a secret: from then on a file that is missing is a limit that was lost.
                 if not limit.exists():
-                    write(limit, _NO_LIMIT.encode())
+                    write(limit, b"default")
                 secret = os.urandom(SECRET_BYTES)
                 # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
                 kept = keystore.keep(secret)
@@ -107,11 +107,11 @@ class Home:
         data = path.read_bytes()
         return data if len(data) == SECRET_BYTES else keystore.Kept.of(data)
 
-    def limit(self, decimal: str | None = None) -> Fraction | None:
-        """Return the person's own limit over all tasks, None for none.
+    def limit(self, decimal: str | None = None) -> Limit:
+        """Return the limit over all tasks.
 
         Args:
-            decimal: a new one, or "none".
+            decimal: a new one, "none" or "default".
 
         Raises:
             DeviceError: `ledger`, where it cannot be read, or is gone; `command`, where the new one is none.
@@ -125,8 +125,10 @@ class Home:
             if is_begun:
                 said = f"{path}, your own limit, is gone, or an earlier version made the folder and had none"
                 raise DeviceError("ledger", said, f"Write the limit into that file again: {_LIMITS}.")
-            return None
+            return "default"
         told = path.read_text().strip()
+        if told == "default":
+            return "default"
         try:
             return None if told == _NO_LIMIT else Fraction(told)
         except ValueError as error:
@@ -135,7 +137,7 @@ class Home:
 
     def _keep_limit(self, decimal: str) -> None:
         try:
-            if decimal != _NO_LIMIT:
+            if decimal not in (_NO_LIMIT, "default"):
                 number({"limit": decimal}, "limit")
         except DeviceError as error:
             raise DeviceError("command", error.said, f"Write a limit as one of these: {_LIMITS}.") from error

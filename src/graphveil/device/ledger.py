@@ -1,6 +1,6 @@
 """What a device has said and spent: one line for each report, on disk before any byte of it leaves.
 
-    {"task", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
+    {"task", "organiser", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
 
 A line that was cut by a crash was never sent, and is left out.  One process writes at a time.
 
@@ -21,10 +21,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from graphveil.device.answer import NANO, Answer
 from graphveil.device.durable import sync_folder, write
 from graphveil.device.errors import DeviceError
+from graphveil.device.task import Task
+
+#: Epsilon that all reports may cost, None for any. By default one task of each organiser is answered: whoever signs a
+#: task twice, with another nonce, is told nothing twice.
+Limit: TypeAlias = Fraction | Literal["default"] | None
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,12 @@ class Booked:
     """One report that was paid for.
 
     Args:
-        task: its hash, hexadecimal. epoch: of the opening. nonce, body: hexadecimal. names: of what was paid for, by
-        field.
-        nano: what it cost, in billionths of epsilon.
+        task: its hash, hexadecimal. organiser: the key that signed it, hexadecimal. epoch: of the opening.
+        nonce, body: hexadecimal. names: of what was paid for, by field. nano: what it cost, in billionths of epsilon.
     """
 
     task: str
+    organiser: str
     epoch: int
     nonce: str
     body: str
@@ -49,10 +55,10 @@ class DeviceLedger:
     """All reports of one device, in one file.
 
     Args:
-        path: the file; it need not exist. cap: epsilon over all tasks, or None.
+        path: the file; it need not exist. cap: see `Limit`.
     """
 
-    def __init__(self, path: Path, cap: Fraction | None = None) -> None:
+    def __init__(self, path: Path, cap: Limit = "default") -> None:
         self._path, self._cap = path, cap
 
     @contextlib.contextmanager
@@ -93,22 +99,41 @@ class DeviceLedger:
         """Epsilon, over all tasks."""
         return Fraction(sum(one.nano for one in self.booked()), NANO)
 
-    def book(self, task: bytes, epoch: int, nonce: bytes, answered: Answer, nano: int) -> None:
+    def require_limit(self, task: Task, nano: int = 0) -> None:
+        """Refuse what the limit does not pay for.
+
+        Args:
+            task: which a report would answer. nano: what it would cost, in billionths of epsilon.
+
+        Raises:
+            DeviceError: `cap`.
+        """
+        if isinstance(self._cap, Fraction):
+            left = self._cap - self.spent
+            if Fraction(nano, NANO) > left:
+                said = f"the report costs epsilon {nano / NANO:g}, and {float(left):g} is left of your own limit"
+                raise DeviceError("cap", said)
+            return
+        theirs = [one for one in self.booked() if one.organiser == task.key.hex() and one.task != task.hash.hex()]
+        if self._cap is not None and theirs:
+            cost = sum(one.nano for one in theirs) / NANO
+            raise DeviceError(
+                "cap", f"you have answered this organiser's task {theirs[0].task[:16]}, at epsilon {cost:g}"
+            )
+
+    def book(self, task: Task, epoch: int, nonce: bytes, answered: Answer, nano: int) -> None:
         """Write down a report and what it costs, for good.
 
         Args:
-            task: its hash. epoch, nonce: of the opening. answered: what will be sent. nano: what it costs.
+            task: what it answers. epoch, nonce: of the opening. answered: what will be sent. nano: what it costs.
 
         Raises:
-            DeviceError: `cap`, where the person's own limit does not pay for it; nothing is written.
+            DeviceError: `cap`, where the limit does not pay for it; nothing is written.
         """
-        if self._cap is not None and self.spent + Fraction(nano, NANO) > self._cap:
-            left = float(self._cap - self.spent)
-            raise DeviceError(
-                "cap", f"the report costs epsilon {nano / NANO:g}, and {left:g} is left of your own limit"
-            )
+        self.require_limit(task, nano)
         names = {str(field): own for field, own in answered.names.items()}
-        line = json.dumps(asdict(Booked(task.hex(), epoch, nonce.hex(), answered.body.hex(), names, nano)))
+        body, key = answered.body.hex(), task.key.hex()
+        line = json.dumps(asdict(Booked(task.hash.hex(), key, epoch, nonce.hex(), body, names, nano)))
         self._path.touch(mode=0o600)
         # What a crash left of a line goes before the next one is written.
         kept = self._sealed()

@@ -199,8 +199,9 @@ DEVICE: Final[Mapping[str, Refusal]] = MappingProxyType(
             "Correct the file, and type the same command again.",
         ),
         "cap": Refusal(
-            "your own limit does not pay for the report",
-            "Its price and all that was spent before are above the limit.",
+            "the limit does not pay for the report",
+            "Its price and what was spent before are above it. Where you set none, one task of each organiser is "
+            "answered: the same questions, signed anew, would be told twice.",
             "Leave out a part of your answers, or enrol again with the same token and a larger --limit.",
             whole=True,
         ),

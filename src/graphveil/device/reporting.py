@@ -77,5 +77,5 @@ def book(
         # Before anything is paid: no collector takes it.
         task.require_inside(clock())
         made, nano = preview(task, opening, who, values, ledger)
-        ledger.book(task.hash, opening.epoch, opening.nonce(who.joined), made, nano)
+        ledger.book(task, opening.epoch, opening.nonce(who.joined), made, nano)
         return report(task.hash, opening.epoch, made.body, who.secret, who.key)

@@ -26,7 +26,7 @@ export function accounts(reports, spent, limit, change) {
       [
         "Left",
         limit === undefined
-          ? "you have set no limit"
+          ? "you have set none: one collection of each organiser"
           : `${decimal(limit > spent ? limit - spent : 0n)} of ${decimal(limit)}`,
       ],
     ]),
@@ -35,7 +35,7 @@ export function accounts(reports, spent, limit, change) {
       el(
         "form",
         { novalidate: true, submit: change },
-        el("label", { for: "limit" }, "Epsilon that all my reports from this site may cost; empty: no limit"),
+        el("label", { for: "limit" }, "Epsilon that all my reports from this site may cost; empty: one collection of each organiser"),
         el("input", {
           id: "limit",
           inputmode: "decimal",

@@ -68,6 +68,11 @@ export class Home {
     return spent(await this.ledger.booked());
   }
 
+  /** Whether another collection of the same organiser was answered: without a limit of their own nobody answers two. */
+  async answeredOther(organiser, task) {
+    return (await this.ledger.booked()).some((one) => one.organiser === organiser && one.task !== task);
+  }
+
   /** The person's own limit in billionths of epsilon, undefined where there is none. */
   get limit() {
     const kept = localStorage.getItem(LIMIT);

@@ -20,13 +20,17 @@ const inBytes = (bytes) =>
     ),
   );
 
+const TWICE =
+  "The same questions, asked anew, would be told twice: what both reports say together is more than either. If you " +
+  "agree to that, set a limit of your own below.";
+
 /** The exact report, its price, and the two ways on. */
-export function report({ parts, bytes, nano, spent, limit, changed, send, back }) {
+export function report({ parts, bytes, nano, spent, limit, twice, changed, send, back }) {
   const left =
     limit === undefined
-      ? "no limit of yours"
+      ? "none of yours; one collection of each organiser"
       : `${decimal(limit > spent + nano ? limit - spent - nano : 0n)} of your ${decimal(limit)} left after it`;
-  const short = limit !== undefined && spent + nano > limit;
+  const short = limit === undefined ? twice : spent + nano > limit;
   return [
     el("h2", { id: "now-head" }, "This is your report"),
     el(
@@ -51,8 +55,9 @@ export function report({ parts, bytes, nano, spent, limit, changed, send, back }
     short
       ? note(
           "bad",
-          "Your own limit does not pay for it.",
-          el("p", {}, "Leave out a question, or raise your limit below."),
+          ...(limit === undefined
+            ? ["You have answered this organiser already.", el("p", {}, TWICE)]
+            : ["Your own limit does not pay for it.", el("p", {}, "Leave out a question, or raise your limit below.")]),
         )
       : [],
     inBytes(bytes),

@@ -86,7 +86,7 @@ async function ask(data, { token, hash }) {
   find("join-limit").value = limit === undefined ? "" : decimal(limit);
   const price = now.task.fields.reduce((sum, { epsilon }) => sum + epsilon, 0n);
   find("join-limit-hint").textContent =
-    `A report that answers everything costs ${decimal(price)}; the same answers again cost nothing. Empty: no limit.`;
+    `A report that answers everything costs ${decimal(price)}; the same answers again cost nothing. Empty: one collection of each organiser.`;
   find("join").onsubmit = (event) => {
     event.preventDefault();
     if (takeLimit("join-limit")) doing("Joining", () => join(token));

@@ -31,8 +31,9 @@ export const WORDS = {
   ],
   "bad-value": ["An answer is not as declared", "Nothing was drawn or sent. Look at your answers again."],
   cap: [
-    "Your own limit does not pay for this report",
-    "Nothing was booked or sent. Leave out a question, or raise your limit below.",
+    "Your limit does not pay for this report",
+    "Nothing was booked or sent. Leave out a question, or raise your limit below. Where you set none, one collection of " +
+      "each organiser is answered.",
   ],
   "no-ed25519": [
     "This browser cannot check signatures",

@@ -162,6 +162,7 @@ async function preview(values) {
     nano: BigInt(would.nano),
     spent: await now.home.spent(),
     limit: now.home.limit,
+    twice: await now.home.answeredOther(device.hex(now.task.key), now.hash),
     changed: earlier !== undefined && earlier.body !== would.body,
     send: () => doing("Booking and sending", () => book(values, would.body)),
     back,
