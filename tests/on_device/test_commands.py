@@ -286,7 +286,7 @@ def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretende
     opening["task"] = Task.of(swapped).hash.hex()
     collector.says["/opening"] = (200, signed("opening", OPENING, opening, other))
     assert run("answer", data)[0] == 2 and not collector.reports
-    assert run("spent")[1] == "epsilon 0 is spent; no limit\n"
+    assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
 
 
 def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrolled: Pretended, data: Path) -> None:
