@@ -4,6 +4,7 @@ GraphveilError
 ├── InputError (also ValueError)   a value, option or setting that cannot be used
 │   ├── DataError                  a file or graph whose content cannot be used
 │   ├── MissingDataError           a data set that is not there and cannot be had
+│   ├── NoiseError                 noise that cannot be had: none is enough, or none of that size can be drawn
 │   ├── ModelFileError             a saved model that is damaged or not ours
 │   └── UsedPathError              a file or folder to be written that is there already, or is being written
 ├── WriteError (also OSError)      what a disk refuses: it is full, read-only, or not allowed
@@ -49,6 +50,10 @@ class DataError(InputError):
 
 class MissingDataError(InputError):
     """A data set that is not there and cannot be had."""
+
+
+class NoiseError(InputError):
+    """Noise that cannot be had for what was set: none is enough, or none of that size can be drawn."""
 
 
 class ModelFileError(InputError):

@@ -34,20 +34,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.aggregation.exact_sum import ReceiverRows
-from graphveil.errors import InputError
+from graphveil.errors import InputError, NoiseError
 from graphveil.late import torch
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from torch import Tensor
 
 #: The most numbers of a state: what rounding them adds is charged before they are counted.
 MOST_NUMBERS: Final = 1 << 27
-#: Cells of the table in a standard deviation, and steps in a cell.
-_CELLS, _STEPS = 1 << 10, 1 << 20
-_NOISE: Final = RoundedNormal(float(_CELLS), 12 * _CELLS)
+#: Steps in a standard deviation.
+_STEPS: Final = 1 << 30
+_NOISE: Final = FineNormal(float(_STEPS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +98,9 @@ class ContractiveChain:
             multiplier: standard deviation over sensitivity of that one release; 0 gives 0.
         """
         wanted = multiplier * math.sqrt(self.growth)
-        rounding = 2 * math.sqrt(MOST_NUMBERS) / (_CELLS * _STEPS)
+        rounding = 2 * math.sqrt(MOST_NUMBERS) / _STEPS
         if wanted * rounding >= 0.5:
-            raise InputError(f"noise of {multiplier:g} sensitivities", remedy="raise epsilon")
+            raise NoiseError(f"noise of {multiplier:g} sensitivities")
         return self.sensitivity * wanted / (1 - wanted * rounding)
 
     def operator(self, rows: ReceiverRows) -> sp.csr_matrix:
@@ -160,8 +159,8 @@ class ContractiveChain:
         """
         if sigma == 0.0:
             return exact
-        grid = sigma / (_CELLS * _STEPS)
-        noise = torch.from_numpy(fine_normal(exact.numel(), randomness)).view_as(exact)
+        grid = sigma / _STEPS
+        noise = torch.from_numpy(_NOISE.units(exact.numel(), randomness)).view_as(exact)
         return ((exact / grid).round() + noise) * grid
 
 
@@ -169,25 +168,3 @@ def clipped(x: Tensor) -> Tensor:
     """Return rows [n, c] of which those longer than 1 are brought to length 1."""
     short: Tensor = x / x.norm(dim=1, keepdim=True).clamp_min(1.0)
     return short
-
-
-def fine_normal(count: int, randomness: Randomness) -> npt.NDArray[np.int64]:
-    """Return normal noise in whole steps, 2^30 to a standard deviation, int64 [count].
-
-    The cell of 2^20 steps comes from the table; the place in it from rejection by the density, right up to a factor of
-    1e-13.
-
-    Args:
-        count: how many.
-        randomness: the source of the noise.
-    """
-    cells = _NOISE.draw(count, randomness)
-    nearest = np.maximum(np.abs(cells) - 0.5, 0.0)
-    places, open_ = np.empty(count, np.int64), np.arange(count)
-    while open_.size:
-        words = randomness.uint64(open_.size)
-        places[open_] = (words >> np.uint64(44)).astype(np.int64) - _STEPS // 2
-        away = cells[open_] + (places[open_] + 0.5) / _STEPS
-        kept = np.exp((nearest[open_] ** 2 - away**2) / (2.0 * _CELLS**2))
-        open_ = open_[(words & np.uint64((1 << 44) - 1)).astype(np.float64) >= kept * 2.0**44]
-    return cells * _STEPS + places

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Whole numbers up to here are exact in float32.
 _EXACT: Final = 1 << 24
+#: Of the grid of weights: a weight of 1 is 2^7 steps.
+WEIGHT_BITS: Final = 7
 
 
 class _Sums(NamedTuple):
@@ -71,7 +73,7 @@ class ReceiverRows:
         *,
         weights: Tensor | None = None,
         w_max: float = 1.0,
-        weight_bits: int = 7,
+        weight_bits: int = WEIGHT_BITS,
     ) -> ReceiverRows:
         """Return the rows of edges int64 [2, E] (row 0 sends to row 1), without self-loops and duplicates.
 

@@ -32,4 +32,4 @@ def largest_weight(kind: str) -> float:
 def require_bits(bits: int) -> None:
     """Raise InputError for a grid that is too coarse or too fine."""
     if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= FINEST:
-        raise InputError(f"bits is {bits!r}", allowed=f"a whole number from 1 to {FINEST}")
+        raise InputError(f"bits = {bits!r}", allowed=f"a whole number from 1 to {FINEST}")

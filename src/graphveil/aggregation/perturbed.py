@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.device_sums import noisy_sums
-from graphveil.aggregation.exact_sum import ReceiverRows
+from graphveil.aggregation.exact_sum import WEIGHT_BITS, ReceiverRows
 from graphveil.aggregation.grid import FEW, GridRows, quantise, unit_rows
 from graphveil.aggregation.names import UNITS, Unit, require_bits
 from graphveil.aggregation.shared import Dense, as_tensor, require_room, rows_of
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.errors import InputError, NoiseError
+from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, reach_of
 from graphveil.privacy import BlockKey, BlockNoise, Randomness, gaussian_epsilon
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# Noise ends at this many standard deviations: 4e-33 of it is cut off, which `PerturbedSum.epsilon` charges.
-_CUT: Final = 12.0
-# Noise of more steps needs too large a table, of fewer it is not tabulated to twelve digits.
+# Noise of more steps needs too large a table, of fewer is not tabulated to twelve digits.
 _MOST_STEPS: Final = 1 << 17
 _FEWEST_STEPS: Final = 10
 # At 64 columns 2^10 steps shorten rows by 0.4%, 2^8 by 1.6%: the finer grid where its table is small, the other where
@@ -220,7 +218,14 @@ class PerturbedSum:
         """
         # Only rounding in coordinates that the unit can change weighs: in all others both worlds draw the same law.
         changed = entries_of(self.unit, self.degree, self.relationships) * columns * self.hops
-        return RoundedNormal(1.0, int(_CUT)).price(epsilon, delta, changed)
+        shift, steps = self._shift(min(self.sigmas)), 1 << 10
+        # Rounded down: where noise ends is charged as it is drawn, or nearer.
+        return RoundedNormal(steps, math.floor(reach_of(shift) * steps)).price(epsilon, delta, changed, shift=shift)
+
+    def _shift(self, sigma: float) -> float:
+        """The most that one unit moves a number of a sum, in deviations of its noise."""
+        # Twice a message, where a node is replaced and both its rows name the same one.
+        return max(self.sensitivity, 2 * self.w_max) / sigma if sigma else math.inf
 
     def perturb(
         self,
@@ -271,6 +276,20 @@ class PerturbedSum:
         shared = engine.put(*rows.arrays, grid.values.numpy())
         return as_tensor(engine.gather(engine.map_blocks(task, blocks, shared, keys), blocks, found))
 
+    def require_noise(self, *, weighted: bool) -> None:
+        """Refuse noise that is too small or too large for the grid, before anything is read or paid.
+
+        Args:
+            weighted: whether messages have weights.
+
+        Raises:
+            NoiseError: it is.
+        """
+        weight_bits = WEIGHT_BITS if weighted else 0
+        bits = self.row_bits(weight_bits) + weight_bits
+        for sigma in self.sigmas:
+            self._noise(sigma, bits)
+
     def row_bits(self, weight_bits: int = 0) -> int:
         """The bits of the rows' grid, which depend on the noise and on nothing private."""
         if self.bits is not None:
@@ -293,18 +312,18 @@ class PerturbedSum:
                 remedy="build the rows from graphs.degree_bound",
             )
 
-    @staticmethod
-    def _noise(sigma: float, bits: int) -> RoundedNormal | None:
+    def _noise(self, sigma: float, bits: int) -> RoundedNormal | None:
         if sigma == 0.0:
             return None
         steps = sigma * 2.0**bits
-        if not _FEWEST_STEPS <= steps <= _MOST_STEPS:
-            raise InputError(
-                f"noise of {steps:g} grid steps",
-                allowed=f"{_FEWEST_STEPS} to {_MOST_STEPS}",
-                remedy=f"take {'more' if steps < _FEWEST_STEPS else 'fewer'} bits",
+        reach = reach_of(self._shift(sigma))
+        most = min(_MOST_STEPS, math.floor(LARGEST_LIMIT / reach))
+        if not _FEWEST_STEPS <= steps <= most:
+            raise NoiseError(
+                f"the noise would be {steps:.3g} steps of the rows' grid, too {'few' if steps < most else 'many'}",
+                allowed=f"{_FEWEST_STEPS} to {most}",
             )
-        return RoundedNormal(steps, math.ceil(_CUT * steps))
+        return RoundedNormal(steps, math.ceil(reach * steps))
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,23 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
     return {key: Path(value) for key, value in named.items() if isinstance(value, str) and Path(value).is_file()}
 
 
+def name_of(core: Any) -> str:
+    """Return the name that users type for a core with its settings: several methods fix settings of one core.
+
+    Args:
+        core: of any method.
+    """
+    settings, kind = core.parameters(), type(core)
+    path = f"{kind.__module__}:{kind.__qualname__}"
+
+    def fit(method: AnyMethod) -> tuple[int, int]:
+        """How many settings it fixes so, and how many of those that are set it has."""
+        fixed = [settings.get(key) == value for key, value in method.fixed.items()]
+        return len(fixed) if all(fixed) else -1, sum(settings.get(key) is not None for key in method.options)
+
+    return max((method for method in METHODS.values() if method.core == path), key=fit).name
+
+
 def load_method(path: str | Path) -> Any:
     """Return the method saved in a file or run folder, whichever it is.
 

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from graphveil.errors import GraphveilError, InputError
+from graphveil.errors import GraphveilError, InputError, NoiseError
 from graphveil.privacy.accountant import RDP_ORDERS, AccountantName
 from graphveil.privacy.calibration import calibrate
 from graphveil.privacy.changed_samples import ChangedSamples
@@ -94,7 +94,8 @@ def calibrate_pipeline(
         The noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
 
     Raises:
-        InputError: an argument is not allowed or no noise reaches the target.
+        InputError: an argument is not allowed.
+        NoiseError: no noise reaches the target.
         GraphveilError: the accountants contradict each other; nothing may be released then.
     """
     if not 0.0 < epsilon < math.inf:
@@ -173,7 +174,7 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
         The factor and its cost, which is never above the target.
 
     Raises:
-        InputError: the cost does not come down to the target.
+        NoiseError: the cost does not come down to the target.
     """
     low, high = 0.0, math.inf
     factor, best, slope = start, (math.inf, math.inf), -1.0
@@ -193,7 +194,7 @@ def least_factor(cost: Callable[[float], float], target: float, start: float) ->
         last = (factor, price)
         factor = _next(factor, price, target, slope, low, high)
     if math.isinf(best[0]):
-        raise InputError(f"no noise reaches epsilon {target:g}", remedy="raise epsilon or delta")
+        raise NoiseError(f"no noise reaches epsilon {target:g}")
     return best
 
 

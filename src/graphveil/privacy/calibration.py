@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from graphveil.errors import InputError
+from graphveil.errors import InputError, NoiseError
 from graphveil.privacy.accountant import AccountantName, epsilon_of
 from graphveil.privacy.gaussian import analytic_gaussian_sigma as analytic_gaussian_sigma
 from graphveil.privacy.printed import rounded_up
@@ -39,7 +39,8 @@ def calibrate(
         A noise level whose epsilon, by the same accountant, does not exceed the target.
 
     Raises:
-        InputError: an argument is not allowed, or no noise level reaches the target.
+        InputError: an argument is not allowed.
+        NoiseError: no noise level reaches the target.
     """
     if not 0.0 < epsilon < math.inf:
         raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
@@ -58,7 +59,8 @@ def calibrate(
     noise = float(brentq(gap, low, high, xtol=tolerance))
     # The root finder may land a tolerance below the edge: walk back up to the safe side.
     while not affordable(noise):
-        noise += tolerance
+        # Beside very large noise the tolerance alone would be lost in rounding.
+        noise += max(tolerance, 4 * math.ulp(noise))
     return noise
 
 
@@ -68,7 +70,7 @@ def _bracket(affordable: Callable[[float], bool], epsilon: float, delta: float) 
     high = 1.0
     while not affordable(high):
         if high >= _LARGEST:
-            raise InputError(f"no noise level reaches epsilon {rounded_up(epsilon)} at delta {rounded_up(delta)}")
+            raise NoiseError(f"no noise level reaches epsilon {rounded_up(epsilon)} at delta {rounded_up(delta)}")
         high *= 2
     while affordable(high / 2) and high > 1 / _LARGEST:
         high /= 2

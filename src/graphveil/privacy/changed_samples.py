@@ -131,13 +131,17 @@ class ChangedSamples:
 
         # Losses above the top count as infinite, which is paid for in delta: rounding up keeps them as rare as `_REACH`
         # says.
-        top = math.ceil(float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0]) / grid)
+        top = math.ceil(self.largest_loss(sigma) / grid)
         deltas = _deltas(self.shares, sigma, grid * np.arange(-top, top + 1, dtype=np.float64))
         # A minimum from the left, since delta falls with epsilon: rounding could bend the table upwards, which no pair
         # has.
         pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -top, top, np.minimum.accumulate(deltas))
         # One table serves both directions: the pair is its own mirror image.
         return PrivacyLossDistribution(pmf).self_compose(self.steps)
+
+    def largest_loss(self, sigma: float) -> float:
+        """The largest finite loss of one step in nats; `sigma` as in `losses`."""
+        return float(_loss(self.shares, sigma, np.array([self.samples + _REACH * sigma]))[0])
 
     def renyi(self, sigma: float) -> FloatArray:
         """The Renyi divergence of all steps at each of `ORDERS`."""

@@ -51,6 +51,6 @@ def what_was_collected() -> Iterator[None]:
 
 def _short(value: float) -> str:
     try:
-        return f"{value:g}"
+        return f"{value:.12g}"
     except OverflowError:  # a whole number with more than 308 digits
         return "a number with more than 308 digits"

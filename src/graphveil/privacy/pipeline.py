@@ -27,7 +27,7 @@ from graphveil.errors import InputError
 from graphveil.privacy.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
 from graphveil.privacy.changed_samples import ORDERS, ChangedSamples
 from graphveil.privacy.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
-from graphveil.privacy.sampled_losses import sampled_losses
+from graphveil.privacy.sampled_losses import largest_loss, sampled_losses, widened
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -137,6 +137,10 @@ class Descent:
         """All steps, of a rate below 1, as a distribution of privacy losses on multiples of `grid`, from above."""
         return sampled_losses(self.rate, sigma / self.sensitivity, grid).self_compose(self.steps)
 
+    def largest_loss(self, sigma: float) -> float:
+        """The largest finite loss of one step in nats."""
+        return largest_loss(self.rate, sigma / self.sensitivity)
+
 
 Part = Hops | Descent | ChangedSamples
 Noise = Mapping[str, tuple[float, ...]]
@@ -204,10 +208,12 @@ def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     sampled = [part for part in parts if not (part.exact or isinstance(part, Hops))]
-    losses, mu = [part.losses(noise[part.name][0], PLD_GRID) for part in sampled], _gaussian_mu(parts, noise)
+    mu = _gaussian_mu(parts, noise)
+    grid = max(widened(PLD_GRID, part.largest_loss(noise[part.name][0])) for part in sampled)
+    losses = [part.losses(noise[part.name][0], grid) for part in sampled]
     if mu > 0.0:
         # All Gaussians as one: composing them on the grid would add its rounding once a hop.
-        losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=PLD_GRID, use_connect_dots=True))
+        losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=grid, use_connect_dots=True))
     joint = reduce(lambda one, other: one.compose(other), losses)
     return float(joint.get_epsilon_for_delta(delta))
 

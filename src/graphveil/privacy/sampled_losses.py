@@ -31,6 +31,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Losses beyond this many deviations are counted as infinite: a mass of 2e-23 a step.
 _REACH: Final = 9.9
+# The largest loss of a step, in nats, whose table a grid need not be coarser for: noise of at least some 0.7.
+_SHORT: Final = 16.0
 
 
 def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistribution:
@@ -47,6 +49,22 @@ def sampled_losses(rate: float, sigma: float, grid: float) -> PrivacyLossDistrib
     return PrivacyLossDistribution(
         _distribution(_removed, rate, sigma, grid, low, high), _distribution(_added, rate, sigma, grid, -high, -low)
     )
+
+
+def widened(grid: float, largest: float) -> float:
+    """Return the grid for a step whose losses go up to `largest`: coarser where epsilon is large, by powers of 2.
+
+    Args:
+        grid: for short tables. largest: in nats.
+    """
+    # By the square, since both the length of the table and the number of steps' sums grow; the digits of epsilon that
+    # are wanted stay the same.
+    return grid * 2.0 ** max(0, math.floor(2 * math.log2(max(largest, _SHORT) / _SHORT)))
+
+
+def largest_loss(rate: float, sigma: float) -> float:
+    """Return the largest finite loss of a step in nats; `rate` and `sigma` as in `sampled_losses`."""
+    return _loss(rate, sigma, 1 + _REACH * sigma)
 
 
 def _distribution(

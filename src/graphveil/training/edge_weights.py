@@ -44,9 +44,11 @@ class Calibration:
         for name in ("lambda1", "lambda2", "learning_rate", "complement"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
-                raise InputError(f"{name} {value}", where="calibration", allowed="a number of 0 or more")
+                # As users set it, beside the learning rate of the network.
+                setting = "learning_rate_a" if name == "learning_rate" else name
+                raise InputError(f"{setting} = {value}", allowed="a finite number of at least 0")
         if int(self.complement) != self.complement:
-            raise InputError(f"complement {self.complement}", where="calibration", allowed="a whole number")
+            raise InputError(f"complement = {self.complement}", allowed="a whole number")
 
 
 class EdgeWeights:

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import BudgetError, InputError, NoiseError
 from graphveil.late import torch
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.fine_normal import FineNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
 from graphveil.privacy import Descent, Randomness
 from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.step_noise import StepNoise
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# Noise ends at this many standard deviations, which `PrivateSchedule.price` charges.
-_CUT: Final = 12.0
+# The most that one unit moves a clipped sum, in clipping norms: two samples, of which each gradient turns round.
+_MOVES: Final = 4.0
+# Noise of larger multipliers has no table of its own.
+_TABLED: Final = 160.0
 # The noise's deviation in steps, whose table then fits a core's cache; least and most steps of a clipped gradient.
 _STEPS_OF_NOISE: Final = 1 << 12
 _COARSEST: Final = 1 << 10
@@ -39,7 +42,7 @@ class PrivateSchedule:
         steps: the number of noisy gradients, and so of updates.
         rate: the probability with which a batch has a sample, in (0, 1].
         expected_batch: the public divisor: rate times the number of samples, where that is public.
-        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.05 to 160.
+        noise_multiplier: standard deviation of the noise in units of `clip`, from 0.01 to 10^6.
         clip: the L2 norm to which a sample's gradient is clipped.
         learning_rate: of the optimiser.
         optimiser: "adam" or "sgd".
@@ -64,8 +67,11 @@ class PrivateSchedule:
             value = getattr(self, name)
             if not 0.0 < value < math.inf:
                 raise InputError(f"{name} is {value!r}", allowed="a finite number above 0")
-        if not 0.05 <= self.noise_multiplier <= 160.0:
-            raise InputError(f"noise_multiplier is {self.noise_multiplier!r}", allowed="a number in [0.05, 160]")
+        if not 0.01 <= self.noise_multiplier <= 1e6:
+            raise NoiseError(
+                f"the noise would be {self.noise_multiplier:.3g} clipping norms (noise_multiplier)",
+                allowed="a number in [0.01, 1000000]",
+            )
         if self.optimiser not in _OPTIMISERS:
             raise InputError(f"optimiser is {self.optimiser!r}", allowed=", ".join(_OPTIMISERS))
         if not 0.0 <= self.momentum < 1.0:
@@ -79,11 +85,13 @@ class PrivateSchedule:
         return GradientGrid(self.clip, 1 << math.floor(math.log2(steps)))
 
     @property
-    def noise(self) -> RoundedNormal:
+    def noise(self) -> RoundedNormal | FineNormal:
         """The noise of one coordinate, in steps of the grid."""
         # Up by a few units in the last place: the product must not round below the noise that was paid for.
         sigma = self.noise_multiplier * self.grid.cap * (1 + 1e-15)
-        return RoundedNormal(sigma, math.ceil(_CUT * sigma))
+        if self.noise_multiplier > _TABLED:
+            return FineNormal(sigma)
+        return RoundedNormal(sigma, math.ceil(reach_of(_MOVES / self.noise_multiplier) * sigma))
 
     def price(self, epsilon: float, delta: float, parameters: int) -> tuple[float, float]:
         """What a pipeline with this training costs where exact normal noise would cost (epsilon, delta).
@@ -91,7 +99,8 @@ class PrivateSchedule:
         Args:
             parameters: of the model; one sample can change all of them in every step.
         """
-        return self.noise.price(epsilon, delta, parameters * self.steps)
+        shift = _MOVES / self.noise_multiplier
+        return self.noise.price(epsilon, delta, parameters * self.steps, shift=shift)
 
     def part(self, name: str = "training") -> Descent:
         """The training as a part of a pipeline; its noise there is `noise_multiplier`."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
+from graphveil.late import torch
+from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
@@ -32,7 +34,7 @@ class StepNoise:
         law: of every entry.
     """
 
-    def __init__(self, law: RoundedNormal) -> None:
+    def __init__(self, law: RoundedNormal | FineNormal) -> None:
         self._law = law
         self._source: Randomness | None = None
         self._keys: Iterator[BlockKey] = iter(())
@@ -53,12 +55,17 @@ class StepNoise:
         if totals.is_cpu:
             self._law.add_to(totals.numpy(), next(self._keys).stream())
             return
+        if isinstance(self._law, FineNormal):
+            noise = self._law.draw(totals.numel(), next(self._keys).stream())
+            # Added in float64, where it is exact: rounding the noise first would be no post-processing of the sum.
+            totals.copy_(totals.double() + torch.from_numpy(noise).view_as(totals).to(totals.device))
+            return
         if not self._ahead:
-            self._ahead = self._drawn(totals, min(steps, _AT_ONCE // max(1, totals.numel())))
+            self._ahead = self._drawn(self._law, totals, min(steps, _AT_ONCE // max(1, totals.numel())))
         totals += self._ahead.pop()
 
-    def _drawn(self, totals: Tensor, steps: int) -> list[Tensor]:
+    def _drawn(self, law: RoundedNormal, totals: Tensor, steps: int) -> list[Tensor]:
         """The noise of some steps, the last one first, on the device of the sums."""
-        self._tables = self._tables or NormalTensors.of(self._law, totals.device)
+        self._tables = self._tables or NormalTensors.of(law, totals.device)
         keys = list(islice(self._keys, max(1, steps)))
         return list(self._tables.draw(totals.numel(), keys).flip(0).unbind())

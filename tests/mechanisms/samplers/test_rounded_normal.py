@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table, reach_of
+from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_delta
 from graphveil.privacy.derived import KeyedStream
 
 DRAWS = 1_000_000
@@ -108,3 +108,20 @@ def test_the_price_of_the_table() -> None:
     assert 1e-6 < delta < 1e-6 * (1 + 1e-9)
     near = replace(law, limit=500)
     assert near.price(1.0, 0.0, 10)[1] == pytest.approx(20 * stats.norm.sf(5) * (1 + math.e), rel=1e-6)
+
+
+@pytest.mark.parametrize(("limit", "shift", "epsilon"), [(60, 40, 15.0), (60, 40, 3.0), (120, 20, 2.0), (90, 70, 30.0)])
+def test_the_price_bounds_what_a_shifted_table_shows(limit: int, shift: int, epsilon: float) -> None:
+    """The exact delta of one number that a unit moves by `shift` steps, at a sigma of 10."""
+    law = RoundedNormal(10.0, limit)
+    chances = np.exp(law.log_pmf(np.arange(-limit, limit + 1)))
+    here, there = np.pad(chances, (0, shift)), np.pad(chances, (shift, 0))
+    exact = float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
+    charged = law.price(epsilon, gaussian_delta(10.0, epsilon, shift), 1, shift=shift / 10)[1]
+    assert exact <= charged
+    assert charged < 1.0 or exact > 0.1
+
+
+def test_noise_ends_beyond_what_a_unit_moves() -> None:
+    assert reach_of(0.0) == reach_of(2.5) == 12.0
+    assert reach_of(6.0) == 15.5 and reach_of(math.inf) == 25.0

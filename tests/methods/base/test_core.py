@@ -32,21 +32,21 @@ class Left:
 
 
 class Plain(FittedCore[Left]):
-    written, fits = "plain method", "fit_reports"
+    name, fits = "plain method", "fit_reports"
 
     def leave(self) -> None:
         self._fitted = Left()
 
 
 class Alone(Plain):
-    written, fits = "lonely method", ""
+    name, fits = "lonely method", ""
 
 
 def test_before_fitting_there_is_nothing_to_ask() -> None:
     for core, said in ((Plain(), "call fit or fit_reports first"), (Alone(), "call fit first")):
         assert not core.fitted
         for ask in (lambda core=core: core.result, lambda core=core: core.schema):
-            with pytest.raises(InputError, match=f"this {core.written} has not been fitted; {said}"):
+            with pytest.raises(InputError, match=f"this {core.name} has not been fitted; {said}"):
                 ask()
 
 

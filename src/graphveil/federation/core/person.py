@@ -127,13 +127,14 @@ class PersonPrice:
         # Read a little below delta: what is left pays for the noise tables, whose rounding is charged here.
         below = self.delta * (1 - _KEPT[1] / 2)
         found = self._calibrated
-        return self._rounded(pipeline_epsilon(found.parts, found.noise, below), below, self.multiplier)
+        votes = found.sigmas(_VOTES)[0] if self.degree_bound else 1.0
+        return self._rounded(pipeline_epsilon(found.parts, found.noise, below), below, self.multiplier, votes)
 
     @cached_property
     def _calibrated(self) -> CalibratedPipeline:
         """Everything that reads somebody who trains, with its noise."""
-        # Priced at multiplier 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
-        more, cut = self._rounded(self.epsilon, self.delta, 1.0)
+        # Priced at noise of 1 first: what the rounding of tables costs hardly depends on it, and is set aside.
+        more, cut = self._rounded(self.epsilon, self.delta, 1.0, 1.0)
         target = self.epsilon * (1 - _KEPT[0]) - _MARGIN * (more - self.epsilon)
         reserved = self.delta * _KEPT[1] + _MARGIN * (cut - self.delta)
         if target <= 0 or reserved >= self.delta:
@@ -144,10 +145,10 @@ class PersonPrice:
         split = {self.part.name: 1 - SHARE_OF_VOTES, _VOTES: SHARE_OF_VOTES}
         return calibrate_pipeline(target, self.delta, parts, split=split, reserved=reserved)
 
-    def _rounded(self, epsilon: float, delta: float, multiplier: float) -> tuple[float, float]:
+    def _rounded(self, epsilon: float, delta: float, multiplier: float, votes: float) -> tuple[float, float]:
         """What drawing from tables costs where exact normal noise would cost (epsilon, delta)."""
         epsilon, delta = self.schedule(1, multiplier).price(epsilon, delta, self._parameters)
-        return self._sums(1.0).price(epsilon, delta, self.classes) if self.degree_bound else (epsilon, delta)
+        return self._sums(votes).price(epsilon, delta, self.classes) if self.degree_bound else (epsilon, delta)
 
     def _sums(self, sigma: float) -> PerturbedSum:
         # Replaced is removed and added: D rows of a sum each, which the sums know as one node of 2 D receivers.

@@ -31,16 +31,28 @@ from graphveil.mechanisms.samplers.strips import DIGITS, Strips, settled, strips
 from graphveil.privacy import Randomness
 from graphveil.privacy.derived import KeyedStream
 
-# Every cell's probability is right up to this factor: arguments of exp up to 400, each with a few roundings.
+# Every cell's probability is right up to this factor, to 25 deviations: arguments of exp up to 400, each with a few
+# roundings, and shares that 512 bits still tell from each other.
 RELATIVE_ERROR: Final = 1e-12
 #: Noise of a wider reach is refused: its table would take more than 32 MB.
 LARGEST_LIMIT: Final = (1 << 21) - 1
 
 #: Of the second stream, which come first.
 KEY_BYTES: Final = 32
+# Deviations to which noise reaches at least, beyond the farthest place that a unit moves a number to, and at most.
+_REACH, _BEYOND, _FARTHEST = 12.0, 9.5, 25.0
 # Draws of a block, even so that no half word is left over: its arrays and the table stay in a core's cache.
 _BLOCK: Final = 1 << 16
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def reach_of(shift: float) -> float:
+    """Where noise ends, in deviations: so far that what is cut off weighs next to nothing whatever epsilon is.
+
+    Args:
+        shift: the most that one unit moves a number, in deviations.
+    """
+    return min(_FARTHEST, max(_REACH, _BEYOND + shift))
 
 
 @dataclass(frozen=True)
@@ -117,18 +129,25 @@ class RoundedNormal:
         result: FloatArray = _logarithms(self.sigma, self.limit)[1][noise]
         return result
 
-    def price(self, epsilon: float, delta: float, coordinates: int) -> tuple[float, float]:
+    def price(self, epsilon: float, delta: float, coordinates: int, *, shift: float = math.inf) -> tuple[float, float]:
         """What vectors of such noise cost where vectors of normal noise cost (epsilon, delta).
 
         With the cells right up to a factor e^t and a mass of c cut off each of d coordinates, the table is
-        (e + 2 d t, e^(d t) (delta + d c (1 + e^e)))-private.
+        (e + 2 d t, e^(d t) (delta + d c (1 + e^e)))-private. Where e is large another bound is smaller: within the
+        noise's reach of all places that one unit can move a number to, both worlds' laws are (1 - c)^-d times those
+        without an end; a number lies outside of it with a chance of at most b = 2 Pr[N(0, 1) > reach - shift]. So
+        delta is at most e^(d t) (1 - c)^-d (delta + d b), and (1 - c)^-d at most e^(2 d c).
 
         Args:
+            epsilon, delta: without rounding and with noise that never ends.
             coordinates: d, how many one unit can change, all releases together.
+            shift: the most by which places of one number differ, in deviations; unknown, if infinite.
         """
-        bend = coordinates * RELATIVE_ERROR
-        cut = coordinates * 2 * float(special.ndtr(-self.limit / self.sigma))
-        return epsilon + 2 * bend, math.exp(bend) * (delta + cut * (1 + math.exp(min(epsilon, 700.0))))
+        bend, reach = coordinates * RELATIVE_ERROR, self.limit / self.sigma
+        cut, beyond = (coordinates * 2 * float(special.ndtr(-far)) for far in (reach, reach - shift))
+        swapped = delta + cut * (1 + math.exp(min(epsilon, 700.0)))
+        apart = math.exp(2 * min(cut, 1.0)) * (delta + beyond) if cut <= 0.5 else math.inf
+        return epsilon + 2 * bend, math.exp(min(bend, 700.0)) * min(swapped, apart)
 
     @property
     def variance(self) -> float:

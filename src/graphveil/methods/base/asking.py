@@ -172,7 +172,7 @@ def handed_in(name: str) -> Assumption:
 def require_queries(queries: int) -> int:
     """Return a declared number of queries; raises InputError for anything but a whole number of at least 0."""
     if isinstance(queries, bool) or not isinstance(queries, int) or not 0 <= queries <= 10**6:
-        raise InputError(f"queries = {queries!r}", allowed="a whole number of at least 0")
+        raise InputError(f"queries = {queries!r}", allowed="a whole number in 0..1000000")
     return queries
 
 

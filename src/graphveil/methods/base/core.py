@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -60,6 +61,10 @@ class Core(Protocol[Collected]):
     @property
     def kind(self) -> str:
         """The name under which the method is saved."""
+
+    @property
+    def name(self) -> str:
+        """The name that users type for this core with its settings."""
 
     @property
     def seed(self) -> int:
@@ -135,15 +140,23 @@ class Fitted(Protocol):
 F = TypeVar("F", bound=Fitted)
 
 
-class FittedCore(Generic[F]):
+class NamedCore:
+    """Knows what users call it."""
+
+    @property
+    def name(self) -> str:
+        """The name that users type for this core with its settings."""
+        # Late and by its name: the registry of all methods stands above each of them.
+        return str(import_module("graphveil.methods.registry").name_of(self))
+
+
+class FittedCore(NamedCore, Generic[F]):
     """What all cores say of what fitting left.
 
     Attributes:
-        written: the method's name, as users write it.
         fits: the call that fits, beside `fit`; "" where there is no other.
     """
 
-    written: ClassVar[str]
     fits: ClassVar[str]
     by_blocks: ClassVar[bool] = False
     trains_by_blocks: ClassVar[bool] = False
@@ -165,7 +178,7 @@ class FittedCore(Generic[F]):
         """What fitting left; raises InputError before."""
         if self._fitted is None:
             calls = f"fit or {self.fits}" if self.fits else "fit"
-            raise InputError(f"this {self.written} has not been fitted", remedy=f"call {calls} first")
+            raise InputError(f"this {self.name} has not been fitted", remedy=f"call {calls} first")
         return self._fitted
 
     @property
@@ -216,7 +229,7 @@ def collecting(core: Core[Collected], engine: Engine) -> Callable[..., Collected
         InputError: another engine than `LOCAL`, for a method that does not work by blocks.
     """
     if engine != LOCAL:
-        require_blocks(type(core), core.kind)
+        require_blocks(type(core), core.name)
     collect: Callable[..., Collected] = core.collect
     return partial(collect, engine=engine) if core.by_blocks else collect
 
@@ -259,7 +272,7 @@ def require_predictions(core: Core[Any]) -> None:
     """
     if not core.predicts_by_blocks:
         raise InputError(
-            f"{core.kind} does not predict by blocks", where="engine", allowed="the local engine with one worker"
+            f"{core.name} does not predict by blocks", where="engine", allowed="the local engine with one worker"
         )
 
 

@@ -161,7 +161,7 @@ class Estimator(Generic[C]):
         for name in told:
             if name not in self.core.says_who:
                 raise InputError(
-                    f"{name} does not apply to {self.core.kind}",
+                    f"{name} does not apply to {self.core.name}",
                     where="predict",
                     allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
                 )

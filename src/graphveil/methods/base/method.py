@@ -44,6 +44,29 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Forced:
+    """A setting that leaves another only one value: the other follows, unless it is set as well.
+
+    Attributes:
+        by: the setting that forces.
+        other, value: what follows, and the value that it is left with.
+        where: the values of `by` that force; None: whatever it is set to.
+    """
+
+    by: str
+    other: str
+    value: Any
+    where: tuple[Any, ...] | None = None
+
+    def holds(self, settings: Mapping[str, Any]) -> bool:
+        """Whether these settings, without defaults, leave the other open and force it."""
+        chosen = settings.get(self.by)
+        if chosen is None or settings.get(self.other) is not None:
+            return False
+        return self.where is None or chosen in self.where
+
+
+@dataclass(frozen=True)
 class Replay:
     """A run that the audit makes on two graphs that differ in one unit, to compare what comes out.
 
@@ -96,6 +119,7 @@ class Method(Generic[P, C]):
             combinations, with the defaults among them.
         replays: the runs that the audit replays; none where nothing is protected.
         refuse: raises InputError for chosen settings (without defaults) that do not go together.
+        forced: settings that follow from others.
     """
 
     name: str
@@ -111,6 +135,7 @@ class Method(Generic[P, C]):
     search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     replays: tuple[Replay, ...] = ()
     refuse: Callable[[Mapping[str, Any]], None] = _refuse_nothing
+    forced: tuple[Forced, ...] = ()
 
     def settle(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with defaults filled in.
@@ -128,8 +153,13 @@ class Method(Generic[P, C]):
                 allowed="epsilon, or epsilon_x and epsilon_y",
                 remedy="leave out one of the two",
             )
+        settings = self.followed(settings)
         self.refuse(settings)
         return {**{name: option.default for name, option in self.options.items()}, **settings}
+
+    def followed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return chosen settings with those that follow from them."""
+        return {**settings, **{rule.other: rule.value for rule in self.forced if rule.holds(settings)}}
 
     @property
     def public_name(self) -> str | None:
@@ -170,7 +200,7 @@ class Method(Generic[P, C]):
                 allowed="with lpgnn, solitude, class-sums and dp-mlp",
             )
         # Fixed settings last: what is not for users to choose cannot be chosen by a keyword either.
-        return Estimator(self.load_core()(*args, **{**settings, **self.fixed}))
+        return Estimator(self.load_core()(*args, **{**self.followed(settings), **self.fixed}))
 
     def load(self, path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
         """Return a saved estimator, able to predict; what it spent stays spent.

@@ -238,8 +238,9 @@ def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
             f"{error.what}",
             where=error.where,
             allowed=error.allowed,
-            remedy="declare room for it before collecting (queries=1), use what they have sent (people='same', or "
-            "reports=...), or declare that they are other people (people='other'); nothing was read",
+            remedy="make room for it before collecting (--set queries=1: once more at the full price), use what they "
+            "have sent (people='same', or reports=...), or declare that they are other people (people='other'); "
+            "nothing was read",
         ) from error
 
 

@@ -45,7 +45,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         **dict.fromkeys(("chains", "degree_bound", "relationships", "sampled", "steps"), _COUNT),
         **dict.fromkeys(("epochs", "passes"), Bounds(least=1, most=10**6)),
         **dict.fromkeys(("patience", "queries"), Bounds(least=0, most=10**6)),
-        **dict.fromkeys(("hops", "steps_x", "steps_y"), Bounds(least=0, most=64)),
+        **dict.fromkeys(("steps_x", "steps_y"), Bounds(least=0, most=64)),
         # One is taken: no edge is read then, or neighbours alone.
         **dict.fromkeys(("restart", "share"), Bounds(above=0, most=1)),
         "batch": Bounds(least=1, most=10**9),
@@ -54,6 +54,7 @@ NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
         "dropout": Bounds(least=0, below=1),
         "floor": Bounds(least=1, most=10_000),
         "hidden": Bounds(least=1, most=4096),
+        "hops": Bounds(least=1, most=64),
         "hop_ratio": Bounds(least=0.125, most=8),
         "residual": Bounds(least=0, most=100),
         "rounds": Bounds(least=1, most=1000),

@@ -67,7 +67,7 @@ class CaribouCore(StagedCore):
         (4.0, 2)
     """
 
-    kind = written = "caribou"
+    kind = "caribou"
     by_blocks = predicts_by_blocks = False
     recipe: ClassVar[Recipe] = CaribouRecipe()
     settings_type = CaribouSettings
@@ -99,6 +99,9 @@ class CaribouCore(StagedCore):
         found = self.privacy.noise(schema, hops=0, trained={CHAIN: (once, numbers)})
         sigma = self.chain.sigma(found.multipliers[CHAIN] / 2)
         return Noise((sigma,) * hops, {}, found.epsilon, found.delta)
+
+    def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
+        """The chain's grid follows its noise."""
 
     def _weighing(self) -> dict[str, float | int | str]:
         own = self.settings

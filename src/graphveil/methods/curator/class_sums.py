@@ -35,6 +35,7 @@ from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.start import Reader, read_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
+from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
@@ -119,7 +120,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
     """
 
     kind = "class-sums"
-    written, fits = "ClassSums", "fit_published"
+    fits = "fit_published"
     reads_edges = counts_classes = by_blocks = True
     hops, w_max = 1, 1.0
     layers: tuple[int, ...] = ()  # the time of its experts is counted apart
@@ -142,9 +143,9 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
-                "class-sums uses exact labels, so it cannot protect nodes",
-                allowed="unit edge, directed-edge or k-edges",
-                remedy="train gap or progap with unit node",
+                "unit 'node' does not apply to class-sums, which uses exact labels",
+                allowed="edge, directed-edge, k-edges",
+                remedy="train node-sums, which protects nodes",
             )
         if noise not in NOISES:
             raise InputError(f"noise {noise!r} is not known", allowed=", ".join(NOISES))
@@ -158,7 +159,13 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         counted = self._counted(schema)
         if counted is not None:
             return self.privacy.noise_of_counts(counted)
-        return self.privacy.noise(schema, hops=1, columns=len(schema.classes))
+        return with_nearest(self, lambda core: core._normal_noise(schema))
+
+    def _normal_noise(self, schema: GraphSchema) -> Noise:
+        noise = self.privacy.noise(schema, hops=1, columns=len(schema.classes))
+        if not self.privacy.public:
+            self.privacy.sums(schema, noise).require_noise(weighted=False)
+        return noise
 
     def _counted(self, schema: GraphSchema) -> CountedSum | None:
         """Return the sums with geometric noise, if it is that."""

@@ -19,6 +19,7 @@ from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
 from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
@@ -90,7 +91,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     """
 
     kind = "dp-mlp"
-    written, fits = "dp-mlp", ""
+    fits = ""
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
     layers: tuple[int, ...] = (2,)
@@ -130,7 +131,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
         """Return the noise of a training with so many training nodes, from public facts alone."""
-        return self._noise(schema, self._parameters(schema), people)
+        return with_nearest(self, lambda core: core._noise(schema, core._parameters(schema), people))
 
     def collect(
         self, graph: Graph, *, split: Split, randomness: Randomness, progress: ProgressCallback | None = None
@@ -145,7 +146,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         schema, network = graph.schema, self._network(graph.schema)
         # Before paying: a module that mixes rows would make the whole price meaningless.
         self._require_rows_alone(network, schema)
-        noise = self._noise(schema, parameters_of(network), int(split.train.sum()))
+        noise = self.planned_noise(schema, int(split.train.sum()))
         spends = self.privacy.spend("training", schema, noise)
         self._untrained = self.account.buy(spends, lambda: PaidNodes(read_people(graph, split), noise))
         return self._untrained

@@ -69,13 +69,15 @@ class DPDGCCore(StagedCore):
         (4.0, 'noisy sums and dp-sgd on edges')
     """
 
-    kind = written = "dpdgc"
+    kind = "dpdgc"
     recipe: ClassVar[Recipe] = DpdgcRecipe()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"hops": 1, **settings})
-        if self.privacy.nodes or self.privacy.relationships is not None or self.privacy.tuning is not None:
-            raise InputError("dpdgc is priced for one edge and one training", allowed="unit edge or directed-edge")
+        if self.privacy.unit in ("node", "k-edges"):
+            raise InputError(f"unit {self.privacy.unit!r} does not apply to dpdgc", allowed="edge, directed-edge")
+        if self.privacy.tuning is not None:
+            raise InputError("dpdgc is priced for one training", allowed="no tuning")
         if self.privacy.queries:
             raise InputError("a row is learned for each node", where="dpdgc", allowed="queries = 0")
         if (self.settings.hops, self.settings.weights) != (1, "uniform"):

@@ -85,12 +85,15 @@ class EclipseCore(StagedCore):
         (2.0, 2)
     """
 
-    kind = written = "eclipse"
+    kind = "eclipse"
     recipe: ClassVar[Recipe] = EclipseRecipe()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         if self.privacy.nodes:
-            raise InputError("eclipse reads a node's own features beside its basis", allowed="units of edges")
+            raise InputError(
+                "unit 'node' does not apply to eclipse: it reads a node's own features beside its basis",
+                allowed="edge, directed-edge, k-edges",
+            )
         if self.settings.weights != "uniform":
             raise InputError("eclipse decomposes the graph without weights", allowed="weights = uniform")

@@ -54,8 +54,10 @@ def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
     Raises:
         InputError: for any of them.
     """
-    if privacy.unit not in (None, "edge") or privacy.tuning is not None or privacy.queries:
-        raise InputError(f"{kind} is priced for one edge and one training", allowed="unit edge, queries = 0")
+    if privacy.unit not in (None, "edge"):
+        raise InputError(f"unit {privacy.unit!r} does not apply to {kind}", allowed="edge")
+    if privacy.tuning is not None or privacy.queries:
+        raise InputError(f"{kind} is priced for one training", allowed="no tuning, and queries = 0")
 
 
 def require_undirected(kind: str, schema: GraphSchema) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
-from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, START, field_options
 from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings, SumsSettings
 
@@ -70,6 +70,14 @@ _EDGE_UNITS = {
     **_SEVERAL,
 }
 
+#: Settings that one unit alone has.
+_K_EDGES = (Forced("relationships", "unit", "k-edges"),)
+_OF_UNITS = (
+    *_K_EDGES,
+    Forced("degree_bound", "unit", "node"),
+    Forced("rule", "unit", "node", ("declared",)),
+)
+
 #: Of methods that make room for queries, with any unit of edges.
 _HOPS_OF_EDGES = {**_BUDGET, "unit": _EDGE_UNITS["unit"], "queries": _UNIT["queries"], **_SEVERAL}
 
@@ -84,6 +92,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         free=tuple(_FUSION),
         search={"hidden": (16, 64), "dropout": (0.2, 0.5), "weight_decay": (0.0005, 0.005)},
         replays=(_ONE_EDGE, _CONTACTS, _NORMAL),
+        forced=_K_EDGES,
     ),
     Method(
         "gap",
@@ -95,6 +104,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ATTENTION, _ONE_NODE),
+        forced=(*_OF_UNITS, Forced("weights", "hops", 1, ("attention",))),
     ),
     Method(
         "progap",
@@ -106,6 +116,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
+        forced=_OF_UNITS,
     ),
     Method(
         "lpgnet",
@@ -120,6 +131,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         search={"hops": (1, 2, 3), "hidden": (16, 64)},
         tags=_RIVAL,
         replays=(_ONE_EDGE, _CONTACTS),
+        forced=_K_EDGES,
     ),
     Method(
         "dpdgc",
@@ -167,6 +179,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         search=_SUMS,
         tags=_RIVAL,
         replays=(_ONE_EDGE, _CONTACTS),
+        forced=_K_EDGES,
     ),
     Method(
         "caribou",

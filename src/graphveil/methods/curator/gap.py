@@ -78,5 +78,5 @@ class GAPCore(StagedCore):
         (2.0, 2)
     """
 
-    kind = written = "gap"
+    kind = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()

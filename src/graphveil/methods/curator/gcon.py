@@ -73,7 +73,7 @@ class GCONCore(StagedCore):
         (4.0, 1)
     """
 
-    kind = written = "gcon"
+    kind = "gcon"
     recipe: ClassVar[Recipe] = GconRecipe()
     settings_type = GconSettings
     settings: GconSettings

@@ -77,13 +77,16 @@ class LPGNetCore(StagedCore):
         (2.0, (1.3569624860030471,))
     """
 
-    kind = written = "lpgnet"
+    kind = "lpgnet"
     recipe: ClassVar[Recipe] = LpgnetRecipe()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         if self.privacy.nodes:
-            raise InputError("guesses read a node's own features", where="lpgnet", allowed="units of edges")
+            raise InputError(
+                "unit 'node' does not apply to lpgnet: guesses read a node's own features",
+                allowed="edge, directed-edge, k-edges",
+            )
         # Weights would stretch a message, and shares of the budget are for sums beside private training.
         if (self.settings.weights, self.settings.hop_ratio) != ("uniform", 1.0):
             raise InputError("counts have neither weights nor a hop_ratio", where="lpgnet", allowed="their defaults")
@@ -99,6 +102,9 @@ class LPGNetCore(StagedCore):
 
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         return self.privacy.noise_of_counts(self._counted(schema))
+
+    def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
+        """Counts have no grid."""
 
     def _weighing(self) -> dict[str, float | int | str]:
         return {"noise_law": "two-sided geometric"}

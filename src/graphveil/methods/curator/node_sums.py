@@ -93,7 +93,6 @@ class NodeSumsCore(StagedCore):
     """
 
     kind = "node-sums"
-    written = "NodeSums"
     recipe: ClassVar[Recipe] = VoteRecipe()
 
     def __init__(self, *, epsilon: float, unit: str = "node", **settings: Any) -> None:

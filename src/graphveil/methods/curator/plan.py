@@ -11,6 +11,7 @@ from graphveil.methods.base.plan import spelled
 from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.registry import METHODS
 from graphveil.privacy.printed import rounded_up
 
 #: Neighbours of a node that noise is compared with, where degrees are private.
@@ -62,7 +63,7 @@ def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> C
         per_node,
         _seconds(settings, people, core.layers, private=bool(noise.multipliers)),
         nodes * columns * 4 * 8 / 1e6,
-        (*_advice(method, nodes, per_node), *_of_attention(method, schema, noise)),
+        (*_advice(method, nodes, per_node), *_of_attention(method, schema, noise), *_of_others(method)),
     )
 
 
@@ -75,6 +76,23 @@ def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -
     return (
         f"{part.name} is trained on edges in {part.steps:,} steps, in each of which an edge changes {part.samples} "
         f"target(s): the sum's noise is {ratio:.1f} times that of weights which read no edge (share_hops)",
+    )
+
+
+def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
+    """Say what it costs to predict people who join later."""
+    core, privacy = method.core, method.privacy
+    if privacy.public:
+        return ()
+    if not core.reads_edges:
+        return ("people who join later are predicted at no price: no edge is read",)
+    if "queries" not in METHODS[core.name].options:
+        return ("people who join later are not predicted: gap and progap can, at a price (queries)",)
+    many = max(1, privacy.queries)
+    room = f"queries = {many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
+    return (
+        f"people who join later: to predict another graph reads its edges, at {privacy.price_of(0)} each time; {room}: "
+        f"{privacy.price_of(many)} in total",
     )
 
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, get_args
 
 from graphveil.aggregation import CountedSum, PerturbedSum, Unit, sensitivity_of
-from graphveil.errors import InputError
+from graphveil.errors import InputError, NoiseError
 from graphveil.graphs import GraphSchema
 from graphveil.graphs.bound_rules import RULES
 from graphveil.privacy import (
@@ -134,16 +135,18 @@ class CuratorPrivacy:
             raise InputError(f"unit {self.unit!r} is not known", allowed=", ".join(UNITS))
         if self.rule not in RULES:
             raise InputError(f"rule {self.rule!r} is not known", allowed=", ".join(RULES))
+        for name in ("degree_bound", "relationships"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(f"{name} = {value!r}", allowed="a whole number of at least 1")
         if self.degree_bound is not None and not self.nodes:
-            raise InputError("degree_bound does not apply where edges are protected", allowed="with unit node")
+            raise InputError(f"degree_bound does not apply to unit {self.unit or 'edge'}", allowed="with unit node")
         # A promise needs a number that somebody made; a default would be promised by nobody.
         if self.nodes and self.rule == "declared" and self.degree_bound is None:
-            raise InputError("rule declared without a degree_bound", remedy="declare a degree_bound")
-        if self.degree_bound is not None:
-            sensitivity_of("node", 1.0, self.degree_bound)
+            raise InputError("rule declared without a degree_bound", remedy="say what was promised: degree_bound=20")
         self._require_relationships()
         if isinstance(self.queries, bool) or not isinstance(self.queries, int) or not 0 <= self.queries <= 10**6:
-            raise InputError(f"queries = {self.queries!r}", allowed="a whole number of at least 0")
+            raise InputError(f"queries = {self.queries!r}", allowed="a whole number in 0..1000000")
         # A law for the number of trials is paid for out of a budget, and here there is none.
         if self.tuning is not None and self.public:
             raise InputError("nothing is protected at epsilon inf, so trials cost nothing", where="tuning")
@@ -152,10 +155,8 @@ class CuratorPrivacy:
         # As with a degree that is promised: k is what somebody promises, so there is no default.
         if self.unit == "k-edges" and self.relationships is None:
             raise InputError("unit k-edges without a number", remedy="say how many: relationships=5")
-        if self.relationships is not None:
-            if self.unit != "k-edges":
-                raise InputError("relationships does not apply", allowed="with unit k-edges")
-            sensitivity_of("k-edges", relationships=self.relationships)
+        if self.relationships is not None and self.unit != "k-edges":
+            raise InputError(f"relationships does not apply to unit {self.unit or 'edge'}", allowed="with unit k-edges")
 
     @property
     def nodes(self) -> bool:
@@ -203,6 +204,13 @@ class CuratorPrivacy:
         known = self.relationships is not None
         return str(self._protected(schema, edges=True)) if known else f"one {self.unit_for(schema)}"
 
+    def price_of(self, queries: int) -> str:
+        """Return what one training and so many predictions of other graphs cost together, in a few words."""
+        many = 1 + queries
+        # As decimals, as the ledger sums: three times 1e-05 is 3e-05.
+        epsilon, delta = (float(many * Fraction(repr(float(part)))) for part in (self.epsilon, self.delta))
+        return f"epsilon {rounded_up(epsilon)}, delta {rounded_up(delta)}"
+
     def open_ledger(self) -> Ledger:
         """Return an empty ledger with the budget of one training and of the declared queries."""
         many = 1 + self.queries
@@ -237,7 +245,7 @@ class CuratorPrivacy:
             hop_ratio: noise of each sum over that of the sum before.
 
         Raises:
-            InputError: no noise reaches the target.
+            NoiseError: no noise reaches the target.
         """
         charged = {name: part for name, part in (trained or {}).items() if isinstance(part[0], Descent) == self.nodes}
         if self.public or not (hops or charged):
@@ -247,8 +255,10 @@ class CuratorPrivacy:
         every: list[Hops | Descent | ChangedSamples] = [*([_hops(hops, reach, hop_ratio)] if hops else []), *descents]
         # Each trial draws from the tables anew, so their rounding is paid for once a trial.
         many = 1 if self.tuning is None else self.tuning.trials_charged
+        # In noise a tenth as large as what it hides: where it ends costs no more at any other.
+        drawn = self._hidden(schema, (reach / 10,) * hops, w_max) if hops else None
         target, reserved = self._less_rounding(
-            [(part, many * parameters) for part, parameters in charged.values()], many
+            [(part, many * parameters) for part, parameters in charged.values()], drawn, many * (columns + 1), many
         )
         split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
         # Where nodes are protected even the number of validation nodes that a trial meets is a query.
@@ -271,9 +281,7 @@ class CuratorPrivacy:
             delta += self.tuning.law_slack(epsilon)
         # The last word is the accountant's, on the noise that will really be drawn: never above what was declared.
         if epsilon > self.epsilon or delta > self.delta:
-            raise InputError(
-                f"delta = {rounded_up(self.delta)} is below the mass of the noise's cut tails", remedy="raise delta"
-            )
+            raise self._too_dear()
         multipliers = {name: calibrated.sigmas(descent.name)[0] for name, (descent, _) in charged.items()}
         changed = next((part for part in descents if isinstance(part, ChangedSamples)), None)
         if self.tuning is None:
@@ -315,19 +323,33 @@ class CuratorPrivacy:
             relationships=self.relationships,
         )
 
-    def _less_rounding(self, charged: Sequence[tuple[Descent | ChangedSamples, int]], many: int) -> tuple[float, float]:
+    def _less_rounding(
+        self,
+        charged: Sequence[tuple[Descent | ChangedSamples, int]],
+        sums: PerturbedSum | None,
+        columns: int,
+        many: int,
+    ) -> tuple[float, float]:
         """Return the epsilon to aim at and the delta to set aside, so that the noise tables' rounding fits as well."""
         epsilon, delta = self.epsilon * (1 - _KEPT[0] * many), self.delta * _KEPT[1]
+        if sums is not None:
+            more, cut = sums.price(self.epsilon, self.delta, columns)
+            # What is kept covers it but for a very small epsilon, or delta.
+            epsilon = min(epsilon, self.epsilon - _MARGIN * (more - self.epsilon))
+            delta = max(delta, _MARGIN * (cut - self.delta))
         for descent, parameters in charged:
             more, cut = _schedule(descent, 1.0).price(self.epsilon, self.delta, parameters)
             epsilon -= _MARGIN * (more - self.epsilon)
             delta += _MARGIN * (cut - self.delta)
         if epsilon <= 0.0 or delta >= self.delta:
-            raise InputError(
-                f"no noise reaches epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}",
-                remedy="raise them",
-            )
+            raise self._too_dear()
         return epsilon, delta
+
+    def _too_dear(self) -> NoiseError:
+        return NoiseError(
+            "rounding so many numbers of noise costs more than "
+            f"epsilon {rounded_up(self.epsilon)}, delta {rounded_up(self.delta)}"
+        )
 
     def spend(self, name: str, schema: GraphSchema, noise: Noise, **facts: float | int | str) -> tuple[Spend, ...]:
         """Return what one training, or one query, spends: one row, or none where nothing is protected."""

@@ -86,5 +86,5 @@ class ProGAPCore(StagedCore):
         (True, 'one-undirected-edge')
     """
 
-    kind = written = "progap"
+    kind = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()

@@ -34,6 +34,7 @@ from graphveil.methods.base.storage import (
     schema_facts,
     schema_from,
 )
+from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Train, carry_out
@@ -47,7 +48,6 @@ from graphveil.methods.curator.training import (
     brought_back,
     build_seeded,
     logits_of,
-    parameters_of,
     placed,
     prefixed,
     progress_of,
@@ -64,6 +64,7 @@ from graphveil.methods.curator.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
+from graphveil.methods.registry import METHODS
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -121,8 +122,12 @@ class StagedCore(FittedCore[FittedCurator]):
         self._unfinished: Published | None = None
 
     def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
-        """Return the noise of a training with so many training nodes, from public facts alone."""
-        return self._noise(schema, self.recipe.sizes(self.settings, schema), people)
+        """Return the noise of a training with so many training nodes, from public facts alone.
+
+        Raises:
+            InputError: none can be had, naming a setting and the nearest value that is taken.
+        """
+        return with_nearest(self, lambda core: core._drawable(schema, people))
 
     # ---- the curator ----
 
@@ -147,7 +152,7 @@ class StagedCore(FittedCore[FittedCurator]):
         schema = graph.schema
         networks = self._fresh(schema)
         # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
-        noise = self._noise(schema, [parameters_of(network) for network in networks], int(split.train.sum()))
+        noise = self.planned_noise(schema, int(split.train.sum()))
         made = self.account.buy(
             self.privacy.spend("training", schema, noise, **self._weighing()),
             lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
@@ -392,6 +397,17 @@ class StagedCore(FittedCore[FittedCurator]):
         found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
         return placed(found, self.settings.device)
 
+    def _drawable(self, schema: GraphSchema, people: int) -> Noise:
+        """Return the noise of a training; one that no table holds is refused now and not once it is paid for."""
+        noise = self._noise(schema, self.recipe.sizes(self.settings, schema), people)
+        self._require_drawable(schema, noise)
+        return noise
+
+    def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
+        if noise.sigmas and not self.privacy.public:
+            sums = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
+            sums.require_noise(weighted=self.settings.weights != "uniform")
+
     def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
         trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
             f"network{which}": (self.settings.descent(f"network{which}", people), size)
@@ -457,6 +473,7 @@ class StagedCore(FittedCore[FittedCurator]):
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
         schema, noise = fitted.schema, fitted.noise.of_sums
         require_same_features(graph.schema, schema)
+        self._require_queries(graph)
         if randomness is None and not self.privacy.public:
             raise InputError(
                 "reading a new graph's edges needs a source of noise",
@@ -471,7 +488,29 @@ class StagedCore(FittedCore[FittedCurator]):
         def read() -> Tensor:
             return self.answer(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine), noise.sigmas)
 
-        return self.account.buy(self.privacy.spend(name, schema, noise, **self._weighing()), read)
+        spends = self.privacy.spend(name, schema, noise, **self._weighing())
+        try:
+            self.account.afford(*spends)
+        except BudgetError as error:
+            raise self._no_room(graph) from error
+        return self.account.buy(spends, read)
+
+    def _require_queries(self, graph: Graph) -> None:
+        if "queries" not in METHODS[self.name].options:
+            raise InputError(
+                f"{self.name} predicts only the nodes of its training",
+                where=graph.schema.name,
+                remedy="train it on a graph that holds the others too, or train gap with --set queries=1",
+            )
+
+    def _no_room(self, graph: Graph) -> BudgetError:
+        return BudgetError(
+            f"to predict another graph reads its edges, which costs {self.privacy.price_of(0)} each time; "
+            f"this run made room for {self.privacy.queries} (queries)",
+            where=graph.schema.name,
+            remedy=f"nothing was read or spent; train again with room for it: graphveil train {self.name} DATA "
+            f"--set queries={self.privacy.queries + 1}, {self.privacy.price_of(self.privacy.queries + 1)} in total",
+        )
 
     def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
         """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""

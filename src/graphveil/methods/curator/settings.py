@@ -61,7 +61,7 @@ class CuratorSettings:
 
     def __post_init__(self) -> None:
         for name, low, high in (
-            ("hops", 0, 64),
+            ("hops", 1, 64),
             ("hidden", 1, 4096),
             ("epochs", 1, 10**6),
             ("patience", 0, 10**6),
@@ -155,10 +155,10 @@ class CaribouSettings(CuratorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < number_or_nan(self.contraction) < 1 or not 0 < number_or_nan(self.share) <= 1:
-            raise InputError(
-                f"contraction = {self.contraction!r}, share = {self.share!r}", allowed="numbers in (0, 1) and (0, 1]"
-            )
+        if not 0 < number_or_nan(self.contraction) < 1:
+            raise InputError(f"contraction = {self.contraction!r}", allowed="a number in (0, 1)")
+        if not 0 < number_or_nan(self.share) <= 1:
+            raise InputError(f"share = {self.share!r}", allowed="a number in (0, 1]")
         if not 0 <= number_or_nan(self.residual) <= 100:
             raise InputError(f"residual = {self.residual!r}", allowed="a number in 0..100")
         if isinstance(self.floor, bool) or not isinstance(self.floor, int) or not 1 <= self.floor <= 10_000:
@@ -197,5 +197,6 @@ class SumsSettings:
             value = getattr(self, name)
             plain = isinstance(value, int | float) and not isinstance(value, bool)
             if not (plain and 0 <= value < below and (value > 0 or name != "learning_rate")):
-                raise InputError(f"{name} = {value!r}", allowed=f"a number of 0 to below {below:g}")
+                least = "above 0" if name == "learning_rate" else "of at least 0"
+                raise InputError(f"{name} = {value!r}", allowed=f"a finite number {least}{', below 1' * (below == 1)}")
         require_device(self.device)

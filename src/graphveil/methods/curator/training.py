@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, from_scipy
+from graphveil.aggregation.names import WEIGHT_KINDS
 from graphveil.aggregation.weights import edge_weights
 from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.errors import InputError
@@ -41,6 +42,7 @@ FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
 Built = TypeVar("Built")
 #: The weights that are trained on edges, and the name of that training.
 ATTENTION = "attention"
+_OTHER_WEIGHTS = ", ".join(kind for kind in WEIGHT_KINDS if kind != ATTENTION)
 #: Methods on noisy sums whose networks, private training and sums may lie on a GPU.
 _ON_GPU = ("gap", "progap", "node-sums")
 #: More numbers than these are not made dense at a time (2 GB).
@@ -259,7 +261,7 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
     """Refuse settings of a method on noisy sums that do not go together.
 
     Raises:
-        InputError: no hops; weights learned from labels that are private, or that a query would not have; or attention
+        InputError: weights learned from labels that are private, or that a query would not have; or attention
             in another method than gap or over more than one hop.
     """
     if settings.device != "cpu" and kind not in _ON_GPU:
@@ -269,20 +271,27 @@ def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str
             allowed="cpu",
             remedy=f"leave the device out, or train {', '.join(_ON_GPU)} or class-sums on a GPU",
         )
-    if settings.hops < 1:
-        raise InputError("hops = 0 reads no edges", allowed="at least 1", remedy="train mlp or dp-mlp instead")
     # Labels are part of a protected node; weights learned from them would carry them into every sum.
     if settings.weights in ("learned", ATTENTION) and privacy.nodes:
-        raise InputError("weights learned from labels", where="unit node", allowed="uniform, similarity, kernel")
+        raise InputError(
+            f"weights = {settings.weights} with unit node: they are learned from labels, which are protected",
+            allowed="uniform, similarity, kernel",
+        )
     if settings.weights == ATTENTION and kind != "gap":
-        raise InputError("weights attention", where=kind, allowed="with gap", remedy="choose other weights")
+        raise InputError(f"weights = attention with {kind}", allowed=_OTHER_WEIGHTS)
     if settings.weights == ATTENTION and privacy.relationships is not None:
-        raise InputError("weights attention are priced for one edge", where="unit k-edges", allowed="other weights")
+        raise InputError(
+            "weights = attention with unit k-edges: they are priced for one edge",
+            allowed=_OTHER_WEIGHTS,
+        )
     # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
     if settings.weights == ATTENTION and settings.hops != 1:
-        raise InputError(f"weights attention over {settings.hops} hops", allowed="hops = 1")
+        raise InputError(f"hops = {settings.hops} with weights = attention", allowed="hops = 1")
     if settings.weights == "learned" and privacy.queries:
-        raise InputError("weights learned from labels exist for the training graph only", allowed="queries = 0")
+        raise InputError(
+            f"queries = {privacy.queries} with weights = learned: labels of another graph are not read",
+            allowed="queries = 0",
+        )
 
 
 def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:

@@ -85,7 +85,6 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
     """
 
     kind = "link-beliefs"
-    written = "LinkBeliefs"
     says_who: tuple[str, ...] = ()
     several = False
     history: tuple[Epoch, ...] = ()
@@ -151,7 +150,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         fitted = self.result
         if graph is not None and people_key(graph) != fitted.people:
             raise InputError(
-                "link-beliefs predicts only people who reported",
+                f"{self.name} predicts only people who reported",
                 where=graph.schema.name,
                 remedy="collect their reports and fit again, or train solitude, which predicts on new graphs",
             )

@@ -116,7 +116,6 @@ class SolitudeCore(ListsCore[FittedGraph]):
     """
 
     kind = "solitude"
-    written = "Solitude"
     says_who = ("people",)
     several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
@@ -163,7 +162,6 @@ class SolitudeCore(ListsCore[FittedGraph]):
         if backbone is not None and denoiser in _NO_BACKBONE:
             raise InputError(
                 f"a backbone of your own with denoiser {denoiser}",
-                where="Solitude",
                 allowed=", ".join(name for name in DENOISERS if name not in _NO_BACKBONE),
             )
         self.queries, self.backbone = require_queries(queries), backbone
@@ -190,7 +188,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         """
         # Pairs of the complement are pulled towards no link, of which silence is no evidence.
         if self.calibration.complement and released.heard is not None and not bool(released.heard.all()):
-            raise InputError("complement where some people sent no list", where=self.kind, remedy="complement=0")
+            raise InputError("complement where some people sent no list", where=self.name, remedy="complement=0")
         schema = self.recognised(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)

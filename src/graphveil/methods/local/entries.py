@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
 
 _FAMILY = "graphveil.methods.local.family:LOCAL"
@@ -49,6 +49,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
+        forced=(Forced("stand_in", "epsilon_x", None, ("uniform", "ones", "degree")),),
     ),
     Method(
         "upgnet",

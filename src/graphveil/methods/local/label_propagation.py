@@ -177,7 +177,6 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
     """
 
     kind = "label-propagation"
-    written = "label propagation"
     trains_network = False
     says_who: tuple[str, ...] = ()
     several = False
@@ -277,7 +276,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         fitted = self.result
         if graph is not None and topology_of(graph).fingerprint != fitted.fingerprint:
             raise InputError(
-                "label propagation predicts only on the graph whose labels were collected",
+                f"{self.name} predicts only on the graph whose labels were collected",
                 where=graph.schema.name,
                 remedy="train lpgnn, which predicts on new graphs from features",
             )

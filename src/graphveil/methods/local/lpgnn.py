@@ -133,7 +133,6 @@ class LPGNNCore(ReportsCore[Fitted]):
     """
 
     kind = "lpgnn"
-    written = "LPGNN"
     trains_network = True
     predicts_by_blocks: ClassVar[bool] = True
     says_who = ("people", "reports")

@@ -76,7 +76,7 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
     """
 
     kind = CLASS_COUNTS
-    written, fits = "ClassCounts", "fit_released"
+    fits = "fit_released"
     says_who: tuple[str, ...] = ()
     several, by_blocks = False, True
     history: tuple[Epoch, ...] = ()

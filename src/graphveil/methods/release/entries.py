@@ -12,7 +12,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
-from graphveil.methods.base.method import RELEASE, AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import RELEASE, AnyMethod, Forced, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, NOISY_HOPS, network_options
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
 
@@ -34,6 +34,12 @@ OPTIONS: Mapping[str, Option] = {
     "steps": Option(None, int, "steps of each Markov chain; default 100 a node (edges=mcmc, priv-hrg)"),
     "chains": Option(3, int, "Markov chains; all but one see public edges alone (edges=mcmc)"),
     "count_share": Option(0.01, float, "part of epsilon_a for the number of edges (edges=lap-graph)"),
+}
+#: The ways of edge-rr: all others have a name of their own.
+_TREES: Mapping[str, Option] = {
+    "edges": Option(
+        "public-tree", str, "how private edges are made anew: public-tree, mcmc", within=("public-tree", "mcmc")
+    )
 }
 #: Of training on what was published; nothing published depends on it.
 WEIGHTS: Mapping[str, Option] = {
@@ -71,8 +77,8 @@ def refuse_idle(given: Mapping[str, Any], *, fixed: Mapping[str, Any]) -> None:
         "delta": (features in feature_names_with("delta"), "features=gaussian"),
         "bins": (features == "feature-rr", "features=feature-rr"),
         "scores": (features == "feature-rr", "features=feature-rr"),
-        "tree_share": (edges in CHAINS, "edges=mcmc"),
-        "steps": (edges in CHAINS, "edges=mcmc"),
+        "tree_share": (edges in CHAINS, "edges=mcmc or priv-hrg"),
+        "steps": (edges in CHAINS, "edges=mcmc or priv-hrg"),
         "chains": (edges == "mcmc", "edges=mcmc"),
         "count_share": (edges == "lap-graph", "edges=lap-graph"),
     }
@@ -88,11 +94,18 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
         InputError: for settings that edge-rr does not take.
     """
     refuse_idle(given, fixed={"epsilon_x": INFINITE})
-    if given.get("edges", "public-tree") not in ("public-tree", "mcmc"):
-        raise InputError(f"edges = {given['edges']!r}", allowed="public-tree, mcmc")
+    if given.get("edges", _TREES["edges"].default) not in (_TREES["edges"].within or ()):
+        raise InputError(f"edges = {given['edges']!r}", allowed=", ".join(_TREES["edges"].within or ()))
 
 
-def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Replay, ...], **fixed: Any) -> AnyMethod:
+def _release(
+    name: str,
+    summary: str,
+    takes: tuple[str, ...],
+    replays: tuple[Replay, ...],
+    forced: tuple[Forced, ...] = (),
+    **fixed: Any,
+) -> AnyMethod:
     weighed = WEIGHTS if name in ("edge-rand", "lap-graph") else {}
     free = {**weighed, **network_options(without=("steps_y",))}
     hops = NOISY_HOPS if "epsilon_x" in takes else {"steps_x": (0, 1, 2)}
@@ -103,13 +116,14 @@ def _release(name: str, summary: str, takes: tuple[str, ...], replays: tuple[Rep
         "central",
         "graphveil.methods.release.heterorr:HeteroRRCore",
         "graphveil.methods.release.family:RELEASES",
-        {**{key: OPTIONS[key] for key in takes}, **free},
+        {**{key: OPTIONS[key] for key in takes}, **(_TREES if name == "edge-rr" else {}), **free},
         tags=frozenset({RELEASE}),
         fixed=fixed,
         free=tuple(free),
         search={**hops, "model": ("sage", "gcn"), **weights},
         replays=replays,
         refuse=refuse_other_trees if name == "edge-rr" else partial(refuse_idle, fixed=fixed),
+        forced=forced,
     )
 
 
@@ -130,6 +144,12 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
         "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",
         tuple(OPTIONS),
         (_ONE_EDGE,),
+        (
+            Forced("bins", "features", "feature-rr"),
+            Forced("scores", "features", "feature-rr"),
+            Forced("chains", "edges", "mcmc"),
+            Forced("count_share", "edges", "lap-graph"),
+        ),
     ),
     _release(
         "feature-rr",
@@ -144,6 +164,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
         "a curator publishes edges made from noisy counts of blocks of a tree (HeteroRR's, corrected)",
         ("epsilon_a", "edges", "tree_share", "steps", "chains"),
         (_ONE_EDGE, Replay("private edge", {"epsilon_a": 2.0, "edges": "mcmc", "steps": 500}, "mcmc")),
+        tuple(Forced(key, "edges", "mcmc") for key in ("tree_share", "steps", "chains")),
         epsilon_x=INFINITE,
     ),
     _release(

@@ -32,7 +32,7 @@ from graphveil.late import torch
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
 from graphveil.methods.base.account import Account, digest_of, restored_account
-from graphveil.methods.base.core import ForgetsPeople, Stored, not_by_blocks
+from graphveil.methods.base.core import ForgetsPeople, NamedCore, Stored, not_by_blocks
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
 from graphveil.methods.base.released import require_one_label, topology_of
@@ -78,7 +78,7 @@ class PublishedGraph:
     split: Split
 
 
-class HeteroRRCore(ForgetsPeople):
+class HeteroRRCore(ForgetsPeople, NamedCore):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -301,7 +301,7 @@ class HeteroRRCore(ForgetsPeople):
         self._require_fitted()
         if graph is not None and people_key(graph) != self._people:
             raise InputError(
-                "heterorr predicts only the nodes that were released",
+                f"{self.name} predicts only the nodes that were released",
                 where=graph.schema.name,
                 remedy="release the other graph, and train on both releases with gcn or sage",
             )
@@ -388,7 +388,7 @@ class HeteroRRCore(ForgetsPeople):
 
     def _require_fitted(self) -> None:
         if self._people is None:
-            raise InputError("this HeteroRR has not been fitted", remedy="call fit or fit_released first")
+            raise InputError(f"this {self.name} has not been fitted", remedy="call fit or fit_released first")
 
 
 def domain_of(graph: Graph | GraphParts) -> PairDomain:

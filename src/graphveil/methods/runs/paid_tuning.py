@@ -25,7 +25,7 @@ from typing import Any
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.fingerprint import fingerprint
-from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
+from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
 from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.curator.privacy import Noise
@@ -41,10 +41,8 @@ MEAN = 10
 #: Methods whose trials can be priced together.
 PAID = tagged(PAID_TUNING)
 Log = Callable[[Mapping[str, Any]], None]
-#: Steps of the count's noise, at most, where it is small; and where it ends, in standard deviations, which
-#: `CuratorPrivacy.noise` charges.
+#: Steps of the count's noise, at most, where it is small.
 _STEPS = 128
-_CUT = 12.0
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,8 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     # A power of 2: dividing by it below is exact, so what is released is a grid point whatever the count.
     scale = 1 << max(0, math.floor(math.log2(_STEPS / sigma)))
     steps = sigma * scale * (1 + 1e-15)
-    noise = int(RoundedNormal(steps, math.ceil(_CUT * steps)).draw(1, randomness)[0])
+    # One node changes the number by 1.
+    noise = int(RoundedNormal(steps, math.ceil(reach_of(1 / sigma) * steps)).draw(1, randomness)[0])
     return (count * scale + noise) / scale
 
 

@@ -14,6 +14,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.registry import name_of
 from graphveil.privacy import Guarantee
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base.parts import OWN
@@ -68,7 +69,9 @@ def check_people(people: str | None, model: Estimator[Any]) -> None:
     if people not in get_args(Identity):
         raise InputError(repr(people), where="--people", allowed=", ".join(get_args(Identity)))
     if "people" not in model.core.says_who:
-        raise InputError(f"--people does not apply to {model.kind}", allowed="with lpgnn, solitude, blink and dprr")
+        raise InputError(
+            f"--people does not apply to {name_of(model.core)}", allowed="with lpgnn, upgnet, solitude, blink and dprr"
+        )
 
 
 def tabulate(probabilities: Tensor, graph: Graph, classes: tuple[str, ...]) -> pl.DataFrame:
@@ -171,7 +174,7 @@ def _cost_of_query(privacy: CuratorPrivacy) -> str:
     if privacy.nodes:
         cached = f"{EYES}; where a method reads edges, also those of the run's graph are read again"
     if not privacy.queries:
-        return f"{cached}; where a method reads edges, the run has declared no budget for another graph"
+        return f"{cached}; the run has made no room for another graph (queries = 0)"
     price = f"epsilon {rounded_up(privacy.epsilon)}, delta {rounded_up(privacy.delta)}"
     return f"{cached}; the edges of another graph are read at {price}, {privacy.queries} times at most"
 

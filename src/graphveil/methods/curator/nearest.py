@@ -1,0 +1,134 @@
+"""A refusal of noise in the words of who asked for it: the setting, its value, and the nearest value that is taken.
+
+Noise is refused deep down, where nobody knows what was set. Here each setting that is not by default is put back to it,
+until the noise can be had; that setting is named, and the interval to its default halved down to the nearest value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from graphveil.errors import InputError, NoiseError
+from graphveil.methods.base.ranges import NUMBERS, Bounds
+
+Core = TypeVar("Core")
+Priced = TypeVar("Priced")
+Number = int | float
+
+#: The named value is within this part of the nearest one.
+_CLOSE: Final = 0.02
+#: Settings that are looked at last: what is promised should give way to nothing else.
+_PROMISED: Final = ("epsilon", "delta")
+
+
+def with_nearest(core: Core, noise_of: Callable[[Core], Priced]) -> Priced:
+    """Return what `noise_of` gives for a method's core.
+
+    Args:
+        core: whose `parameters` build it once more, and whose `kind` is the name of a method.
+        noise_of: what prices a core, from public facts alone.
+
+    Raises:
+        InputError: naming a setting and the nearest value of it with which the noise can be had.
+    """
+    try:
+        return noise_of(core)
+    except NoiseError as error:
+        raise _named(core, noise_of, error) from error
+
+
+def _named(core: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> InputError:
+    settings, defaults = core.parameters(), _defaults(core.kind)
+
+    def taken(name: str, value: Number | None) -> bool:
+        try:
+            noise_of(type(core)(**{**settings, name: value}))
+        except InputError:
+            return False
+        return True
+
+    changed = [name for name in defaults if _is_number(settings.get(name)) and settings[name] != defaults[name]]
+    # The one that is farthest from what is usual first, and what is promised last.
+    changed.sort(key=lambda name: (name in _PROMISED, -_far(settings[name], defaults[name])))
+    # Epsilon also where it is by default: there is always something to say of it.
+    for name in dict.fromkeys((*changed, "epsilon")):
+        value = settings[name]
+        for good in _others(name, value, defaults[name]):
+            if taken(name, good):
+                near = _nearest(value, good, lambda tried, name=name: taken(name, tried))  # type: ignore[misc]
+                return _refusal(name, value, near, error)
+    listed = ", ".join(f"{name} = {_written(settings[name])}" for name in changed)
+    back = ", ".join(f"{name} = {_written(value)}" for name in changed if _is_number(value := defaults[name]))
+    return InputError(f"{listed}: {error.what}", allowed=f"values towards the defaults: {back}")
+
+
+def _refusal(name: str, value: Number, near: Number, error: NoiseError) -> InputError:
+    end = "at least" if near > value else "at most"
+    return InputError(
+        f"{name} = {_written(value)}: {error.what}", allowed=f"{end} {_written(near)}, the other settings as they are"
+    )
+
+
+def _written(value: Number) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _defaults(kind: str) -> dict[str, Any]:
+    """The defaults of the numbers that users set, by name; None where others decide."""
+    from graphveil.methods.curator.entries import CURATOR_METHODS
+
+    options = next(method.options for method in CURATOR_METHODS if method.name == kind)
+    return {name: option.default for name, option in options.items() if option.type in (int, float)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _far(value: Number, default: Number | None) -> float:
+    """How many times a setting is its default, or the other way round, as a logarithm."""
+    return abs(math.log(value / default)) if default and value > 0 else math.inf
+
+
+def _others(name: str, value: Number, default: Number | None) -> Iterator[Number]:
+    """Values to try in place of one that is refused: the default, or ever farther ones on both sides."""
+    if default is not None and default != value:
+        yield default
+        return
+    bounds = NUMBERS.get(name, Bounds())
+    low = bounds.least or bounds.above or 0
+    high = min(bounds.most or math.inf, bounds.below or math.inf)
+    for power in range(1, 21):
+        for other in (value * 2**power, type(value)(value / 2**power)):
+            if low <= other <= high and other > 0:
+                yield other
+
+
+def _nearest(bad: Number, good: Number, taken: Callable[[Number], bool]) -> Number:
+    """Return a value that is taken, near to those that are not, in as few digits as say it."""
+    while abs(good - bad) > (_CLOSE * min(abs(good), abs(bad)) if isinstance(bad, float) else 1):
+        if isinstance(bad, int) and abs(good - bad) <= 1 + _CLOSE * min(abs(good), abs(bad)) and abs(bad) > 100:
+            break
+        middle = _between(bad, good)
+        bad, good = (bad, middle) if taken(middle) else (middle, good)
+    short = _short(good, up=good > bad)
+    return short if taken(short) else good
+
+
+def _between(bad: Number, good: Number) -> Number:
+    # By ratio: a delta may be off by hundreds of orders of magnitude.
+    middle = math.sqrt(bad) * math.sqrt(good) if min(bad, good) > 0 else (bad + good) / 2
+    if not isinstance(bad, int):
+        return middle
+    return min(max(round(middle), min(bad, int(good)) + 1), max(bad, int(good)) - 1)
+
+
+def _short(value: Number, *, up: bool) -> Number:
+    """Return a number in two digits, on the side that is away from what is refused."""
+    if value == 0:
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    rounded = (math.ceil if up else math.floor)(value / step) * step
+    return max(1, round(rounded)) if isinstance(value, int) else float(f"{rounded:.2g}")
