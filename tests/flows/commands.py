@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW
@@ -238,11 +239,12 @@ def _plain() -> list[Command]:
         ),
         Command("train unnamed", lambda ground: ("train", ground.data), "train", speaks_json=False),
         Command("advise", lambda ground: ("advise", ground.data), "advise"),
-        *(
-            Command(f"advise {trust}", lambda ground, trust=trust: ("advise", ground.data, "--trust", trust), "advise")
-            for trust in TRUSTS
-        ),
+        *(Command(f"advise {trust}", partial(_advise, trust), "advise") for trust in TRUSTS),
     ]
+
+
+def _advise(trust: str, ground: Ground) -> Words:
+    return ("advise", ground.data, "--trust", trust)
 
 
 def _federation() -> list[Command]:
