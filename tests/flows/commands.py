@@ -53,7 +53,7 @@ class Command:
 _QUICK = ("--no-controls",)
 #: Methods whose shortest training takes seconds.
 _SLOW: Final = ("links", "list-sums", "link-beliefs", "dpdgc", "node-sums", "class-counts", "priv-hrg")
-_QUICK_ATTACKS: Final = ("linkteller", "link-stealing-known", SHADOW, "membership")
+_QUICK_ATTACKS: Final = ("linkteller", "membership", "gram")
 
 
 def settings(method: str, trains: bool = True) -> list[str]:
@@ -75,6 +75,7 @@ def _train(method: str) -> Command:
             ground.data,
             *ground.beside(method),
             *settings(method),
+            *ground.asking(method),
             *_QUICK,
             "--out",
             ground.folder(f"train {method}"),
@@ -121,10 +122,20 @@ def _attack(attack: str, method: str) -> Command:
 
 def _about(method: str) -> list[Command]:
     def plan(ground: Ground) -> Words:
-        return ("plan", method, ground.data, *settings(method))
+        return ("plan", method, ground.data, *settings(method), *ground.asking(method))
 
     def tune(ground: Ground) -> Words:
-        return ("tune", method, ground.data, "--trials", "2", *_QUICK, "--out", ground.folder(f"tune {method}"))
+        return (
+            "tune",
+            method,
+            ground.data,
+            "--trials",
+            "2",
+            *ground.asking(method),
+            *_QUICK,
+            "--out",
+            ground.folder(f"tune {method}"),
+        )
 
     def compare(ground: Ground) -> Words:
         return (
@@ -134,6 +145,7 @@ def _about(method: str) -> list[Command]:
             "--repeats",
             "1",
             *settings(method),
+            *ground.asking(method),
             *epsilons(method),
             *_QUICK,
             "--out",
@@ -239,7 +251,11 @@ def _plain() -> list[Command]:
         ),
         Command("train unnamed", lambda ground: ("train", ground.data), "train", speaks_json=False),
         Command("advise", lambda ground: ("advise", ground.data), "advise"),
-        *(Command(f"advise {trust}", partial(_advise, trust), "advise") for trust in TRUSTS),
+        # Where they rehearse, it takes a while.
+        *(
+            Command(f"advise {trust}", partial(_advise, trust), "advise", heavy=trust in ("local", "links", "curator"))
+            for trust in TRUSTS
+        ),
     ]
 
 
@@ -288,7 +304,10 @@ def _federation() -> list[Command]:
         Command("federation split", split, "federation split"),
         Command("federation init", init, "federation init", needs=parts[:1]),
         Command("federation plan", plan, "federation plan", needs=parts),
-        *(Command(f"attack {name}", attack(name), "attack", needs=parts) for name in FEDERATION_ATTACKS),
+        *(
+            Command(f"attack {name}", attack(name), "attack", needs=parts, heavy=name not in _QUICK_ATTACKS)
+            for name in FEDERATION_ATTACKS
+        ),
     ]
 
 

@@ -94,10 +94,6 @@ def directed(kind: Kind) -> bool:
     return kind.directed
 
 
-def typed_columns(kind: Kind) -> bool:
-    return kind.columns == "form"
-
-
 #: The first that fits a cell counts.
 REFUSED: Final = (
     Refusal("no method is named", named("train unnamed"), every),
@@ -113,23 +109,14 @@ REFUSED: Final = (
     Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
     Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
+    Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
     Refusal("declares its edges private", methods(*LOCAL, do=trains), lists),
     Refusal("is a release; keep it as it is", named("store"), released),
 )
 #: Faults that are known and not mended: point of the list of faults -> cells.
-OWED: Final = (
-    Refusal(
-        "3",
-        named("train heterorr", "train feature-rr", "release heterorr", "release feature-rr", "federation split"),
-        typed_columns,
-    ),
-    Refusal("3", every, kinds("released")),
-    Refusal("4", methods("answer-pool"), typed_columns),
-    Refusal("10", methods(*OPEN, do=trains), lists),
-    Refusal("5, 1, 2", named("attack", "predict"), every),
-)
+OWED: Final[tuple[Refusal, ...]] = ()
 
 
 def owed(kind: Kind, command: Command) -> bool:

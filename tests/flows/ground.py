@@ -120,6 +120,12 @@ class Ground:
         """Options that DATA needs for a method."""
         return ("--edges", self.edges) if self.kind.source == "collected" else ()
 
+    def asking(self, method: str) -> tuple[str, ...]:
+        """The question that answer-pool puts to people without a label."""
+        named = self.kind.columns == "form" and not self.kind.source.startswith("social")
+        question = "car" if named else "0>=0.5"
+        return ("--set", f"question={question}") if method == "answer-pool" else ()
+
     @property
     def edges(self) -> str:
         """A file of public edges alone."""

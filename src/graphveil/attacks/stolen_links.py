@@ -213,6 +213,6 @@ def _parts(pairs: Pairs, known: float, nodes: int, seed: int) -> tuple[Pairs | N
     both, none = told[pairs.first] & told[pairs.second], ~told[pairs.first] & ~told[pairs.second]
     lesson, exam = pairs.where(both), pairs.where(none)
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
-        few = f"{lesson.edge.sum()} edges to learn from and {exam.edge.sum()} to measure by"
+        few = f"too few edges: {lesson.edge.sum()} to learn from and {exam.edge.sum()} to measure by"
         raise too_few(few, len(pairs.nodes), nodes)
     return lesson, exam

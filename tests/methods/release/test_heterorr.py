@@ -281,8 +281,8 @@ def test_several_private_labels_a_node_are_refused_and_public_ones_go_out() -> N
         ({"steps": 0}, "steps = 0; allowed: a whole number of at least 1"),
         ({"chains": True}, "chains = True"),
         ({"width": 3}, "setting 'width' is not known"),
-        ({"scores": "file.txt"}, "multi-bit gives every feature the same"),
-        ({"scores": declared_scores([1.0, 2.0])}, "multi-bit gives every feature the same"),
+        ({"features": "multi-bit", "scores": "file.txt"}, "multi-bit gives every feature the same"),
+        ({"features": "multi-bit", "scores": declared_scores([1.0, 2.0])}, "multi-bit gives every feature the same"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil import models
-from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, standardise
+from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.late import torch
@@ -30,6 +30,8 @@ FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from graphveil.graphs import Split
 
 
 class Structured(Protocol):
@@ -201,11 +203,22 @@ def _objective(
         corrected=settings.loss == "drop",
         engine=engine,
     )
-    require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)
+    _require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)
     return objective
 
 
-def require_targets(reached: bool, hops: int) -> None:
+def require_reached(topology: Topology, split: Split, hops: int) -> None:
+    """Refuse hops of labels that reach no training node, by who sends one alone.
+
+    Raises:
+        InputError: naming the option.
+    """
+    if hops:
+        mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
+        _require_targets(bool((mass[split.train] > 0).any()), hops)
+
+
+def _require_targets(reached: bool, hops: int) -> None:
     """Refuse hops of labels that reach no training node.
 
     Raises:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphveil import models
-from graphveil.aggregation import propagate
 from graphveil.aggregation.high_order import require_dense, upgnet_features
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -46,8 +45,8 @@ from graphveil.methods.base.network import (
     Network,
     apply_network,
     as_matrix,
+    require_reached,
     require_shapes,
-    require_targets,
     train_network,
 )
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
@@ -178,8 +177,6 @@ class LPGNNCore(ReportsCore[Fitted]):
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
 
-    # ---- the server ----
-
     def require_served(self, graph: Graph) -> None:
         """Refuse several labels a node where labels are private, or a graph that the backbone does not fit."""
         schema = require_servable(graph, several=math.isinf(self.privacy.epsilon_y))
@@ -190,11 +187,7 @@ class LPGNNCore(ReportsCore[Fitted]):
 
     def require_reached(self, graph: Graph, split: Split) -> None:
         """Refuse hops over which no training node has a label near, before anybody reports."""
-        hops = self.settings.steps_y
-        if hops:
-            labelled = (split.train | split.val)[:, None].float()
-            mass = propagate(topology_of(graph).propagation(), labelled, hops)
-            require_targets(bool((mass[split.train] > 0).any()), hops)
+        require_reached(topology_of(graph), split, self.settings.steps_y)
 
     def fit_reports(
         self,
