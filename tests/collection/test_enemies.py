@@ -177,7 +177,7 @@ def test_right_reports_among_as_many_wrong_ones(url: str) -> None:
     wrong: dict[str, Callable[[Report], bytes]] = {
         "bad-tag": lambda one: replace(one, tag=bytes(32)).to_bytes(),
         "truncated": lambda one: one.to_bytes()[:-1],
-        "bad-version": lambda one: b"\2" + one.to_bytes()[1:],
+        "bad-version": lambda one: b"\1" + one.to_bytes()[1:],
         "wrong-task": lambda one: replace(one, task=bytes(32)).to_bytes(),
         "unknown-enrolment": lambda one: replace(one, enrolment=bytes(16)).to_bytes(),
         "wrong-length": lambda one: replace(one, body=one.body * 2).to_bytes(),

@@ -85,7 +85,6 @@ def test_noise_that_cannot_be_had_is_refused_with_the_nearest_value(
         ("progap", {"degree_bound": 5}, {"unit": "node"}),
         ("heterorr", {"bins": 4}, {"features": "feature-rr"}),
         ("heterorr", {"count_share": 0.1}, {"edges": "lap-graph"}),
-        ("edge-rr", {"steps": 50}, {"edges": "mcmc"}),
         ("lpgnn", {"stand_in": "degree"}, {"epsilon_x": None}),
     ],
 )
