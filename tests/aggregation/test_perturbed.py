@@ -367,9 +367,9 @@ def test_the_grid_follows_the_noise_and_nothing_else() -> None:
 def test_what_the_grid_cannot_hold_is_refused() -> None:
     index, x = next(named_graphs())
     rows = ReceiverRows.of(index, 7)
-    with pytest.raises(InputError, match="take more bits"):
+    with pytest.raises(InputError, match="too few; allowed: 10 to"):
         PerturbedSum(sigmas=(0.001,)).perturb(rows, x, 1, SeededRandomness(0))
-    with pytest.raises(InputError, match="take fewer bits"):
+    with pytest.raises(InputError, match="too many; allowed: 10 to"):
         PerturbedSum(sigmas=(200.0,), bits=10).perturb(rows, x, 1, SeededRandomness(0))
     for hop in (0, 2):
         with pytest.raises(InputError, match="1 to 1"):

@@ -80,7 +80,7 @@ def test_people_pass_and_weak_label_reports_are_found(monkeypatch: pytest.Monkey
 def test_almost_no_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real, counts = PerturbedSum._noise, cast(property, CountedSum.noise).fget
     assert counts is not None
-    monkeypatch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 16, bits)))
+    monkeypatch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 16, bits))
     monkeypatch.setattr(CountedSum, "noise", property(lambda me: counts(replace(me, epsilon=16 * me.epsilon))))
     found = audit_edge_canaries(name)
     assert not found.holds and found.lower_bound > 3.0

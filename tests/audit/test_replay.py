@@ -96,11 +96,11 @@ def contacts_cost_what_one_entry_costs(patch: Patch) -> None:
 
 def sigma_is_halved(patch: Patch) -> None:
     real = PerturbedSum._noise
-    patch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 2, bits)))
+    patch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 2, bits))
 
 
 def there_is_no_noise(patch: Patch) -> None:
-    patch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: None))
+    patch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: None)
 
 
 def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
@@ -115,7 +115,9 @@ def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
     sums = class_sums.CuratorPrivacy.sums
 
     def wrong(me: Any, schema: Any, noise: Any, **rest: Any) -> Any:
-        return sums(me, schema, replace(noise, sigmas=tuple(s * counted[0] / 700 for s in noise.sigmas)), **rest)
+        return sums(
+            me, schema, replace(noise, sigmas=tuple(s * (counted or [700])[0] / 700 for s in noise.sigmas)), **rest
+        )
 
     patch.setattr(class_sums.CuratorPrivacy, "sums", wrong)
 

@@ -171,7 +171,7 @@ def audit_people_canaries(
     ends = torch.stack([torch.zeros(_DIMENSION), torch.ones(_DIMENSION)])
     graph = make_graph(ends[bits.long()], torch.zeros(2, 0, dtype=torch.int64), bits.long(), _SCHEMA)
     everybody = torch.ones(canaries, dtype=torch.bool)
-    settings = {"epsilon_x": epsilon_x, "epsilon_y": epsilon_y}
+    settings = {"epsilon_x": epsilon_x, "epsilon_y": epsilon_y, "steps_y": 0}
     method = build_method("lpgnn", settings, len(_SCHEMA.classes), seed=seed)
     sent = method.randomize(graph, split=Split(everybody, ~everybody, ~everybody), randomness=randomness)
     features, labels = method.privacy.features(_SCHEMA), method.privacy.labels(len(_SCHEMA.classes))

@@ -136,7 +136,7 @@ def _undeclared(folder: Path) -> DataError:
         if (folder / file).is_file():
             remedy = f"name a folder with {FILE}; this is for {commands}"
             return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
-    return DataError(f"no {FILE} found", where=str(folder / FILE), remedy=_EXAMPLE)
+    return DataError("no graph.toml found", where=str(folder / FILE), remedy=_EXAMPLE)
 
 
 def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:

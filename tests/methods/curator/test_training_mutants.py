@@ -34,7 +34,7 @@ def root_two_is_missing(patch: Patch) -> None:
 
 def sigma_is_halved(patch: Patch) -> None:
     real = PerturbedSum._noise
-    patch.setattr(PerturbedSum, "_noise", staticmethod(lambda sigma, bits: real(sigma / 2, bits)))
+    patch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 2, bits))
 
 
 def empty_batches_get_no_noise(patch: Patch) -> None:
