@@ -43,7 +43,7 @@ def test_a_run_and_its_card_say_it_first(type_in: Terminal, tmp_path: Path) -> N
 def test_a_number_is_needed_and_fits_that_unit_alone(type_in: Terminal) -> None:
     for words, said in (
         (("--unit", "k-edges"), "say how many: relationships=5"),
-        (("--set", "relationships=5"), "relationships does not apply"),
+        (("--unit", "edge", "--set", "relationships=5"), "relationships does not apply"),
         (("--unit", "k-edges", "--set", "relationships=0"), "a whole number of at least 1"),
     ):
         answer = type_in("plan", "class-sums", "social-200", *words)

@@ -109,6 +109,8 @@ REFUSED: Final = (
     Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
     Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
+    Refusal("trained without features", named("predict new"), kinds("collected lists")),
+    Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),

@@ -246,15 +246,16 @@ class SolitudeCore(ListsCore[FittedGraph]):
         fitted = self.result
         if graph is None:
             return torch.softmax(fitted.network.logits, dim=1)
-        require_same_features(graph.schema, fitted.schema)
-        # The same people by public facts: they are answered from the fit, and their data is not read again.
-        if people != "other" and people_key(graph) == fitted.people:
-            return torch.softmax(fitted.network.logits, dim=1)
+        own = people != "other" and people_key(graph) == fitted.people
         # A network that was trained on random numbers has nothing to say of new people.
-        if not self.privacy.collects_features:
+        if not own and not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=graph.schema.name
             )
+        require_same_features(graph.schema, fitted.schema)
+        # The same people by public facts: they are answered from the fit, and their data is not read again.
+        if own:
+            return torch.softmax(fitted.network.logits, dim=1)
         if self._new_people_pay:
             return self._asked(graph, randomness, people, engine)
         # Nothing private is sent here, so the source is never asked for a word; a mechanism still takes one.

@@ -401,11 +401,11 @@ class LPGNNCore(ReportsCore[Fitted]):
 
     def _require_same_features(self, schema: GraphSchema) -> None:
         """Refuse a new graph whose features are not those of training, or a model without any."""
-        require_same_features(schema, self.result.schema)
         if not self.privacy.collects_features:
             raise InputError(
                 "this model was trained without features, so it cannot predict on a new graph", where=schema.name
             )
+        require_same_features(schema, self.result.schema)
 
     def _inputs(self, released: LocalReports, topology: Topology) -> tuple[FeatureMatrix, float]:
         """Return (C, o): what the network reads is C + o, of reports or of what stands in for them."""
