@@ -29,7 +29,7 @@ from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_ed
 from graphveil.methods import METHODS
 from graphveil.methods.base.core import Core
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.curator.class_sums import messages
+from graphveil.methods.curator.messages import messages
 from graphveil.methods.curator.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness

@@ -17,9 +17,9 @@ from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.graphs import social_graph
 from graphveil.methods import ClassSums, load_method
 from graphveil.methods.curator import class_sums as module
-from graphveil.methods.curator.class_sums import beside, corners, messages, named_classes
 from graphveil.methods.curator.controls import curator_controls_of
 from graphveil.methods.curator.feature_evidence import feature_evidence
+from graphveil.methods.curator.messages import beside, corners, messages, named_classes
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.training import read_people
 from graphveil.methods.runs import experiment

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.methods.curator.class_sums import LEAST_EXPLAINED, corners, messages
 from graphveil.methods.curator.feature_evidence import FOLDS, FeatureEvidence, feature_evidence
+from graphveil.methods.curator.messages import LEAST_EXPLAINED, corners, messages
 from graphveil.methods.curator.training import NodeData
 from tests.methods import curator_made as cm
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.methods.curator.class_sums import corners
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
+from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.sum_clues import COMMON, MOST, OWN, discriminant, sum_clues
 from graphveil.methods.curator.training import NodeData, read_people
 from tests.methods import curator_made as cm

@@ -14,7 +14,7 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import LinkBeliefs
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.network import Labels
-from graphveil.methods.curator.class_sums import corners
+from graphveil.methods.curator.messages import corners
 from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
 from graphveil.models import NamedPairs

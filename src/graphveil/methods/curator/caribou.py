@@ -26,9 +26,10 @@ from graphveil.late import torch
 from graphveil.methods.curator.dpdgc import MOST_NODES
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier, require_one_edge, require_undirected
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import StagedCore, Sum
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CaribouSettings, CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.sums import Sum
 from graphveil.methods.curator.training import EdgeReading, receiver_rows
 from graphveil.privacy import ChangedSamples
 

@@ -35,6 +35,7 @@ from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.start import Reader, read_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
+from graphveil.methods.curator.messages import beside, corners, messages, named_classes
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 #: The laws of the noise, and the steps (in bits) of a message under the second.
 NOISES: Final = ("normal", "geometric")
 SOFT_BITS: Final = 6
-#: Nodes without a label send what their features expect where features explain this share of the classes' spread.
-LEAST_EXPLAINED: Final = 0.3
 #: The experts on few columns: strengths C of the regression, and the small network.
 SMALL_STRENGTHS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SMALL_HIDDEN, SMALL_DROPOUT = 32, 0.2
@@ -379,49 +378,6 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         method._fitted = FittedSums(schema, str(facts["people"]), guarantee, price, network)
         method.account = restored_account(facts)
         return method
-
-
-def corners(classes: int) -> Tensor:
-    """Return the corners of a regular simplex around 0, unit rows [c, c]; for one class the row is 1."""
-    if classes == 1:
-        return torch.ones(1, 1)
-    # Centred rows drop the common part of all messages: that part would tell the degree alone, and cost as much.
-    centred: Tensor = torch.eye(classes) - 1 / classes
-    return torch.nn.functional.normalize(centred, dim=1)
-
-
-def messages(people: NodeData, evidence: FeatureEvidence) -> Tensor:
-    """Return M [n, c]: the corner of every public label; elsewhere the mean corner that features expect, or 0.
-
-    A mean of corners is no longer than a corner, so it costs what a label costs.  Where features explain little of the
-    classes, their means would tell of features rather than of classes: then nodes without a label send nothing.
-    """
-    return named_classes(people, evidence) @ corners(people.classes)
-
-
-def named_classes(people: NodeData, evidence: FeatureEvidence) -> Tensor:
-    """Return messages [n, c] for geometric noise, of L1 length 1: what `messages` says, as shares of the classes."""
-    soft = evidence.explained >= LEAST_EXPLAINED
-    expected = evidence.log_probabilities.exp() if soft else torch.zeros(people.nodes, people.classes)
-    return class_shares(people.labels, expected)
-
-
-def class_shares(labels: Tensor, expected: Tensor) -> Tensor:
-    """Return everybody's share of each class [n, c]: all of it in a label's, else what is expected.
-
-    Args:
-        labels: int64 [n], -1 where none.
-        expected: [n, c], read of those without a label.
-    """
-    own = torch.eye(expected.shape[1], device=expected.device)[labels.clamp_min(0)]
-    return torch.where((labels >= 0)[:, None], own, expected)
-
-
-def beside(sums: Tensor, noise: Noise) -> Tensor:
-    """Return z [n, 2 c] standardised over the nodes: how much of each class, and in which proportion."""
-    if sums.shape[1] == 0:
-        return sums
-    return models.beside([sums], noise.sigmas[0])
 
 
 def train_experts(

@@ -23,10 +23,11 @@ from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod
-from graphveil.methods.curator.class_sums import ClassSumsCore, corners, train_experts
+from graphveil.methods.curator.class_sums import ClassSumsCore, train_experts
 from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import feature_evidence
+from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly

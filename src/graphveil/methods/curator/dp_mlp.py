@@ -20,7 +20,8 @@ from graphveil.methods.base.released import require_same_features
 from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.nearest import with_nearest
-from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.queries import no_rows
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import (
     MOST_DENSE,

@@ -25,9 +25,10 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import StagedCore, Sum
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps
+from graphveil.methods.curator.sums import Sum
 from graphveil.methods.curator.training import EdgeReading, build_seeded, private_schedule, receiver_rows
 from graphveil.training.topology import TopologyDescent, fixed_head, train_topology
 

@@ -23,9 +23,10 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import StagedCore, Sum
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.sums import Sum
 from graphveil.methods.curator.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
-from graphveil.methods.curator.class_sums import class_shares, corners
+from graphveil.methods.curator.messages import class_shares, corners
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train

@@ -482,23 +482,3 @@ def _split(share_hops: float, parts: list[Any]) -> dict[str, float]:
     if not 0 < share_hops < 1:
         raise InputError(f"share_hops = {share_hops!r}", allowed="a number in (0, 1)")
     return {"hops": share_hops, **{part.name: (1 - share_hops) / len(parts) for part in parts}}
-
-
-def no_rows(query: float | None = None) -> InputError:
-    """Return the refusal to predict nodes of the training from a saved model that protects nodes.
-
-    Args:
-        query: epsilon of reading their edges again; None: no edges are read.
-    """
-    remedy = "predict on their graph: features alone are read, at no further cost"
-    if query is not None:
-        remedy = (
-            "train anew, which costs epsilon again (graphveil train --config RUN/config.toml --out NEW): with "
-            "--predictions FILE, a row a person as the training makes it, or with --set queries=1, for predict to read "
-            f"them again at {query:g} more"
-        )
-    return InputError(
-        "the saved model holds no predictions of its training nodes: each is for that node only",
-        where="unit node",
-        remedy=remedy,
-    )

@@ -9,13 +9,11 @@ Edges are read by `publish`, and by a query on another graph, through noisy sums
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from graphveil import models
-from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.engine import LOCAL, Engine
@@ -35,9 +33,11 @@ from graphveil.methods.base.storage import (
     schema_from,
 )
 from graphveil.methods.curator.nearest import with_nearest
-from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from, no_rows
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.queries import no_room, no_rows, require_queries
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import AddUp, Known, Recipe, Train, carry_out
+from graphveil.methods.curator.stages import Known, Recipe, Train, carry_out
+from graphveil.methods.curator.sums import Sum, perturbed_sums
 from graphveil.methods.curator.training import (
     ATTENTION,
     EdgeReading,
@@ -53,18 +53,15 @@ from graphveil.methods.curator.training import (
     progress_of,
     read_features,
     read_people,
-    receiver_rows,
     require_usable,
     restored,
     rows_for,
-    train_attention_weights,
     train_openly,
     train_with_noise,
     training_rows,
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.methods.registry import METHODS
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -72,10 +69,6 @@ from graphveil.training.full_batch import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-
-#: Rows [n, c] and the number of a hop -> noisy sums [n, c].
-Sum: TypeAlias = "Callable[[AddUp], torch.Tensor]"
 
 
 class StagedCore(FittedCore[FittedCurator]):
@@ -431,22 +424,7 @@ class StagedCore(FittedCore[FittedCurator]):
 
         With `people` they train attention first, where it weighs the messages.
         """
-        noise, people = read.noise, read.people
-        sums: PerturbedSum = self.privacy.sums(read.schema, noise, w_max=self.w_max, bits=self.settings.bits)
-        attention = next((network for network in read.networks if isinstance(network, models.PairAttention)), None)
-        rows: list[Any] = []
-
-        def add(stage: AddUp) -> Tensor:
-            if not rows:
-                start, own = unit_rows(stage.rows), self.settings
-                if attention is not None and people is not None:
-                    train_attention_weights(
-                        attention, read.graph, start, people, own, self.privacy, noise, read.randomness, read.progress
-                    )
-                rows.append(receiver_rows(read.graph, self.privacy, own, start, people, attention))
-            return sums.perturb(rows[0], stage.rows, stage.hop, read.randomness, engine=read.engine)
-
-        return add
+        return perturbed_sums(read, self.privacy, self.settings)
 
     def _train(
         self,
@@ -473,7 +451,7 @@ class StagedCore(FittedCore[FittedCurator]):
         """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
         schema, noise = fitted.schema, fitted.noise.of_sums
         require_same_features(graph.schema, schema)
-        self._require_queries(graph)
+        require_queries(self.name, graph)
         if randomness is None and not self.privacy.public:
             raise InputError(
                 "reading a new graph's edges needs a source of noise",
@@ -492,25 +470,8 @@ class StagedCore(FittedCore[FittedCurator]):
         try:
             self.account.afford(*spends)
         except BudgetError as error:
-            raise self._no_room(graph) from error
+            raise no_room(self.name, self.privacy, graph) from error
         return self.account.buy(spends, read)
-
-    def _require_queries(self, graph: Graph) -> None:
-        if "queries" not in METHODS[self.name].options:
-            raise InputError(
-                f"{self.name} predicts only the nodes of its training",
-                where=graph.schema.name,
-                remedy="train it on a graph that holds the others too, or train gap with --set queries=1",
-            )
-
-    def _no_room(self, graph: Graph) -> BudgetError:
-        return BudgetError(
-            f"to predict another graph reads its edges, which costs {self.privacy.price_of(0)} each time; "
-            f"this run made room for {self.privacy.queries} (queries)",
-            where=graph.schema.name,
-            remedy=f"nothing was read or spent; train again with room for it: graphveil train {self.name} DATA "
-            f"--set queries={self.privacy.queries + 1}, {self.privacy.price_of(self.privacy.queries + 1)} in total",
-        )
 
     def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
         """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""

@@ -20,8 +20,9 @@ from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network import Labels, train_network
 from graphveil.methods.base.released import Topology, require_one_label
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.curator.class_sums import corners, mask_of, messages, train_experts
+from graphveil.methods.curator.class_sums import mask_of, train_experts
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
+from graphveil.methods.curator.messages import corners, messages
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import NodeData, read_people
 
