@@ -289,8 +289,10 @@ def export(
     """Write everybody's last report of the closed epochs into a folder to train on; say which ones are suspect."""
     from graphveil.cli import collect_screens as screens
     from graphveil.collection.desk import Desk
+    from graphveil.outputs import new_output
 
-    answer = Desk(folder).export(out, most_links)
+    with new_output(out, out, say=complain) as output:
+        answer = output.write(lambda path: Desk(folder).export(path, most_links), paid=False)
     emit(answer, as_json=as_json, screen=lambda: screens.exported(answer))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphveil.cli import options
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 
 Runs = Annotated[
     list[Path],
@@ -20,17 +21,22 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder to create for ta
 def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> None:
     """Compare finished runs, releases and federations, with the attacks made on them."""
     from graphveil.cli import comparison_screen
-    from graphveil.reports.base.files import new_folder, refuse_used_folder
+    from graphveil.outputs import new_output
+    from graphveil.reports.base.files import new_folder
     from graphveil.reports.compare import table
     from graphveil.reports.compare.finished import finished
     from graphveil.reports.compare.folder import write
 
-    with working():
-        if out is not None:
-            refuse_used_folder(out)
+    def keep(path: Path) -> None:
+        with new_folder(path) as folder:
+            write(page, folder)
+
+    with ExitStack() as stack:
+        stack.enter_context(working())
+        output = None if out is None else stack.enter_context(new_output(out, out, say=complain))
         page = finished(runs)
-        if out is not None:
-            with new_folder(out) as folder:
-                write(page, folder)
-    answer = table.answer(page, out)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, out))
+        if output is not None:
+            output.write(keep, paid=False)
+    place = None if output is None else output.path
+    answer = table.answer(page, place)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, place))

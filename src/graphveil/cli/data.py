@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphveil.cli import options
-from graphveil.cli.console import emit, working
+from graphveil.cli.console import complain, emit, working
 from graphveil.cli.engines import opened, require_place
 from graphveil.cli.groups import EngineChoice
 
@@ -56,12 +56,12 @@ def describe(
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
     """Keep a data set as arrays in a new folder, which every command takes as DATA and maps instead of loading."""
     from graphveil import graphs
-    from graphveil.writing import refuse_used_folder
+    from graphveil.outputs import new_output
 
-    refuse_used_folder(out)
-    with working() as tell:
-        graphs.store_parts(graphs.load_parts(data, root=data_root, progress=tell), out)
-    typer.echo(f"Written to {out}: raw data, which you alone may read")
+    with working() as tell, new_output(out, out, say=complain) as output:
+        parts = graphs.load_parts(data, root=data_root, progress=tell)
+        output.write(lambda folder: graphs.store_parts(parts, folder), paid=False)
+    typer.echo(f"Written to {output.path}: raw data, which you alone may read")
 
 
 def croissant(
