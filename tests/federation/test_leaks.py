@@ -6,29 +6,24 @@ Source of the attacks: linear algebra over rounds; a holder knows its own featur
 
 from __future__ import annotations
 
-import hashlib
 import math
 from functools import cache
 
-import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import Tensor
 
-from graphveil.attacks.federation_features import left_over, similarities, solve_features, unmask_features
+from graphveil.attacks.federation_features import left_over, solve_features, unmask_features
 from graphveil.attacks.federation_labels import groups, matched, unit_rows
 from graphveil.attacks.federation_views import Recorded, record
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.psi import align
-from graphveil.federation.effects import Effect, Roster, Send
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.propagation import scaled_rows
-from graphveil.privacy import SeededRandomness, assume
+from graphveil.privacy import SeededRandomness
 
 N, CLASSES, WIDTH, ROUNDS = 200, 3, 8, 16
 OWN, THEIRS = 15, 20  # columns of the attacker "a" and of its victim "b": fewer than WIDTH * ROUNDS
@@ -90,12 +85,6 @@ def nobodys(run: Recorded) -> Tensor:
     return features(THEIRS, run.labels, torch.Generator().manual_seed(99))
 
 
-def likeness(found: Tensor, true: Tensor) -> float:
-    """Correlation of two matrices off their diagonals."""
-    off = ~torch.eye(N, dtype=torch.bool)
-    return float(torch.corrcoef(torch.stack([found[off], true[off]]))[0, 1])
-
-
 def test_open_first_layers_and_known_weights_give_every_feature_of_the_other_holder() -> None:
     """X_B [W_1 .. W_T] = h0 - X_A W_A, stacked over rounds, has one solution once T h >= d_B."""
     run = spied("paper")
@@ -118,12 +107,7 @@ def test_open_first_layers_give_the_span_of_the_other_holders_features_although_
     known = [run.holdings["a"].features, *run.view("a").first_layers()]
     assert left_over(run.holdings["b"].features, known) < 1e-3
     assert left_over(nobodys(run), known) > 0.3
-
-
-def test_nothing_of_the_kind_is_opened_elsewhere() -> None:
-    assert between(spied("paper"), "b", "a", "opened-share")
-    for mode in ("individual", "shared-linear"):
-        assert not between(spied(mode), "b", "a", "opened-share")
+    assert not any(between(spied(mode), "b", "a", "opened-share") for mode in ("individual", "shared-linear"))
 
 
 @pytest.mark.parametrize("mode", ["individual", "shared-linear"])
@@ -139,29 +123,6 @@ def test_no_span_of_features_where_nothing_is_opened(mode: str, spy: str) -> Non
         seen = [run.holdings[spy].features, torch.cat(bodies, dim=1)[:, : N // 2]]
         assert left_over(target, seen) > 0.3, kind
         assert left_over(target, seen) > left_over(nobodys(run), seen) - 0.12, kind
-
-
-def test_gradients_in_the_clear_give_all_similarities_of_the_other_holder() -> None:
-    """The lazy backward step: were b's slope sent to a in the clear, a would know X_B X_B^T."""
-    run = spied("paper", momentum=0.0)
-    mine, theirs = (run.holdings[name].features.double() for name in ("a", "b"))
-    own, other = ([state["first/pull"] for state in run.states[name]] for name in ("a", "b"))
-    both = [one + two for one, two in zip(own, other, strict=True)]
-    rate, h, true = run.setting.training.shared_rate, run.view("a").first_layers(), theirs @ theirs.T
-    assert likeness(similarities(h, both, rate) - mine @ mine.T, true) > 0.999
-    assert abs(likeness(similarities(h, own, rate) - mine @ mine.T, true)) < 0.5  # what a really knows
-
-
-def test_no_similarities_from_what_holders_exchange_in_the_default_mode() -> None:
-    run = spied("shared-linear", momentum=0.0)
-    for spy, target in (("a", "b"), ("b", "a")):
-        true = run.holdings[target].features.double() @ run.holdings[target].features.double().T
-        seen = [
-            ring.decode(body).double() for body in between(run, target, spy, "masked-right") if body.shape == (N, WIDTH)
-        ]
-        slopes = [ring.decode(body) for body in between(run, "server", spy, "gradient-share")]
-        assert len(seen) == len(slopes) == ROUNDS
-        assert abs(likeness(similarities(seen, slopes, run.setting.training.shared_rate), true)) < 0.05
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper"])
@@ -222,23 +183,6 @@ def test_a_planted_value_stands_in_no_message(mode: str) -> None:
     assert any(needle in run.holdings["b"].features.numpy().tobytes() for needle in needles)
 
 
-def test_a_planted_id_stands_in_no_message_of_the_alignment() -> None:
-    ids = {"a": ["planted-a-1", "both-1", "both-2"], "b": ["both-2", "planted-b-1", "both-1"]}
-    sent: list[bytes] = []
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            sent.append(effect.body.numpy().tobytes())
-
-    source = SeededRandomness(1)
-    parties = {name: align(Roster(name, ("a", "b")), ids[name], randomness=source) for name in ids}
-    found, _ = simulate(parties, watch=watch)
-    assert [ids["a"][row] for row in found["a"]] == [ids["b"][row] for row in found["b"]]
-    for text in (*ids["a"], *ids["b"]):
-        for needle in (text.encode(), hashlib.sha256(text.encode()).digest()):
-            assert not any(needle in body for body in sent)
-
-
 def true_projections(run: Recorded) -> list[Tensor]:
     """z = P W of rounds 2.. from the parties' states."""
     each = list(zip(run.states["a"], run.states["b"], strict=True))
@@ -255,15 +199,6 @@ def test_only_noisy_values_reach_the_server_in_the_default_mode() -> None:
     low, high = (stats.chi2.ppf(q, count) * variance / count for q in (5e-7, 1 - 5e-7))
     assert low < float(noise.square().mean()) < high
     assert not low < float(noise.square().mean()) / 2 < high
-    for body in between(run, "a", "server", "noisy-share"):  # one share alone is uniform
-        assert stats.chisquare(top_bytes(body)).pvalue > 1e-8
-
-
-def test_without_noise_the_server_is_shown_the_projections_themselves_and_the_guarantee_says_so() -> None:
-    run = spied("shared-linear")
-    for seen, true in zip(run.view("server").projections()[1:], true_projections(run), strict=True):
-        assert torch.allclose(seen, true, atol=1e-3)
-    assert assume("no-privacy-chosen", reader="the server") in guarantee_of(run.setting).assumes
 
 
 @pytest.mark.parametrize("mode", ["individual", "paper"])
@@ -276,18 +211,3 @@ def test_embeddings_reach_the_server_with_all_the_noise_of_their_holder(mode: st
         noise = torch.sub(*pair).flatten()
         low, high = (stats.chi2.ppf(q, len(noise)) * sigma**2 / len(noise) for q in (5e-7, 1 - 5e-7))
         assert low < float(noise.square().mean()) < high
-
-
-def test_what_one_holder_sends_another_is_uniform_in_the_default_mode() -> None:
-    """Chi-square of the top bytes, false alarm 1e-6; features that are encoded and not masked are refused."""
-    run = spied("shared-linear")
-    words = torch.cat(
-        [send.body.flatten() for send in run.messages if send.to == "a" and send.kind.startswith("masked")]
-    )
-    assert stats.chisquare(top_bytes(words)).pvalue > 1e-6
-    assert stats.chisquare(top_bytes(ring.encode(run.holdings["b"].features))).pvalue < 1e-6
-
-
-def top_bytes(words: Tensor) -> np.ndarray:
-    """How often each value of the highest byte occurs."""
-    return np.bincount(words.contiguous().numpy().view(np.uint64).ravel() >> np.uint64(56), minlength=256)

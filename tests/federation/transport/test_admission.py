@@ -52,7 +52,7 @@ def serve(folder: str, identities: Any, ports: dict[str, int], said: Any) -> Non
 
 
 @contextmanager
-def flooded(port: int, *more: str, processes: int = 4, each: int = 500) -> Iterator[None]:
+def flooded(port: int, *more: str, each: int, processes: int = 4) -> Iterator[None]:
     """Keep connections open to a port, from several processes because each may have a limit of its own."""
     words = [sys.executable, "-m", "tests.federation.flood", str(port), str(each), *more]
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
@@ -78,27 +78,19 @@ def limited(place: Place) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_completes_among_2000_idle_connections_at_256_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("each", "words"), [(500, ()), (5, ("hello",))], ids=["2000 idle", "20 after hello"])
+def test_a_run_completes_among_idle_and_stalled_connections_at_256_files(
+    each: int, words: tuple[str, ...], tmp_path: Path
+) -> None:
     """From the parties' own address, before the run and all through it; a holder comes anew in the middle."""
     place = Place(tmp_path)
     server, said = limited(place)
-    with flooded(place.ports["server"]):
+    with flooded(place.ports["server"], *words, each=each):
         holders = [Running(place, "holder1"), Running(place, "holder2", dies=(2,))]
         assert said.get(timeout=FOREVER) == "finished"
         for holder in holders:
             assert holder.wait().error is None
     assert holders[1].deaths == 1
-    server.join(FOREVER)
-
-
-def test_a_run_completes_among_connections_that_stall_after_their_hello(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    server, said = limited(place)
-    with flooded(place.ports["server"], "hello", processes=1, each=20):
-        holders = [Running(place, "holder1"), Running(place, "holder2", dies=(2,))]
-        assert said.get(timeout=FOREVER) == "finished"
-        for holder in holders:
-            assert holder.wait().error is None
     server.join(FOREVER)
 
 
@@ -233,11 +225,9 @@ def read(one: socket.socket, size: int) -> bytes:
     return found
 
 
-@pytest.fixture(params=["unix", "loopback", "a path too long"])
+@pytest.fixture(params=["unix", "a path too long"])
 def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """Where Unix sockets are, and as where they are not."""
-    if request.param == "loopback":
-        monkeypatch.setattr(admission, "_UNIX", False)
     if request.param == "a path too long":
         monkeypatch.setattr(admission, "_LONGEST_PATH", 5)
     for limit in ("_HELLO_S", "_GREETING_S"):
@@ -256,6 +246,10 @@ def test_bytes_pass_unchanged_both_ways(house: House) -> None:
     sender.join(FOREVER)
     one.shutdown(socket.SHUT_WR)
     assert read(one, 1) == b""  # the end too, and properly
+    room = Path(house.proxy._folder.name)
+    assert room.stat().st_mode & 0o077 == 0
+    house.close()
+    assert not room.exists()
 
 
 def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: House) -> None:
@@ -353,6 +347,7 @@ def few_files(said: Any) -> None:
         said.put(repr(error))
 
 
+@pytest.mark.slow
 def test_no_files_left_is_survived(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     said = context.Queue()
@@ -368,14 +363,3 @@ def test_strangers_are_counted_by_network() -> None:
     assert network_of("192.0.2.7") == network_of("::ffff:192.0.2.7") == "192.0.2.7"
     assert network_of("2001:db8::1%eth0") == network_of("2001:db8::ffff") == "2001:db8::/64"
     assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
-
-
-def test_the_room_behind_the_door_is_its_owners_alone() -> None:
-    if not admission._UNIX:
-        pytest.skip("no Unix sockets on this machine")
-    house = House()
-    try:
-        assert Path(house.proxy._folder.name).stat().st_mode & 0o077 == 0
-    finally:
-        house.close()
-    assert not Path(house.proxy._folder.name).exists()

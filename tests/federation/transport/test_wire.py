@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import replace
 
@@ -72,8 +73,11 @@ def test_words_are_little_endian_whatever_the_machine() -> None:
 @QUIET
 @given(st.binary(max_size=400))
 def test_any_bytes_raise_nothing_but_wire_errors(data: bytes) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(WireError) as caught:
         parse(data)
+    assert "\n" not in str(caught.value)
+    with contextlib.suppress(WireError):
+        assert isinstance(parse_control(data), dict)
 
 
 @QUIET
@@ -96,12 +100,10 @@ def test_any_sealed_header_raises_nothing_but_wire_errors(data: bytes) -> None:
     whole = frames("embeddings", torch.ones(3, 2))[0].to_bytes()
     forged = bytearray(whole[:-32])
     forged[54 : 54 + len(data)] = data[: len(forged) - 54]
-    try:
+    with contextlib.suppress(WireError):
         frame = parse(sealed(bytes(forged)))
         if frame.type == DATA:
             Assembly(frame, largest=1 << 20).add(frame)
-    except WireError:
-        pass
 
 
 @QUIET
@@ -117,14 +119,12 @@ def test_forged_messages_never_take_more_than_is_allowed(
     shape: tuple[int, ...], parts: int, part: int, kind: int, dtype: int, body: bytes
 ) -> None:
     forged = Frame(DATA, AGREEMENT, SESSION, 0, 1, 1, part, parts, kind, dtype, shape, body)
-    try:
+    with contextlib.suppress(WireError):
         frame = parse(forged.to_bytes())
         assembly = Assembly(frame, largest=1 << 16)
         whole = assembly.add(frame)
         assert len(assembly._got) <= 1 << 16
         assert whole is None or whole[1].numel() * whole[1].element_size() <= 1 << 16
-    except WireError:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,10 @@ def test_frames_and_messages_that_are_too_large_are_refused() -> None:
     (aligned,) = frames("aligned", torch.tensor([1, 2]))
     with pytest.raises(WireError, match="at most 8"):
         Assembly(aligned, largest=1 << 20)
-    with pytest.raises(WireError):
-        parse(Frame(CONTROL, AGREEMENT, SESSION, 0, 1, body=bytes(5000)).to_bytes())
+    parse(Frame(ACK, AGREEMENT, SESSION, 0, 1, number=3).to_bytes())
+    for wrong in ({"type": CONTROL, "body": bytes(5000)}, {"type": ACK, "number": 3, "part": 1, "parts": 2}):
+        with pytest.raises(WireError):
+            parse(Frame(agreement=AGREEMENT, session=SESSION, sender=0, receiver=1, **wrong).to_bytes())  # type: ignore[arg-type]
 
 
 def test_parts_out_of_order_or_of_another_message_are_refused() -> None:
@@ -180,34 +182,9 @@ def test_parts_out_of_order_or_of_another_message_are_refused() -> None:
         assembly.add(replace(made[1], body=made[1].body[:-8]))
 
 
-def test_errors_are_one_line() -> None:
-    with pytest.raises(WireError) as caught:
-        parse(b"GET / HTTP/1.1\r\n\r\n")
-    assert "\n" not in str(caught.value) and "allowed" in str(caught.value)
-
-
-@QUIET
-@given(
-    st.binary(max_size=200)
-    | st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists).map(lambda value: repr(value).encode())
-)
-def test_any_word_raises_nothing_but_wire_errors(body: bytes) -> None:
-    try:
-        word = parse_control(body)
-    except WireError:
-        return
-    assert isinstance(word, dict)
-
-
 def test_words_come_back_and_others_are_refused() -> None:
     word = {"ready": "abc", "rounds": [0, 1], "round": -1}
     assert parse_control(control_bytes(word)) == word
     for body in (b"[1]", b"1", b'{"a": {}}', b'{"a": 1.5}', b'{"a": null}', b'{"a": true}', b"[" * 4000, b"\xff"):
         with pytest.raises(WireError):
             parse_control(body)
-
-
-def test_an_acknowledgement_has_no_body_to_speak_of() -> None:
-    assert parse(Frame(ACK, AGREEMENT, SESSION, 0, 1, number=3).to_bytes()).number == 3
-    with pytest.raises(WireError):
-        parse(Frame(ACK, AGREEMENT, SESSION, 0, 1, number=3, part=1, parts=2).to_bytes())
