@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +21,7 @@ from graphveil.federation.modes import linear
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.transport.session import Session
 from graphveil.privacy import SeededRandomness
-from tests.federation.parties import NAMES, SHAPE, Killed, Place, Running, run_all
+from tests.federation.parties import SHAPE, Killed, Place, Running, run_all
 from tests.federation.views import Views, holdings, setting_of, watched
 
 Patch = pytest.MonkeyPatch
@@ -79,12 +77,6 @@ def test_a_round_that_runs_again_opens_the_same_sum_and_repeats_no_mask(monkeypa
         assert not {b.numpy().tobytes() for b in first().bodies(kind)} & {
             b.numpy().tobytes() for b in second.bodies(kind)
         }
-
-
-def test_a_round_that_runs_a_third_time_does_so_too(monkeypatch: Patch) -> None:
-    """Also with a server that begins anew every round: all it gets is the same sum again."""
-    for seed in (3, 4):
-        assert torch.equal(opened(again(after(0), monkeypatch, seed, done=0), 0), opened(first(), 0))
 
 
 @pytest.mark.parametrize("key", ["p", "w"])
@@ -155,16 +147,11 @@ def test_a_round_is_published_again_under_its_own_name_alone(tmp_path: Path) -> 
             session(store)._publishing(round, 2, name)
     session(store)._publishing(4, 3, "cc")
     assert (store.published(), store.noted()) == (4, "cc")
-
-
-def test_a_note_of_an_earlier_version_is_read_and_nothing_is_published_a_second_time(tmp_path: Path) -> None:
-    store = Checkpoints(tmp_path / "c", "ab" * 32)
-    store._published.write_text("3")
-    assert (store.published(), store.noted()) == (3, "")
+    store._published.write_text("5")  # as earlier versions wrote it
+    assert (store.published(), store.noted()) == (5, "")
     with pytest.raises(BudgetError):
-        session(store)._publishing(3, 2, "aa")
-    session(store)._publishing(3, 2, "")  # without noise it never had a name
-    session(store)._publishing(4, 3, "aa")
+        session(store)._publishing(5, 4, "aa")
+    session(store)._publishing(6, 5, "aa")
 
 
 def _dies_once_published(place: Place, me: str, state_of: Any, done: int, state: Any) -> Any:
@@ -193,7 +180,6 @@ def test_a_holder_that_comes_back_with_other_data_publishes_nothing_a_second_tim
     """Killed after rows of round 3 left and before they were saved: the same rows go again, others are refused."""
     place, state = Place(tmp_path, patience=5), {"data": 0.0, "next": changed, "dead": False}
     started = {name: Running(place, name) for name in ("server", "holder1")}
-    time.sleep(0)
     changing = Running(place, "holder2", build=partial(_dies_once_published, place, "holder2", state)).wait()
     found = {name: running.wait() for name, running in started.items()}
     assert changing.deaths == 1
@@ -244,12 +230,10 @@ def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> N
 def test_a_folder_that_is_put_back_is_refused_by_the_others(tmp_path: Path) -> None:
     """Nothing protects a holder from itself; the note of any other one stops the run."""
     place = Place(tmp_path, patience=5)
-    assert math.isfinite(place.patience)
     run_all(place)
-    for name in ("holder2",):
-        for file in (tmp_path / name).iterdir():
-            file.unlink()
+    for file in (tmp_path / "holder2").iterdir():
+        file.unlink()
     before = len(place.sent)
     found = run_all(place)
     assert isinstance(found["holder1"].error, BudgetError)
-    assert len(place.sent) == before and set(found) == set(NAMES)
+    assert len(place.sent) == before

@@ -23,8 +23,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> torch.Tensor:
     return found["holder1"].result
 
 
-def test_all_messages_are_in_everybodys_transcript(tmp_path: Path) -> None:
-    found = run_all(Place(tmp_path))
+def test_all_messages_are_in_everybodys_transcript_and_a_finished_run_ends_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    found = run_all(place)
     sent = {
         name: [(e.receiver, e.kind) for e in found[name].finished.transcript.entries if e.sender == name]
         for name in NAMES
@@ -33,10 +34,12 @@ def test_all_messages_are_in_everybodys_transcript(tmp_path: Path) -> None:
         for other in NAMES:
             got = [e.kind for e in found[other].finished.transcript.entries if (e.sender, e.receiver) == (name, other)]
             assert got == [kind for to, kind in sent[name] if to == other]
+    before = len(place.sent)
+    again = run_all(place)  # of parties that have finished
+    assert torch.equal(again["holder1"].result, found["holder1"].result) and len(place.sent) == before
 
 
-@pytest.mark.parametrize("who", NAMES)
-@pytest.mark.parametrize("when", [1, 4])
+@pytest.mark.parametrize(("who", "when"), [("server", 1), ("holder1", 4), ("holder2", 1)])
 def test_a_killed_party_comes_back_and_the_run_ends(
     who: str, when: int, tmp_path: Path, undisturbed: torch.Tensor
 ) -> None:
@@ -127,13 +130,13 @@ def test_wrong_shapes_and_kinds_are_refused(kind: str, body: torch.Tensor, tmp_p
     assert isinstance(found["holder1"].error, PeerError)
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("embeddings", torch.float64), ("features", torch.float32)])
-def test_other_types_and_unlisted_kinds_are_never_sent(kind: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    found = run_all(place, holder2={"build": partial(_sends, kind, torch.zeros(SHAPE, dtype=dtype))})
-    assert isinstance(found["holder2"].error, InputError)
-    entries = place.lines[-1][0]._entries
-    assert all(entry.kind != kind for entry in entries if entry.sender == "holder2")
+def test_other_types_and_unlisted_kinds_are_never_sent(tmp_path: Path) -> None:
+    for kind, dtype in (("embeddings", torch.float64), ("features", torch.float32)):
+        place = Place(tmp_path / kind)
+        found = run_all(place, holder2={"build": partial(_sends, kind, torch.zeros(SHAPE, dtype=dtype))})
+        assert isinstance(found["holder2"].error, InputError)
+        entries = place.lines[-1][0]._entries
+        assert all(entry.kind != kind for entry in entries if entry.sender == "holder2")
 
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
@@ -176,49 +179,19 @@ def test_lost_checkpoints_are_not_forgotten_publications(tmp_path: Path) -> None
     assert len(place.sent) == before  # nothing was published again
 
 
-def test_a_run_of_finished_parties_ends_at_once(tmp_path: Path, undisturbed: torch.Tensor) -> None:
-    place = Place(tmp_path)
-    run_all(place)
-    before = len(place.sent)
-    found = run_all(place)
-    assert torch.equal(found["holder1"].result, undisturbed)
-    assert len(place.sent) == before
-
-
 def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
     """Holder 1's rows of round 3 may not leave while holder 2 has not saved round 2."""
     place, left = Place(tmp_path), []
 
-    class Slow:
-        def __init__(self) -> None:
-            self.kept: dict[int, Any] = {}
-
-        def rounds(self) -> list[int]:
-            return sorted(self.kept)
-
-        def load(self, round: int) -> Any:
-            return self.kept[round]
-
+    class Slow(Checkpoints):
         def save(self, round: int, state: Any) -> None:
             if round == 2:
                 time.sleep(0.7)
                 session = next(session for session, _ in place.lines if session._me == "holder1")
                 left.extend(entry.round for entry in session._entries if entry.kind == "embeddings")
-            self.kept[round] = state
+            super().save(round, state)
 
-        def forget(self, after: int) -> None:
-            assert max(self.kept, default=-1) <= after
-
-        def published(self) -> int:
-            return 0
-
-        def noted(self) -> str:
-            return ""
-
-        def publish(self, round: int, name: str) -> None:
-            pass
-
-    found = run_all(place, holder2={"store": Slow()})
+    found = run_all(place, holder2={"store": Slow(tmp_path / "slow", place.agreement.hex())})
     assert left == [1, 2]
     assert len([e for e in found["server"].finished.transcript.entries if e.kind == "embeddings"]) == 10
 
