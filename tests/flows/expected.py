@@ -114,7 +114,7 @@ REFUSED: Final = (
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
-    Refusal("declares its edges private", methods(*LOCAL, do=trains), lists),
+    Refusal("declares its edges private", methods(*LOCAL), lists),
     Refusal("is a release; keep it as it is", named("store"), released),
 )
 #: Faults that are known and not mended: point of the list of faults -> cells.

@@ -181,7 +181,16 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
         InputError: for a graph that declares its edges private, or with several labels a node, which randomized
             response of one label cannot report.
     """
-    schema: GraphSchema = graph.schema
+    require_public_edges(graph.schema)
+    return require_labels(graph, public=several)
+
+
+def require_public_edges(schema: GraphSchema) -> None:
+    """Refuse a graph that declares its edges private.
+
+    Raises:
+        InputError: with the methods that serve it.
+    """
     # The owner's declaration decides, not the method's name: here the server is handed every edge as it is.
     if "edges" in schema.private:
         raise InputError(
@@ -190,7 +199,6 @@ def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
             allowed="graphs whose edges are public",
             remedy=INSTEAD,
         )
-    return require_labels(graph, public=several)
 
 
 def require_one_label(graph: Graph | GraphParts) -> GraphSchema:

@@ -13,7 +13,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.base.released import LocalReports, require_public_edges, topology_of
 from graphveil.methods.base.start import start_notes
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
@@ -49,6 +49,7 @@ class LocalFamily:
         return {**settled, **{name: value for name, value in used.items() if name in settled}}
 
     def plan(self, name: str, estimator: LocalMethod, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
+        require_public_edges(graph.schema)
         classes = len(graph.schema.classes)
         network = estimator.settings if estimator.trains_network else None
         p = propagation_of(graph.edge_index, int(graph.num_nodes))
