@@ -11,6 +11,7 @@ import pytest
 
 from tests.collection.collections import url_of
 from tests.collection.postgresql import Postgres, postgresql
+from tests.reports.browser import Browser, started
 
 _NUMBERS = count()
 
@@ -28,3 +29,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return url_of(tmp_path)
     server: Postgres = request.getfixturevalue("postgres")
     return server.url(f"test{os.getpid()}_{next(_NUMBERS)}")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with started(tmp_path_factory.mktemp("profile")) as window:
+        yield window

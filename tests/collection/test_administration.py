@@ -15,18 +15,15 @@ from typing import Any
 
 import pytest
 
-from graphveil.collection.answers import STATUS
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.limits import Buckets, Rate
-from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.collection.organiser import new_key
 from graphveil.collection.service import Collector
 from graphveil.collection.store import hashed
 from graphveil.errors import InputError
 from tests.collection.collections import key
-from tests.collection.test_desk import TYPED, enrolled, sent
+from tests.collection.test_desk import drafted, enrolled, ready, sent
 from tests.collection.test_drafts import SUBJECT
 from tests.collection.test_service import asked, said, served
 
@@ -50,13 +47,7 @@ class Office:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    write_draft(folder, SUBJECT, {**TYPED, "least": 2}, Prices(label="1"))
-    made = Desk(folder)
-    made.sign()
-    made.enrol()
-    return made
+    return ready(tmp_path / "desk", least=2, label="1")
 
 
 @contextmanager
@@ -73,7 +64,7 @@ def office(desk: Desk) -> Iterator[Office]:
         yield made
 
 
-def test_a_collection_is_run_from_the_page_alone(office: Office) -> None:
+def test_a_collection_is_run_from_the_page_alone(office: Office, tmp_path: Path) -> None:
     joined = [enrolled(office.desk, number) for number in range(3)]
     assert office.ask("open", {})[1]["epoch"] == 1
     assert [sent(office.desk, number, joined[number]) for number in (0, 2)] == [["accepted"]] * 2
@@ -91,6 +82,13 @@ def test_a_collection_is_run_from_the_page_alone(office: Office) -> None:
     folder = office.desk.folder / "collected"
     assert told["folder"] == str(folder) and told["train"][0].startswith(f"graphveil train label-pool {folder}")
     assert read_export(folder).bodies.numbers.tolist() == [0, 2]
+    before = sorted(path.name for path in office.desk.folder.iterdir())
+    status, packed, headers = asked(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
+    assert (status, headers["content-type"]) == (200, "application/zip") and headers["cache-control"] == "no-store"
+    zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
+    assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [0, 2]
+    # A download leaves nothing behind.
+    assert sorted(path.name for path in office.desk.folder.iterdir()) == before
 
 
 def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> None:
@@ -99,13 +97,9 @@ def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> Non
     office.ask("open", {})
     for number, label, received, empty in ((0, "", 0, 1), (1, "left", 1, 1), (2, "", 1, 2)):
         assert sent(office.desk, number, joined[number], label=label) == ["accepted"]
-        told = office.ask("status")[1]
-        assert (told["received"], told["empty"]) == (received, empty) and office.ask("expected")[1][
-            "answered"
-        ] == received
-        assert {name: office.desk.status()[name] for name in ("received", "empty")} == {
-            "received": received, "empty": empty,
-        }  # fmt: skip
+        for told in (office.ask("status")[1], office.desk.status()):
+            assert (told["received"], told["empty"]) == (received, empty)
+        assert office.ask("expected")[1]["answered"] == received
     office.ask("close", {})
     assert office.ask("status")[1]["answered"] == 1
     assert "1 person has answered" in office.ask("export", {"folder": "out"})[1]["detail"]
@@ -116,19 +110,6 @@ def test_who_leaves_everything_out_counts_towards_nothing(office: Office) -> Non
     office.ask("close", {})
     assert office.ask("status")[1]["answered"] == 2
     assert office.ask("export", {"folder": "out"})[1]["answered"] == 2
-
-
-def test_a_download_is_the_same_export_and_leaves_nothing_behind(office: Office, tmp_path: Path) -> None:
-    joined = [enrolled(office.desk, number) for number in range(3)]
-    office.ask("open", {})
-    assert [sent(office.desk, number, joined[number]) for number in (1, 2)] == [["accepted"]] * 2
-    office.ask("close", {})
-    before = sorted(path.name for path in office.desk.folder.iterdir())
-    status, packed, headers = asked(f"{office.url}/admin/export", Authorization=f"Bearer {office.token}")
-    assert (status, headers["content-type"]) == (200, "application/zip") and headers["cache-control"] == "no-store"
-    zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
-    assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [1, 2]
-    assert sorted(path.name for path in office.desk.folder.iterdir()) == before
 
 
 def test_what_cannot_be_done_says_why(office: Office) -> None:
@@ -152,21 +133,6 @@ def test_what_cannot_be_done_says_why(office: Office) -> None:
     assert not [path for path in office.desk.folder.iterdir() if path.is_dir()]
 
 
-def test_after_a_scrub_no_round_is_opened(office: Office) -> None:
-    joined = [enrolled(office.desk, number) for number in range(2)]
-    office.ask("open", {})
-    assert [sent(office.desk, number, joined[number]) for number in range(2)] == [["accepted"]] * 2
-    office.ask("close", {})
-    office.ask("export", {"folder": "out"})
-    assert office.ask("status")[1]["scrubbed"] is False
-    office.desk.scrub(office.desk.folder / "out")
-    assert office.ask("status")[1]["scrubbed"] is True
-    status, told = office.ask("open", {})
-    assert (status, told["code"]) == (409, "not-now") and "was scrubbed; sign another task" in told["detail"]
-    assert "a collection that was scrubbed" in REFUSAL_CODES[told["code"]].means
-    assert office.ask("status")[1]["open"] is False
-
-
 def test_without_the_key_the_command_is_told(office: Office, tmp_path: Path) -> None:
     enrolled(office.desk, 0)
     elsewhere = tmp_path / "stick" / "organiser.key"
@@ -176,23 +142,10 @@ def test_without_the_key_the_command_is_told(office: Office, tmp_path: Path) -> 
     status, told = office.ask("open", {})
     assert (status, told["code"]) == (409, "no-key")
     assert told["command"] == f"graphveil collect open {office.desk.folder} --key organiser.key"
-    assert office.desk.open(elsewhere)["epoch"] == 1
-
-
-def test_a_key_that_did_not_sign_the_task_opens_nothing(desk: Desk, tmp_path: Path) -> None:
-    from graphveil.collection.organiser import new_key
-
-    enrolled(desk, 0)
     new_key(tmp_path / "other")
     with pytest.raises(InputError, match="not the one that signed"):
-        desk.open(tmp_path / "other")
-    assert desk.status()["epoch"] == 0
-
-
-def test_a_folder_is_a_name_and_no_path(office: Office) -> None:
-    for name in ("../out", "/tmp/out", "a/b", ".hidden", "", "x" * 65):
-        status, told = office.ask("export", {"folder": name})
-        assert (status, told["code"]) == (STATUS["bad-request"], "bad-request")
+        office.desk.open(tmp_path / "other")
+    assert office.desk.open(elsewhere)["epoch"] == 1
 
 
 def test_requests_that_cannot_be_read_are_problems(office: Office) -> None:
@@ -208,6 +161,9 @@ def test_requests_that_cannot_be_read_are_problems(office: Office) -> None:
             body = wrong.replace(b"id", {"admin/tokens": b"id", "admin/export": b"folder"}.get(path, b"token"))
             status, told = said(f"{office.url}/{path}", body, **headers)
             assert (status, told["code"]) == (400, "bad-request"), (path, wrong[:20])
+    for name in ("../out", "/tmp/out", "a/b", ".hidden", "", "x" * 65):
+        status, told = office.ask("export", {"folder": name})
+        assert (status, told["code"]) == (400, "bad-request")
     for path in ("nowhere", "admin/nowhere", "reports"):
         status, told = said(f"{office.url}/{path}")
         assert (status, told["code"]) == (404, "not-found")
@@ -255,38 +211,27 @@ def tokens(desk: Desk) -> dict[str, str]:
         return {row["id"]: row["token"] for row in csv.DictReader(file)}
 
 
-def test_a_lost_token_is_replaced_once_and_never_for_a_second_device(office: Office) -> None:
-    lost, *_, taken = office_ids = SUBJECT.ids
-    old = tokens(office.desk)[lost]
-    enrolled(office.desk, len(office_ids) - 1)
-    status, told = office.ask("tokens", {"id": lost})
-    assert status == 200 and told["id"] == lost and told["token"] != old
+def test_a_lost_token_is_replaced_once_and_never_for_a_second_device(tmp_path: Path, url: str) -> None:
+    desk = drafted(tmp_path / "desk", label="1")
+    desk.sign(database=url)
+    desk.enrol()
+    lost, *_, taken = SUBJECT.ids
+    old = tokens(desk)[lost]
+    enrolled(desk, 2)
+    with office_of(desk) as office:
+        status, told = office.ask("tokens", {"id": lost})
+        assert status == 200 and told["id"] == lost and told["token"] != old
 
-    def enrol(token: str) -> tuple[int, Any]:
-        made = {"token": token, "key": key(7).hex()}
-        return said(f"{office.url}/enrolments", json.dumps(made).encode(), **JSON)
+        def enrol(token: str) -> tuple[int, Any]:
+            made = {"token": token, "key": key(7).hex()}
+            return said(f"{office.url}/enrolments", json.dumps(made).encode(), **JSON)
 
-    assert enrol(old)[1]["code"] == "bad-token"
-    assert enrol(told["token"]) == (200, {"number": 0, "joined": 1})
-    # Both have a device now: a second one would draw noise anew.
-    for one in (lost, taken):
-        assert "has enrolled a device already" in office.ask("tokens", {"id": one})[1]["detail"]
-    assert "nobody has the id 'nobody'" in office.ask("tokens", {"id": "nobody"})[1]["detail"]
-
-
-def test_a_lost_token_is_replaced_on_either_database(desk: Desk, url: str, tmp_path: Path) -> None:
-    folder = tmp_path / "other"
-    folder.mkdir()
-    write_draft(folder, SUBJECT, TYPED, Prices(label="1"))
-    other = Desk(folder)
-    other.sign(database=url)
-    other.enrol()
-    told = other.replace_token(SUBJECT.ids[1])
-    with other.store() as store:
-        old = bytes.fromhex(tokens(other)[SUBJECT.ids[1]])
-        assert store.enrol(store.task(), old, key(1)) is None
-        found = store.enrol(store.task(), bytes.fromhex(told["token"]), key(1))
-        assert found is not None and found.number == 1
+        assert enrol(old)[1]["code"] == "bad-token"
+        assert enrol(told["token"]) == (200, {"number": 0, "joined": 1})
+        # Both have a device now: a second one would draw noise anew.
+        for one in (lost, taken):
+            assert "has enrolled a device already" in office.ask("tokens", {"id": one})[1]["detail"]
+        assert "nobody has the id 'nobody'" in office.ask("tokens", {"id": "nobody"})[1]["detail"]
 
 
 def test_expectations_say_what_they_assume(office: Office) -> None:

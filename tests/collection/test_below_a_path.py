@@ -16,15 +16,9 @@ from tests.collection.proxied import Proxy, below
 from tests.collection.test_person_page import stored
 from tests.collection.visits import IDS, Running, Visit, running
 from tests.on_device.signing import label, links
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 
 PATH = "/ours/clubs"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture

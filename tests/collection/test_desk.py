@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import csv
-import json
 import logging
 import os
-import ssl
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from graphveil.collection.declare import Prices
 from graphveil.collection.desk import OWN, Desk
@@ -32,6 +24,7 @@ from graphveil.collection.intake import Intake
 from graphveil.collection.organiser import new_key
 from graphveil.collection.serving import Place, address, listening, server_of
 from graphveil.collection.store import Store, hashed
+from graphveil.collection.subject import Subject
 from graphveil.collection.tables import opened
 from graphveil.device import Opening, answer
 from graphveil.device.wire import report
@@ -45,12 +38,29 @@ TYPED = {
 }  # fmt: skip
 
 
+def drafted(folder: Path, *, subject: Subject = SUBJECT, **more: str | int) -> Desk:
+    """A folder with a draft.
+
+    Args:
+        subject: who is asked what. more: prices, and words in place of `TYPED`.
+    """
+    folder.mkdir(exist_ok=True)
+    prices = {name: str(more.pop(name)) for name in ("features", "label", "links", "degree") if name in more}
+    write_draft(folder, subject, {**TYPED, **more}, Prices(**prices))
+    return Desk(folder)
+
+
+def ready(folder: Path, *, subject: Subject = SUBJECT, **more: str | int) -> Desk:
+    """A folder whose task is signed and whose tokens are written."""
+    made = drafted(folder, subject=subject, **more)
+    made.sign()
+    made.enrol()
+    return made
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    write_draft(folder, SUBJECT, TYPED, Prices(label="1"))
-    return Desk(folder)
+    return drafted(tmp_path / "desk", label="1")
 
 
 def enrolled(desk: Desk, number: int) -> int:
@@ -75,14 +85,18 @@ def sent(desk: Desk, number: int, joined: int, **values: str) -> list[str]:
 
 def test_two_epochs_on_either_database(desk: Desk, url: str, tmp_path: Path) -> None:
     signed = desk.sign(database=url)
+    # It may hold a password.
+    assert (desk.folder / "database").read_text() == url and (desk.folder / "database").stat().st_mode & 0o077 == 0
+    assert not (desk.folder / "collection.db").exists()
     assert desk.enrol()["people"] == 3
     joined = {number: enrolled(desk, number) for number in (0, 2)}
     first = desk.open()
     joined[1] = enrolled(desk, 1)
     assert joined == {0: 1, 1: 2, 2: 1}
     assert [sent(desk, number, joined[number]) for number in (0, 2)] == [["accepted"], ["accepted"]]
+    assert desk.status()["hashes"] == {}
     frozen = desk.close()["hash"]
-    assert sent(desk, 2, 1) == ["again"]
+    assert desk.status()["hashes"] == {"1": frozen} and sent(desk, 2, 1) == ["again"]
     second = desk.open()
     assert (first["epoch"], second["epoch"], second["enrolled"]) == (1, 2, 3)
     assert [sent(desk, number, joined[number]) for number in (0, 1)] == [["accepted"], ["accepted"]]
@@ -106,13 +120,6 @@ def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
         desk.open(clock=lambda: closes)
     assert desk.status()["epoch"] == 0
     assert desk.open(clock=lambda: closes - 1)["epoch"] == 1
-
-
-def test_what_may_hold_a_password_is_its_owners_alone(desk: Desk, url: str) -> None:
-    desk.sign(database=url)
-    kept = desk.folder / "database"
-    assert kept.read_text() == url and kept.stat().st_mode & 0o077 == 0
-    assert not (desk.folder / "collection.db").exists()
 
 
 def test_a_key_of_ones_own_signs_the_task_and_its_openings(desk: Desk, tmp_path: Path) -> None:
@@ -168,15 +175,13 @@ def test_two_first_starts_share_one_token(desk: Desk, url: str) -> None:
     assert (desk.folder / "admin-token").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_a_database_is_its_owners_alone_wherever_it_lies(there: bool, desk: Desk, tmp_path: Path) -> None:
+def test_a_database_is_its_owners_alone_wherever_it_lies(desk: Desk, tmp_path: Path) -> None:
     """Outside the folder, under the usual umask, and where the file was there and open to others."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
     file, before = elsewhere / "other.db", os.umask(0o022)
     try:
-        if there:
-            file.touch(mode=0o644)
+        file.touch(mode=0o644)
         desk.sign(database=f"sqlite:///{file}")
         with desk.store() as store:
             store.keep("a", b"b")
@@ -188,77 +193,64 @@ def test_a_database_is_its_owners_alone_wherever_it_lies(there: bool, desk: Desk
 
 def test_a_database_that_holds_a_collection_takes_no_second_one(desk: Desk, url: str, tmp_path: Path) -> None:
     desk.sign(database=url)
-    (tmp_path / "other").mkdir()
-    write_draft(tmp_path / "other", SUBJECT, TYPED, Prices(label="1"))
     with pytest.raises(InputError, match="holds a collection already"):
-        Desk(tmp_path / "other").sign(database=url)
+        drafted(tmp_path / "other", label="1").sign(database=url)
     assert not (tmp_path / "other" / "task.json").exists()
 
 
-def test_a_refused_export_leaves_no_folder(desk: Desk, tmp_path: Path) -> None:
-    desk.sign()
-    desk.enrol()
-    enrolled(desk, 0)
-    desk.open()
-    desk.close()
-    with pytest.raises(InputError, match="0 people have answered"):
-        desk.export(tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk"]
-
-
-def test_nothing_is_scrubbed_that_an_export_does_not_keep(desk: Desk, url: str, tmp_path: Path) -> None:
+@pytest.fixture
+def two(desk: Desk, url: str) -> Desk:
+    """Two have enrolled, in either database."""
     desk.sign(database=url)
     desk.enrol()
-    joined = [enrolled(desk, number) for number in range(2)]
+    assert [enrolled(desk, number) for number in range(2)] == [1, 1]
+    return desk
+
+
+def round_of(desk: Desk, number: int, out: Path | None = None, **values: str) -> None:
+    """A round in which one person answers, and its export."""
     desk.open()
-    assert sent(desk, 0, joined[0]) == ["accepted"]
+    assert sent(desk, number, 1, **values) == ["accepted"]
     desk.close()
-    desk.export(tmp_path / "one")
-    desk.open()
-    assert sent(desk, 1, joined[1]) == ["accepted"]
-    desk.close()
+    if out is not None:
+        desk.export(out)
+
+
+def test_nothing_is_scrubbed_that_an_export_does_not_keep(two: Desk, tmp_path: Path) -> None:
+    round_of(two, 0, tmp_path / "one")
+    round_of(two, 1)
     # The second epoch is in no export yet.
     with pytest.raises(InputError, match="other reports than those"):
-        desk.scrub(tmp_path / "one")
-    desk.export(tmp_path / "two")
-    assert desk.scrub(tmp_path / "two")["forgotten"] == 2
+        two.scrub(tmp_path / "one")
+    two.export(tmp_path / "two")
+    assert two.scrub(tmp_path / "two")["forgotten"] == 2
     with pytest.raises(InputError, match="scrubbed"):
-        desk.export(tmp_path / "three")
+        two.export(tmp_path / "three")
     assert read_export(tmp_path / "two").bodies.numbers.tolist() == [0, 1]
 
 
-def test_what_was_scrubbed_is_asked_nothing_more(desk: Desk, url: str, tmp_path: Path) -> None:
+def test_what_was_scrubbed_is_asked_nothing_more(two: Desk, tmp_path: Path) -> None:
     """An export holds all epochs or none: later reports would be acknowledged, paid for, and never come out."""
-    desk.sign(database=url)
-    desk.enrol()
-    joined = enrolled(desk, 0)
-    desk.open()
-    assert sent(desk, 0, joined) == ["accepted"]
-    desk.close()
-    desk.export(tmp_path / "out")
-    assert desk.status()["scrubbed"] is False
-    desk.scrub(tmp_path / "out")
-    assert desk.status()["scrubbed"] is True
+    round_of(two, 0, tmp_path / "out")
+    assert two.status()["scrubbed"] is False
+    two.scrub(tmp_path / "out")
+    assert two.status()["scrubbed"] is True
     with pytest.raises(InputError, match="this collection was scrubbed; sign another task: `graphveil collect init`"):
-        desk.open()
-    assert desk.status()["epoch"] == 1
+        two.open()
+    assert two.status()["epoch"] == 1
     # Again, where the first time did not get to its end.
-    assert desk.scrub(tmp_path / "out")["forgotten"] == 0
+    assert two.scrub(tmp_path / "out")["forgotten"] == 0
 
 
-def test_nothing_is_scrubbed_while_an_epoch_is_open(desk: Desk, url: str, tmp_path: Path) -> None:
-    desk.sign(database=url)
-    desk.enrol()
-    joined = enrolled(desk, 0)
-    for name in ("one", "two"):
-        desk.open()
-        if name == "two":
-            with pytest.raises(InputError, match="epoch 2 is open, and its reports are in no export; close it and exp"):
-                desk.scrub(tmp_path / "one")
-        assert sent(desk, 0, joined, label="left") == ["accepted"]
-        desk.close()
-        desk.export(tmp_path / name)
-    assert desk.scrub(tmp_path / "two")["forgotten"] == 2
+def test_nothing_is_scrubbed_while_an_epoch_is_open(two: Desk, tmp_path: Path) -> None:
+    round_of(two, 0, tmp_path / "one")
+    two.open()
+    with pytest.raises(InputError, match="epoch 2 is open, and its reports are in no export; close it and exp"):
+        two.scrub(tmp_path / "one")
+    assert sent(two, 0, 1, label="left") == ["accepted"]
+    two.close()
+    two.export(tmp_path / "two")
+    assert two.scrub(tmp_path / "two")["forgotten"] == 2
 
 
 def test_no_epoch_opens_while_bodies_are_forgotten(url: str) -> None:
@@ -296,16 +288,6 @@ def test_no_export_takes_a_name_of_the_folder(name: str, desk: Desk, tmp_path: P
     assert desk.status()["people"] == 3
 
 
-def test_the_hashes_of_closed_epochs_are_told(desk: Desk) -> None:
-    desk.sign()
-    desk.enrol()
-    enrolled(desk, 0)
-    desk.open()
-    assert desk.status()["hashes"] == {}
-    closed = desk.close()
-    assert desk.status()["hashes"] == {"1": closed["hash"]}
-
-
 #: What an export may have lost or changed, of each of its arrays.
 SPOILED = {
     "rows": lambda held: {name: rows[:1] for name, rows in held.items()},
@@ -316,67 +298,19 @@ SPOILED = {
 }
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(
-    what: str, desk: Desk, url: str, tmp_path: Path
-) -> None:
-    desk.sign(database=url)
-    desk.enrol()
-    joined = [enrolled(desk, number) for number in range(2)]
-    desk.open()
-    assert sent(desk, 0, joined[0]) == ["accepted"]
-    desk.close()
-    desk.open()
-    assert sent(desk, 1, joined[1]) == ["accepted"]
-    desk.close()
-    with desk.store() as store:
+def test_nothing_is_scrubbed_by_an_export_that_lost_or_changed_a_report(two: Desk, tmp_path: Path) -> None:
+    round_of(two, 0)
+    round_of(two, 1, tmp_path / "out")
+    with two.store() as store:
         whole = store.frozen()[0]
-        spoiled = replace(whole, **SPOILED[what](vars(whole)))
-        with pytest.raises(InputError, match="other reports than those"):
-            store.scrub(spoiled)
-        assert len(store.frozen()[0].bodies) == 2
-        if what == "rows":
-            desk.export(tmp_path / "out")
-            np.savez(tmp_path / "out" / "reports.npz", **vars(spoiled))
-            with pytest.raises(DataError, match="export the collection again"):
-                desk.scrub(tmp_path / "out")
+        for spoil in SPOILED.values():
+            with pytest.raises(InputError, match="other reports than those"):
+                store.scrub(replace(whole, **spoil(vars(whole))))
+            assert len(store.frozen()[0].bodies) == 2
+        np.savez(tmp_path / "out" / "reports.npz", **SPOILED["rows"](vars(whole)))
+        with pytest.raises(DataError, match="export the collection again"):
+            two.scrub(tmp_path / "out")
         assert store.scrub(whole) == 2
-
-
-def certified(folder: Path) -> Place:
-    """A place with a certificate that this test alone trusts."""
-    own = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(own.public_key())
-        .serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(own, hashes.SHA256())
-    )  # fmt: skip
-    encoding = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(made.public_bytes(encoding))
-    plain = own.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "key.pem").write_bytes(plain)
-    return Place("localhost", 0, folder / "cert.pem", folder / "key.pem")
-
-
-def test_certificate_files_make_it_tls(desk: Desk, tmp_path: Path) -> None:
-    from graphveil.collection.service import Collector
-
-    desk.sign()
-    place = certified(tmp_path)
-    place.require_files()
-    with desk.store() as store, listening(place) as own:
-        url = address(own, place)
-        server = server_of(Collector(store), place)
-        thread = threading.Thread(target=server.run, args=([own],))
-        thread.start()
-        trust = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-        with urllib.request.urlopen(f"{url}/heartbeat", context=trust, timeout=30) as answer:
-            assert url.startswith("https://localhost:") and json.load(answer) == {"alive": True}
-        server.should_exit = True
-        thread.join()
 
 
 def test_an_address_that_cannot_be_had_is_refused() -> None:

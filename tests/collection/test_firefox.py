@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.declare import Prices
-from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.service import Collector
 from graphveil.device import read
 from tests.collection.listening import served
 from tests.collection.organising import Organiser, look_at_screens
-from tests.collection.test_desk import TYPED, enrolled, sent
-from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_desk import enrolled, ready, sent
 from tests.collection.test_person_page import EVERY, fill_in, stored
 from tests.collection.visits import Visit, running
 from tests.reports.firefox import Firefox, started_firefox
@@ -69,10 +65,7 @@ def test_a_person_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
 
 
 def test_an_organiser_closes_and_exports_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
-    write_draft(tmp_path, SUBJECT, {**TYPED, "least": 2}, Prices(features="4", label="1"))
-    desk = Desk(tmp_path)
-    desk.sign()
-    desk.enrol()
+    desk = ready(tmp_path, least=2, features="4", label="1")
     with desk.store() as store, served(Collector(store, desk=desk)) as url:
         organiser, token = Organiser(firefox, url), desk.admin_token(store)
         assert token is not None

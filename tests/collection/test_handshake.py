@@ -12,24 +12,48 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
 from graphveil.collection.service import Collector
-from graphveil.collection.serving import address, listening, server_of
+from graphveil.collection.serving import Place, address, listening, server_of
 from tests.collection.collections import begun, url_of
 from tests.collection.faults import Server, until
 from tests.collection.test_connections import ended
-from tests.collection.test_desk import certified
 from tests.on_device.signing import label
 
 #: Seconds.
 HANDSHAKE = 1.5
 
 
+def certified(folder: Path) -> Place:
+    """A place with a certificate that this test alone trusts."""
+    own = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(own.public_key())
+        .serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(own, hashes.SHA256())
+    )  # fmt: skip
+    encoding = serialization.Encoding.PEM
+    (folder / "cert.pem").write_bytes(made.public_bytes(encoding))
+    plain = own.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(plain)
+    return Place("localhost", 0, folder / "cert.pem", folder / "key.pem")
+
+
 @contextmanager
 def secured(folder: Path) -> Iterator[tuple[str, int]]:
     """Serve a collection over TLS; gives its address and port."""
     collection, place = begun(url_of(folder)), certified(folder)
+    place.require_files()
     with listening(place) as own:
         server = server_of(Collector(collection.store), place, HANDSHAKE)
         thread = threading.Thread(target=server.run, args=([own],))
@@ -44,6 +68,7 @@ def secured(folder: Path) -> Iterator[tuple[str, int]]:
 def test_a_handshake_that_never_ends_is_cut_off(tmp_path: Path) -> None:
     """A client that says nothing, and one that has said half of it."""
     with secured(tmp_path) as (url, port):
+        assert url.startswith("https://localhost:")
         for begins in (b"", bytes.fromhex("160301020001")):
             since = time.monotonic()
             with socket.create_connection(("127.0.0.1", port), 10) as idle:

@@ -172,6 +172,8 @@ def test_a_token_enrols_one_device(running: Collection) -> None:
     store, task = running.store, running.task
     assert store.enrol(task, token(3), key(3)) == store.enrol(task, token(3), key(3)) is not None
     assert store.enrol(task, token(3), key(4)) is None and store.enrol(task, b"another", key(3)) is None
+    # With one key for two people, one of them would speak for the other.
+    assert store.enrol(task, token(4), key(3)) is None
     with store.engine.connect() as connection:
         assert not [row for row in connection.execute(select(PEOPLE)) if token(row.number) in bytes(row.token)]
         assert len(connection.execute(select(ENROLMENTS)).all()) == MANY
@@ -221,6 +223,9 @@ def test_many_bodies_are_judged_as_one_is() -> None:
         bits = np.unpackbits(np.frombuffer(bodies[place], np.uint8))
         bits[randomness.integers(len(bits))] ^= 1
         bodies[place] = np.packbits(bits).tobytes()
+    # A mark in bits behind the last field, which nobody reads.
+    spare = 8 * len(bodies[0]) - task.bits
+    bodies[1 : 1 + 2 * spare : 2] = [bodies[1][:-1] + bytes([bodies[1][-1] | 1 << bit]) for bit in range(spare)]
     found = Bodies.of(task, bodies, numbers).possible()
     for body, person, possible in zip(bodies, people, found, strict=True):
         try:

@@ -13,16 +13,13 @@ import jsonschema
 import pytest
 
 from graphveil.collection.answers import STATUS
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.collection.service import Collector
 from graphveil.device import Opening, answer
 from graphveil.device.wire import report
 from tests.collection.collections import begun, key, secret, url_of
 from tests.collection.test_administration import JSON, tokens
-from tests.collection.test_desk import TYPED, enrolled
-from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_desk import enrolled, ready
 from tests.collection.test_service import asked, said, served
 
 PROBLEM = "application/problem+json"
@@ -71,13 +68,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    write_draft(folder, SUBJECT, {**TYPED, "least": 2}, Prices(label="1", links="1"))
-    made = Desk(folder)
-    made.sign()
-    made.enrol()
-    return made
+    return ready(tmp_path / "desk", least=2, label="1", links="1")
 
 
 @pytest.fixture

@@ -10,18 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.service import Collector
 from tests.collection.organising import Organiser, look, reach
-from tests.collection.test_desk import TYPED, enrolled, sent
+from tests.collection.test_desk import enrolled, ready, sent
 from tests.collection.test_drafts import SUBJECT
 from tests.collection.test_service import served
 from tests.collection.visits import Recorder
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 
 pytestmark = pytest.mark.slow
 
@@ -43,20 +41,9 @@ class Office:
         return self.organiser.browser
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
-
-
 @pytest.fixture
 def office(browser: Browser, tmp_path: Path) -> Iterator[Office]:
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    write_draft(folder, SUBJECT, {**TYPED, "name": NAME, "least": 2}, Prices(features="4", label="1"))
-    desk = Desk(folder)
-    desk.sign()
-    desk.enrol()
+    desk = ready(tmp_path / "desk", name=NAME, least=2, features="4", label="1")
     with desk.store() as store:
         token = desk.admin_token(store)
         assert token is not None
@@ -102,11 +89,7 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     assert read_export(office.desk.folder / "collected").bodies.numbers.tolist() == [0, 2]
     # A second one does not overwrite the first, and says so.
     organiser.does("export")
-    organiser.sees("collected")
-    browser.until(
-        "return document.querySelector('#refused').innerText.includes('is not empty') || "
-        "document.querySelector('#refused').innerText.includes('already')"
-    )
+    browser.until("return /is not empty|already/.test(document.querySelector('#refused').innerText)")
     behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
     browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
     organiser.does("download")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -46,19 +48,33 @@ def test_of_one_link_both_say_the_same_whatever_the_modes(tmp_path: Path) -> Non
     assert [float(about_one_link(task.fields)) for task in tasks[:9]] == [1, 1.3, 1.3, 1.7, 2, 2, 1.7, 2, 2]
 
 
-TIMES = """
-import { times } from "./numbers.js";
-say(told.map((nano) => times(BigInt(nano))));
+NUMBERS = """
+import { decimal, down, surest, times, up } from "./numbers.js";
+const [nanos, chances] = told;
+const each = (nano) => [surest(nano), times(nano), decimal(nano)];
+say([nanos.map((nano) => each(BigInt(nano))), chances.map((one) => [down(one), up(one)])]);
 """
 
 
-def test_both_tell_the_same_odds(tmp_path: Path) -> None:
-    told = ("0.001", "1", "5", "9.3", "12", "20", "20.000000001", "45", "100", "999999999")
-    page = page_said(tmp_path / "page", TIMES, [str(int(Fraction(one) * NANO)) for one in told])
-    ours = [odds(Fraction(one)).removeprefix("odds ") for one in told]
-    assert [one.replace("times as sure as before", "times those before") for one in page] == ours
-    assert ours[5] == "at most 485,200,000 times those before"
-    assert ours[6:] == ["up to practical certainty"] * 4
+def test_odds_are_those_of_the_device_and_nothing_is_rounded_to_the_wrong_side(tmp_path: Path) -> None:
+    epsilons = ("0.000000001", "0.001", "0.5", "0.693147181", "1", "3.5", "12", "20", "20.000000001", "999999999")
+    chances = [0.0001, 0.25, 1 / 3, 0.5761168847658291, 0.9999, 1 - 1e-7]
+    nanos = [str(int(Fraction(one) * NANO)) for one in epsilons]
+    told, rounded = page_said(tmp_path / "page", NUMBERS, [nanos, chances])
+    ours = [odds(Fraction(one)).removeprefix("odds ") for one in epsilons]
+    assert [times.replace("times as sure as before", "times those before") for _, times, _ in told] == ours
+    assert ours[7] == "at most 485,200,000 times those before" and ours[8:] == ["up to practical certainty"] * 2
+    for epsilon, (surest, times, decimal) in zip(epsilons[:9], told, strict=False):
+        factor = Decimal(epsilon).exp()
+        said = Decimal(100) if surest.startswith("practically") else Decimal(surest.removesuffix("%"))
+        # Up, by a tenth of a percent at most, and never to certainty.
+        assert 0 <= said - 100 * factor / (1 + factor) <= Decimal("0.1000001"), (epsilon, surest)
+        assert surest != "100%" and Fraction(decimal) == Fraction(epsilon)
+        if number := re.fullmatch(r"at most ([\d.,]+) times as sure as before", times):
+            assert 1 <= Decimal(number[1].replace(",", "")) / factor <= Decimal("1.0011"), (epsilon, times)
+    for chance, (below, above) in zip(chances, rounded, strict=True):
+        low, high = (float(one.rstrip("%")) for one in (below, above))
+        assert low <= 100 * chance <= high <= low + 0.21
 
 
 NAMES = """

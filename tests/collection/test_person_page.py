@@ -8,37 +8,27 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from graphveil.collection.answers import STATUS
-from graphveil.collection.pages import FOLDER
 from graphveil.device import answers, read
 from graphveil.device.bits import number_of
 from graphveil.device.canonical import parse
-from graphveil.device.task import TASK, short_key
+from graphveil.device.task import TASK, Task, short_key
 from tests.collection.collections import PEOPLE, token
-from tests.collection.organising import look
+from tests.collection.organising import enter, look, reach
 from tests.collection.visits import IDS, Running, Visit, in_words, running
 from tests.on_device.signing import MOODS, degree, features, label, links, signed
-from tests.pages import ROOT
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 
 pytestmark = pytest.mark.slow
 
 #: What no request, answer or file of the server may hold.
 PLANTED = ("1.234567891", "2.345678912")
 EVERY = features("4", 6), label(), links(PEOPLE), degree(PEOPLE)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture
@@ -67,10 +57,33 @@ def stored(running: Running) -> list[bytes]:
         return [bytes(body) for (body,) in connection.exec_driver_sql("SELECT body FROM reports")]
 
 
+def percent(chance: Fraction, *, up: bool) -> str:
+    """A chance to a tenth of a percent, as the page rounds it."""
+    tenths = 1000 * chance
+    return f"{float(Fraction(math.ceil(tenths) if up else math.floor(tenths), 10)):g}%"
+
+
+def chances(task: Task) -> list[tuple[Fraction, Fraction]]:
+    """Of each field, how likely its report is under the value that it names and under another one."""
+    bits, mood, list_, number = task.fields
+    other = Fraction(mood.share, 1 << 64)  # type: ignore[union-attr]
+    wrong, low = (Fraction(one.threshold, 1 << 64) for one in (list_, bits))  # type: ignore[union-attr]
+    # Of the difference of two geometric numbers whose lowest digit has these odds: 0 and 1.
+    digit = int(number.digits[0])  # type: ignore[union-attr]
+    ratio = Fraction(digit, (1 << 256) - digit)
+    none = (1 - ratio) / (1 + ratio)
+    return [(1 - 2 * other, other), (1 - wrong, wrong), (1 - low, low), (none, none * ratio)]
+
+
+def look_at_all(browser: Browser) -> None:
+    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
+    look(browser)
+
+
 def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     browser: Browser, everything: Running, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    visit, recorder = Visit(browser, everything), everything.recorder
+    visit, recorder, task = Visit(browser, everything), everything.recorder, everything.task
     caplog.set_level(logging.DEBUG)
     browser.complaints()
     visit.come()
@@ -86,23 +99,25 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     fill_in(visit)
     visit.click("#preview")
     visit.sees("This is your report")
-    shown, said = (
-        visit.shown(),
-        browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)"),
-    )
+    look_at_all(browser)
+    shown, read_out = visit.shown(), browser.ask("return document.querySelector('#now').textContent")
+    strong = browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)")
+    for likely, unlikely in chances(task):
+        more, less = percent(likely, up=True), percent(unlikely, up=False)
+        assert re.search(rf"probability {re.escape(more)}\D.{{0,80}}{re.escape(less)}", read_out), (more, less)
     assert recorder.bodies("/reports") == [] and stored(everything) == []
     visit.click("#send")
     visit.sees("your report has arrived")
+    look(browser)
 
     report, _ = read(shown)
     assert recorder.bodies("/reports") == [shown] and stored(everything) == [report.body]
-    told = answers(everything.task, everything.task.person(0, everything.store.nonces()[0]), report.body)
-    high = int(told[0].sum())  # type: ignore[union-attr]
-    named = [IDS[place] for place in told[2].nonzero()[0]]  # type: ignore[union-attr]
-    counted = number_of(told[3]) + everything.task.fields[3].lowest  # type: ignore[arg-type,union-attr]
-    asked = len(told[0])  # type: ignore[arg-type]
-    assert said[0] == f"{high} of {asked} numbers are high" or asked == 1
-    assert said[1:] == [MOODS[number_of(told[1])], ", ".join(named) or "nobody", str(counted)]  # type: ignore[arg-type]
+    bits, mood, list_, number = answers(task, task.person(0, everything.store.nonces()[0]), report.body)
+    named = [IDS[place] for place in list_.nonzero()[0]]  # type: ignore[union-attr]
+    counted = number_of(number) + task.fields[3].lowest  # type: ignore[arg-type,union-attr]
+    width = len(bits)  # type: ignore[arg-type]
+    assert strong[0] == f"{int(bits.sum())} of {width} numbers are high" or width == 1  # type: ignore[union-attr]
+    assert strong[1:] == [MOODS[number_of(mood)], ", ".join(named) or "nobody", str(counted)]  # type: ignore[arg-type]
     # The ledger's words: 4 for the numbers, 1, 2 and 0.5.
     assert "epsilon 7.5" in visit.text("#spent") and "arrived" in visit.text("#spent")
 
@@ -114,44 +129,14 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     left = in_words(recorder.seen)
     assert not any(planted.encode() in left for planted in (*PLANTED, "glad", "planted names"))
     everything.store.engine.dispose()
+    logged = [one.getMessage() for one in caplog.records if not one.name.startswith(("selenium", "urllib3"))]
     kept = b"".join([*(path.read_bytes() for path in tmp_path.iterdir() if path.is_file()), *recorder.said])
-    kept += "".join(
-        one.getMessage() for one in caplog.records if not one.name.startswith(("selenium", "urllib3"))
-    ).encode()
+    kept += "".join(logged).encode()
     assert not any(secret in kept for secret in (token(0), token(0).hex().encode(), *map(str.encode, PLANTED)))
     # The 404 of an opening that is not there yet; nothing of the policy.
-    complaints = [one for one in browser.complaints() if "/opening" not in one]
-    assert complaints == []
-    assert {
-        address.removeprefix(everything.url).split("/")[1]
-        for address in browser.requests()
-        if address.startswith("http")
-    } <= {*("", "assets", "task", "opening", "epoch", "ids", "enrolments", "reports", "#" + token(0).hex())}
-
-
-def percent(chance: Fraction, *, up: bool) -> str:
-    """A chance to a tenth of a percent, as the page rounds it."""
-    tenths = 1000 * chance
-    return f"{float(Fraction(math.ceil(tenths) if up else math.floor(tenths), 10)):g}%"
-
-
-def test_how_a_report_reads_is_the_tasks_own_law(browser: Browser, everything: Running) -> None:
-    visit = Visit(browser, everything)
-    visit.joined()
-    fill_in(visit)
-    visit.click("#preview")
-    visit.sees("This is your report")
-    said = browser.ask("return document.querySelector('#now').textContent")
-    bits, mood, list_, number = everything.task.fields
-    other = Fraction(mood.share, 1 << 64)  # type: ignore[union-attr]
-    wrong, low = (Fraction(one.threshold, 1 << 64) for one in (list_, bits))  # type: ignore[union-attr]
-    # Of the difference of two geometric numbers whose lowest digit has the odds r: 0 and 1 with these probabilities.
-    digit = int(number.digits[0])  # type: ignore[union-attr]
-    ratio = Fraction(digit, (1 << 256) - digit)
-    none = (1 - ratio) / (1 + ratio)
-    for true, false in ((1 - 2 * other, other), (1 - wrong, wrong), (1 - low, low), (none, none * ratio)):
-        more, less = percent(true, up=True), percent(false, up=False)
-        assert re.search(rf"probability {re.escape(more)}\D.{{0,80}}{re.escape(less)}", said), (more, less, said)
+    assert [one for one in browser.complaints() if "/opening" not in one] == []
+    paths = [one.removeprefix(everything.url).split("/")[1] for one in browser.requests() if one.startswith("http")]
+    assert {"", "assets", "task", "opening", "epoch", "ids", "enrolments", "reports", "#" + token(0).hex()} >= {*paths}
 
 
 def test_of_two_tabs_one_report_is_sent_and_the_other_says_so(browser: Browser, moods: Running) -> None:
@@ -246,20 +231,13 @@ def test_a_later_round_costs_nothing_for_the_same_answer_and_says_what_changed(
 def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    def reach(selector: str) -> None:
-        for _ in range(40):
-            if browser.ask("return document.activeElement?.matches(arguments[0])", selector):
-                return
-            browser.press(Keys.TAB)
-        raise AssertionError(f"{selector} is not reached")
-
     visit = Visit(browser, moods)
     visit.come(f"{moods.url}/")
     visit.sees("You were sent a link")
-    for selector, typed in (("#token", token(2).hex()), ("#hash", "no hash")):
-        reach(selector)
+    look(browser)
+    for selector, typed in (("#token", token(2).hex()), ("#hash", "no hash" + Keys.ENTER)):
+        reach(browser, selector)
         browser.press(typed)
-    browser.press(Keys.ENTER)
     visit.sees("This is no hash")
     assert browser.ask("return document.activeElement.id") == "hash"
     described = browser.ask("return document.activeElement.getAttribute('aria-describedby')")
@@ -267,46 +245,22 @@ def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     browser.press(Keys.CONTROL + "a")
     browser.press(moods.task.hash.hex() + Keys.ENTER)
     visit.sees("Take part?")
-    reach("#join button")
-    browser.press(Keys.ENTER)
+    enter(browser, "#join button")
     visit.sees("Enrolment is still open")
     moods.open()
-    reach("#now button")
-    browser.press(Keys.ENTER)
+    enter(browser, "#now button")
     visit.sees("Your answers")
-    reach("#preview")
-    browser.press(Keys.ENTER)
+    enter(browser, "#preview")
     visit.sees("Choose one, or leave this out.")
     assert browser.ask("return document.activeElement.value") == MOODS[0]
     browser.press(Keys.ARROW_DOWN)
-    reach("#preview")
-    browser.press(Keys.ENTER)
+    enter(browser, "#preview")
     visit.sees("This is your report")
     assert browser.ask("return document.activeElement.id") == "now-head"
-    reach("#send")
+    reach(browser, "#send")
     browser.press(Keys.SPACE)
     visit.sees("your report has arrived")
     assert len(stored(moods)) == 1 and moods.recorder.bodies("/enrolments")
-
-
-def test_every_step_fits_and_can_be_read(browser: Browser, everything: Running) -> None:
-    visit = Visit(browser, everything)
-    visit.come(f"{everything.url}/")
-    visit.sees("You were sent a link")
-    look(browser)
-    visit.joined()
-    visit.click("#preview")
-    visit.sees("Write a number from -1 to 3.")
-    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
-    look(browser)
-    fill_in(visit)
-    visit.click("#preview")
-    visit.sees("This is your report")
-    browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
-    look(browser)
-    visit.click("#send")
-    visit.sees("your report has arrived")
-    look(browser)
 
 
 def test_what_is_wrong_stands_beside_its_input(browser: Browser, everything: Running) -> None:
@@ -319,6 +273,7 @@ def test_what_is_wrong_stands_beside_its_input(browser: Browser, everything: Run
         visit.type("#links-name", typed + "\n")
         visit.sees("That is you." if typed == IDS[0] else "Nobody of that name takes part.")
     visit.click("#preview")
+    look_at_all(browser)
     found = browser.ask(
         "return [...document.querySelectorAll('[aria-invalid]')].map(one => [one.id || one.name, "
         "one.getAttribute('aria-describedby').split(' ').map(id => document.getElementById(id).textContent).join(' ')])"
@@ -334,23 +289,21 @@ def test_what_is_wrong_stands_beside_its_input(browser: Browser, everything: Run
 
 
 def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -> None:
-    wide = 60
-    with running(tmp_path, features("8", wide), links(PEOPLE)) as one:
+    row = [place / 20 for place in range(60)]
+    names = [f"f{place}" for place in range(60)]
+    pairs = dict(zip(names, row, strict=True))
+    turned = (reversed(names), map(str, reversed(row)))
+    files = {
+        "mine.json": json.dumps({"features": pairs, "links": [IDS[4], 5]}),
+        "mine.csv": "\n".join(",".join(line) for line in turned),
+        "none.json": "[1",
+    }
+    with running(tmp_path, features("8", 60), links(PEOPLE)) as one:
         visit = Visit(browser, one)
         visit.joined()
-        assert "This protects you little." in visit.text("#terms")
         visit.type("#numbers", "1, 2, 9")
         visit.click("#preview")
         visit.sees("These are 3 numbers of 60.")
-        files = {
-            "mine.json": json.dumps(
-                {"features": {f"f{place}": place / 20 for place in range(wide)}, "links": [IDS[4], 5]}
-            )
-        }
-        rows = [f"f{place}" for place in reversed(range(wide))], [str(place / 20) for place in reversed(range(wide))]
-        files["mine.csv"] = "\n".join(",".join(row) for row in rows)
-        files["none.json"] = "[1"
-        found = {}
         for name, text in files.items():
             (tmp_path / name).write_text(text)
             browser.driver.find_element("id", "file").send_keys(str(tmp_path / name))
@@ -358,8 +311,8 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
                 visit.sees("The file cannot be read")
             browser.until("return document.querySelector('#status').textContent === ''")
             time.sleep(0.1)
-            found[name] = browser.ask("return document.querySelector('#numbers').value").split(", ")
-            assert list(map(float, found[name])) == [place / 20 for place in range(wide)]
+            numbers = browser.ask("return document.querySelector('#numbers').value").split(", ")
+            assert list(map(float, numbers)) == row
             if name == "mine.json":
                 assert browser.ask("return document.querySelectorAll('#links-chosen li').length") == 2
         assert len(one.recorder.bodies("/reports")) == 0
@@ -501,15 +454,6 @@ def test_no_text_of_an_organiser_turns_the_words_of_the_page(browser: Browser, t
         assert browser.ask(TURNED) == [f"{turned}of them, epsilon 1"]
 
 
-def test_people_passed_off_as_others_are_refused(browser: Browser, tmp_path: Path) -> None:
-    with running(tmp_path, links(PEOPLE)) as one:
-        swapped = [IDS[1], IDS[0], *IDS[2:]]
-        one.recorder.lies["/ids"] = "".join(json.dumps(name) + "\n" for name in swapped).encode()
-        visit = Visit(browser, one)
-        visit.come()
-        visit.sees("The list of people cannot be right")
-
-
 def test_a_collector_that_swaps_the_key_is_refused(browser: Browser, everything: Running) -> None:
     """The same facts under a key of its own: neither a link nor a browser that takes part is led to them."""
     swapped = signed("task", TASK, parse(everything.task.data)["task"], Ed25519PrivateKey.generate())
@@ -535,61 +479,3 @@ def test_the_window_is_kept(browser: Browser, tmp_path: Path) -> None:
             visit.come()
             visit.click("#join button")
             visit.sees(said)
-
-
-def test_every_code_has_words() -> None:
-    words = set(re.findall(r'^  "?([a-z0-9-]+)"?: \[', (FOLDER / "refusals.js").read_text(), re.M))
-    collector = {code for code, status in STATUS.items() if status >= 400} - {"not-now", "no-key"}
-    standard = (ROOT / "docs" / "standard" / "refused.md").read_text().split("Of our own commands")[0]
-    client = set(re.findall(r"^\| `([a-z-]+)` \|", standard, re.M)) - {"ledger", "filling", "bad-line"}
-    assert collector | client | {"no-ed25519"} <= words
-
-
-def test_what_is_promised_is_never_rounded_to_the_wrong_side(browser: Browser, moods: Running) -> None:
-    Visit(browser, moods).come(f"{moods.url}/")
-    epsilons = [
-        "0.000000001",
-        "0.001",
-        "0.1",
-        "0.5",
-        "0.693147181",
-        "1",
-        "1.098612289",
-        "2",
-        "3.5",
-        "8",
-        "12.25",
-        "20",
-        "43",
-    ]
-    nanos = [str(int(Fraction(one) * 10**9)) for one in epsilons]
-    found = browser.driver.execute_async_script(
-        "const [nanos, done] = arguments; import('/assets/numbers.js').then((of) => done(nanos.map((one) => "
-        "[of.surest(BigInt(one)), of.times(BigInt(one)), of.decimal(BigInt(one))])))",
-        nanos,
-    )
-    with localcontext() as context:
-        context.prec = 60
-        for epsilon, (surest, times, decimal) in zip(epsilons, found, strict=True):
-            factor = Decimal(epsilon).exp()
-            exact = 100 * factor / (1 + factor)
-            said = Decimal(100) if surest.startswith("practically") else Decimal(surest.removesuffix("%"))
-            # Up, by a tenth of a percent at most, and never to certainty.
-            assert exact <= said <= exact + Decimal("0.1000001"), (epsilon, surest)
-            assert surest != "100%" and Fraction(decimal) == Fraction(epsilon)
-            if Decimal(epsilon) > 20:
-                assert times == "up to practical certainty"
-                continue
-            number = re.fullmatch(r"at most ([\d.,]+) times as sure as before", times)
-            assert number is not None
-            ratio = Decimal(number[1].replace(",", "")) / factor
-            assert 1 <= ratio <= Decimal("1.0011"), (epsilon, times)
-    chances = [0.0001, 0.25, 1 / 3, 0.5761168847658291, 0.9999, 1 - 1e-7]
-    spelled = browser.driver.execute_async_script(
-        "const [told, done] = arguments; import('/assets/numbers.js')"
-        ".then((of) => done(told.map((one) => [of.up(one), of.down(one)])))",
-        chances,
-    )
-    for chance, (above, below) in zip(chances, spelled, strict=True):
-        assert float(below.rstrip("%")) <= 100 * chance <= float(above.rstrip("%"))
-        assert math.isclose(float(below.rstrip("%")), float(above.rstrip("%")), abs_tol=0.21)

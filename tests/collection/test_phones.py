@@ -7,29 +7,21 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.clients import commands_of
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.collection.phones import ring
 from graphveil.collection.played import Cast, served
 from graphveil.collection.subject import subject_of
 from graphveil.device.remote import Remote
 from graphveil.errors import InputError
 from graphveil.progress import Progress
-from tests.collection.test_desk import TYPED
+from tests.collection.test_desk import ready
 
-DATA = "social-100"
+DATA = "social-30"
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    write_draft(folder, subject_of(DATA), TYPED, Prices(label="2"))
-    made = Desk(folder)
-    made.sign()
-    made.enrol()
-    return made
+    return ready(tmp_path / "desk", subject=subject_of(DATA), label="2")
 
 
 def cast() -> Cast:
@@ -52,8 +44,8 @@ def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
 
         told = ring(desk.folder, DATA, url, cast(), tell)
         assert opened == [1]
-        assert (told["phones"], told["elsewhere"]) == (99, 1)
-        assert 0 < told["answered"] <= 99 and told["again"] > 0
+        assert (told["phones"], told["elsewhere"]) == (29, 1)
+        assert 0 < told["answered"] <= 29 and told["again"] > 0
         assert desk.close()["received"] == told["answered"]
         # They keep nothing: with their tokens spent, nobody is left who could answer again.
         with pytest.raises(InputError, match="no token is left"):
@@ -74,7 +66,7 @@ def test_tokens_that_lie_elsewhere_are_named(desk: Desk, tmp_path: Path) -> None
             if told.stage.startswith("waiting") and not told.done:
                 desk.open()
 
-        assert ring(desk.folder, DATA, url, cast(), tell, elsewhere)["phones"] == 100
+        assert ring(desk.folder, DATA, url, cast(), tell, elsewhere)["phones"] == 30
 
 
 @pytest.mark.parametrize("url", ["https://collector.example", "http://192.168.0.7:8700", "nowhere"])
@@ -84,5 +76,5 @@ def test_no_collector_elsewhere_is_sent_made_up_reports(desk: Desk, url: str) ->
 
 
 def test_phones_of_other_people_are_refused(desk: Desk) -> None:
-    with served(desk) as url, pytest.raises(InputError, match="100 tokens, and 120 nodes"):
-        ring(desk.folder, "social-120", url, cast(), lambda _: None)
+    with served(desk) as url, pytest.raises(InputError, match="30 tokens, and 40 nodes"):
+        ring(desk.folder, "social-40", url, cast(), lambda _: None)

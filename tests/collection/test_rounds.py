@@ -16,7 +16,7 @@ from tests.collection.test_person_page import stored
 from tests.collection.test_service import said
 from tests.collection.visits import Running, Visit, running
 from tests.on_device.signing import label, task_of
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 
 CLOSES = 4_000_000_000
 
@@ -42,12 +42,6 @@ def test_an_open_epoch_takes_nothing_outside_the_window(tmp_path: Path, opens: i
     with served(Collector(collection.store)) as address:
         assert said(f"{address}/epoch") == (200, {"epoch": 1, "open": False, "until": None})
         assert said(f"{address}/reports", collection.report(0, {}).to_bytes())[0] in (410, 425)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture

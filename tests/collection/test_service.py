@@ -21,7 +21,6 @@ from graphveil.collection.group import BYTES_AT_ONCE, Group
 from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.serving import Place, server_of
-from graphveil.collection.store import hashed
 from graphveil.device import Report
 from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
@@ -87,24 +86,12 @@ def test_refusals_are_problems_with_a_code(running: Collection) -> None:
             assert (found[0], found[1]["code"]) == (STATUS[code], code)
 
 
-def test_administration_asks_for_its_token(running: Collection) -> None:
-    running.store.keep("admin", hashed(b"let me in"))
-    with served(Collector(running.store)) as url:
-        for token_told in ("", "let me out"):
-            assert said(f"{url}/admin/status", Authorization=f"Bearer {token_told}")[0] == 401
-        admitted = {"Authorization": "Bearer let me in"}
-        status, told = said(f"{url}/admin/status", **admitted)
-        assert (status, told["people"], told["enrolled"], told["open"]) == (200, PEOPLE, PEOPLE - 1, True)
-        status, told = said(f"{url}/admin/close", b"", **admitted)
-        assert (status, told["epoch"], len(told["hash"])) == (200, 1, 64)
-        assert said(f"{url}/reports", running.report(0, {}).to_bytes())[1]["code"] == "closed"
-
-
 def test_who_asks_too_often_or_too_slowly_is_cut_off(running: Collection) -> None:
     collector = Collector(running.store, requests=0.001, burst=3)
     with served(collector) as url:
         codes = [asked(f"{url}/reports", running.report(n, {}).to_bytes())[0] for n in range(5)]
         assert codes == [201, 201, 201, 429, 429]
+    assert running.store.refusals() == {"too-often": 2}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +143,7 @@ def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_pat
         assert (status, json.loads(told)["code"], headers["retry-after"]) == (507, "disk-full", "60")
         has_room[0] = True
         assert asked(f"{url}/reports", one)[0] == 201
-    assert room_at(tmp_path)()
+    assert running.store.refusals() == {"disk-full": 1} and room_at(tmp_path)()
 
 
 @pytest.mark.parametrize("ours", [True, False])

@@ -10,22 +10,13 @@ from typing import Any
 
 import pytest
 
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import write_draft
 from graphveil.device.task import Task
 from graphveil.errors import InputError
-from tests.collection.test_desk import TYPED, enrolled
-from tests.collection.test_drafts import SUBJECT
+from tests.collection.test_desk import drafted, enrolled
 
 #: What Python tells an audit hook of before it happens: each is a step at which a process may end.
 _STEPS = {"open", "os.rename", "os.link", "os.remove", "os.truncate", "sqlite3.connect", "os.chmod"}
-
-
-def folder_of(path: Path) -> Path:
-    path.mkdir()
-    write_draft(path, SUBJECT, TYPED, Prices(label="1"))
-    return path
 
 
 def killed_at(step: int, folder: Path) -> bool:
@@ -58,12 +49,13 @@ def works(folder: Path) -> None:
         assert store.task().data == (folder / "task.json").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_at_every_step_can_be_signed_over(tmp_path: Path) -> None:
-    Desk(folder_of(tmp_path / "first")).sign()  # everything is imported: what follows is the folder's own steps
+    drafted(tmp_path / "first", label="1").sign()  # everything is imported: what follows is the folder's own steps
     cut_off = 0
     for step in range(1, 100):
-        folder = folder_of(tmp_path / f"at {step}")
+        folder = drafted(tmp_path / f"at {step}", label="1").folder
         if not killed_at(step, folder):
             break
         cut_off += 1
@@ -73,7 +65,7 @@ def test_a_kill_at_every_step_can_be_signed_over(tmp_path: Path) -> None:
                 Desk(folder).sign()
         else:
             # The draft may be corrected meanwhile: nobody has seen what was being signed.
-            write_draft(folder, SUBJECT, {**TYPED, "purpose": "another"}, Prices(label="1"))
+            drafted(folder, label="1", purpose="another")
             Desk(folder).sign()
             assert Task.of((folder / "task.json").read_bytes()).purpose == "another"
         works(folder)
@@ -83,9 +75,9 @@ def test_a_kill_at_every_step_can_be_signed_over(tmp_path: Path) -> None:
 
 
 def test_two_kills_in_a_row_can_be_signed_over(tmp_path: Path) -> None:
-    Desk(folder_of(tmp_path / "first")).sign()
-    for first, second in ((12, 8), (20, 12), (25, 20), (25, 25)):
-        folder = folder_of(tmp_path / f"{first} {second}")
+    drafted(tmp_path / "first", label="1").sign()
+    for first, second in ((12, 8), (25, 20)):
+        folder = drafted(tmp_path / f"{first} {second}", label="1").folder
         killed_at(first, folder)
         if not (folder / "task.json").exists() and killed_at(second, folder):
             Desk(folder).sign()
@@ -95,7 +87,7 @@ def test_two_kills_in_a_row_can_be_signed_over(tmp_path: Path) -> None:
 def test_another_folders_collection_is_never_withdrawn(tmp_path: Path) -> None:
     """A signing that was cut off may take back its own task, and no other that came into the database since."""
     url = f"sqlite:///{tmp_path / 'shared.db'}"
-    first, second = (Desk(folder_of(tmp_path / name)) for name in ("first", "second"))
+    first, second = (drafted(tmp_path / name, label="1") for name in ("first", "second"))
     first.sign(database=url)
     (second.folder / "task.json.unfinished").write_bytes(b"of a signing that never reached the database")
     with pytest.raises(InputError, match="holds a collection already"):

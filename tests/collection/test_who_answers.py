@@ -13,17 +13,11 @@ from graphveil.device.token import numbered
 from tests.collection.collections import PEOPLE, token
 from tests.collection.visits import IDS, Running, Visit, running
 from tests.on_device.signing import degree, label, links
-from tests.reports.browser import Browser, started
+from tests.reports.browser import Browser
 
 pytestmark = pytest.mark.slow
 ASKS = {"links": links(PEOPLE), "degree": degree(PEOPLE)}
 WHOM = f"You answer as {IDS[4]}."
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with started(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture(params=ASKS)

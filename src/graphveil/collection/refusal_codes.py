@@ -15,8 +15,9 @@ from graphveil.privacy.codes import Entry, table_of
 
 _INTAKE, _SERVICE = "tests/collection/test_intake.py", "tests/collection/test_service.py"
 _DEVICE, _COMMANDS = "tests/on_device/test_reporting.py", "tests/on_device/test_commands.py"
+_OFFICE = "tests/collection/test_administration.py"
 _WIRE, _REFUSED = "docs/standard/wire.md#what-a-collector-answers", "docs/standard/refused.md#what-is-refused-by-code"
-_WORDS = "tests/collection/test_person_page.py"
+_WORDS, _EACH = "tests/collection/test_person_page.py", "tests/collection/test_refusal_codes.py"
 
 
 def _entries(backed: Mapping[str, str]) -> Iterator[Entry]:
@@ -64,8 +65,8 @@ _REPORT: Final[Mapping[str, str]] = {
     "bad-enrolment": f"{_SERVICE}::test_refusals_are_problems_with_a_code",
     "bad-token": f"{_INTAKE}::test_a_token_enrols_one_device",
     "no-opening": f"{_SERVICE}::test_a_device_is_enrolled_and_reports",
-    "bad-request": "tests/collection/test_administration.py::test_requests_that_cannot_be_read_are_problems",
-    "not-found": "tests/collection/test_administration.py::test_requests_that_cannot_be_read_are_problems",
+    "bad-request": f"{_OFFICE}::test_requests_that_cannot_be_read_are_problems",
+    "not-found": f"{_OFFICE}::test_requests_that_cannot_be_read_are_problems",
     "fault": _WIRE,
 }
 _OWN: Final[Mapping[str, str]] = {
@@ -97,19 +98,19 @@ _OTHERS: Final = (
     ),
     _entry(
         "not-admitted", "for the organiser alone", "The administration's token is missing or wrong.",
-        "Take the token of the file admin-token.", f"{_SERVICE}::test_administration_asks_for_its_token",
+        "Take the token of the file admin-token.", f"{_OFFICE}::test_every_request_asks_for_the_token",
     ),
     _entry(
         "not-now", "the organiser's request cannot be met as things stand", "Such as closing where nothing is open, "
         "exporting fewer reports than the least number, or opening a round of a collection that was scrubbed; the "
         "answer says which.",
-        "Do as the answer says.", "tests/collection/test_administration.py::test_what_cannot_be_done_says_why",
+        "Do as the answer says.", f"{_OFFICE}::test_what_cannot_be_done_says_why",
     ),
     _entry(
         "no-key", "the organiser's key is not on the server", "A round is opened in the organiser's name, and what "
         "signs for it lies elsewhere.",
         "Open the round where the key is: graphveil collect open FOLDER.",
-        "tests/collection/test_administration.py::test_without_the_key_the_command_is_told",
+        f"{_OFFICE}::test_without_the_key_the_command_is_told",
     ),
     _entry(
         "bad-line", "a line that the program does not know", "No such operation, or not all that it takes.",
@@ -124,11 +125,11 @@ _PAGE: Final = (
     ),
     _entry(
         "no-crypto", "this address is not secure", "A browser gives out cryptography over https:// only.",
-        "Open the link as you were sent it.", f"{_WORDS}::test_every_code_has_words",
+        "Open the link as you were sent it.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
         "no-storage", "this browser keeps nothing", "Your secret and what you have sent must be kept.",
-        "Leave the private window, or allow this site to store data.", f"{_WORDS}::test_every_code_has_words",
+        "Leave the private window, or allow this site to store data.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
         "other-task", "this collector asks something else now",
@@ -140,7 +141,7 @@ _PAGE: Final = (
     _entry(
         "other-person", "the collector takes you for somebody else",
         "Your token is another person's by what the collector says. Nothing of yours was sent.", "Tell the organiser.",
-        f"{_WORDS}::test_every_code_has_words",
+        f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
         "bad-link", "this is no token or no hash", "Both are made of 0 to 9 and a to f.",
@@ -165,7 +166,7 @@ _PAGE: Final = (
     ),
     _entry(
         "offline", "the collector cannot be reached", "The connection was lost, or the collector does not run.",
-        "Look at your connection and try again.", f"{_WORDS}::test_every_code_has_words",
+        "Look at your connection and try again.", f"{_EACH}::test_every_code_has_words",
     ),
     _entry(
         "round-over", "this round is closed", "Nothing was booked or sent, and nothing can be sent now.",
