@@ -7,10 +7,11 @@ import json
 import os
 import random
 import re
+import shutil
 import sqlite3
 import struct
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,19 @@ IDS = [f"person {number}" for number in range(PEOPLE)]
 
 
 @pytest.fixture
-def running(url: str) -> Collection:
-    return begun(url, label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+def running(url: str) -> Iterator[Collection]:
+    made = begun(url, label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+    yield made
+    made.store.engine.dispose()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Collection:
+    """A closed collection of one person's label."""
+    made = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1)
+    answered(made, 4)
+    made.store.close_epoch()
+    return made
 
 
 def answered(running: Collection, *numbers: int, mood: str = "sad") -> None:
@@ -44,7 +56,14 @@ def answered(running: Collection, *numbers: int, mood: str = "sad") -> None:
 def test_a_closed_collection_is_exported_as_it_was_received(running: Collection, tmp_path: Path) -> None:
     answered(running, 7, 2, 5)
     _, digest = running.store.close_epoch()
-    told = export(running.store, tmp_path / "out")
+    before = os.umask(0)
+    try:
+        told = export(running.store, tmp_path / "out")
+    finally:
+        os.umask(before)
+    # Its owner's alone, whatever the process's mask is: it holds ids, and what each of them said.
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
     assert (told["answered"], told["enrolled"], told["people"]) == (3, PEOPLE, PEOPLE)
     found = read_export(tmp_path / "out")
     assert found.facts["epochs"] == [{"hash": digest.hex(), "nonce": bytes(range(16)).hex()}]
@@ -53,21 +72,21 @@ def test_a_closed_collection_is_exported_as_it_was_received(running: Collection,
     sent = [running.report(number, {"label": "sad"}).body for number in (2, 5, 7)]
     assert np.packbits(found.bodies.bits, axis=1).tobytes() == b"".join(sent)
     assert found.bodies.answered(0).all() and not found.bodies.answered(1).any()
-    running.store.engine.dispose()
 
 
 def test_nothing_leaves_too_early_or_from_too_few(running: Collection, tmp_path: Path) -> None:
     answered(running, 1, 2)
     with pytest.raises(InputError, match="no epoch is closed"):
         export(running.store, tmp_path / "out")
+    # Who says nothing is not counted.
+    assert running.intake.take([running.report(number, {}) for number in (3, 4)]) == ["accepted"] * 2
     running.store.close_epoch()
-    with pytest.raises(InputError, match="2 people have answered"):
+    with pytest.raises(InputError, match="2 people have answered; allowed: 3 or more"):
         export(running.store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "mine").write_text("here")
     with pytest.raises(InputError, match="is not empty"):
         export(running.store, tmp_path)
-    running.store.engine.dispose()
 
 
 def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collection, tmp_path: Path) -> None:
@@ -87,7 +106,6 @@ def test_the_last_epochs_report_counts_and_the_open_one_does_not(running: Collec
     assert np.packbits(found.bodies.bits, axis=1).tobytes() == b"".join(last)
     # Closing again, later, changes nothing of what was frozen.
     assert [bytes.fromhex(one["hash"]) for one in found.facts["epochs"]] == [first[1], second[1]]
-    running.store.engine.dispose()
 
 
 def test_scrubbed_bodies_are_gone_and_still_known(running: Collection, tmp_path: Path) -> None:
@@ -100,7 +118,6 @@ def test_scrubbed_bodies_are_gone_and_still_known(running: Collection, tmp_path:
     # A report that is sent again is the one that stands, and another one of the epoch is none.
     assert running.intake.take([running.report(1, {"label": "sad"})]) == ["again"]
     assert running.intake.take([running.report(1, {"label": "glad"})]) == ["closed"]
-    running.store.engine.dispose()
 
 
 def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
@@ -121,21 +138,17 @@ def test_scrubbed_bodies_are_in_no_file_of_the_database(tmp_path: Path) -> None:
     running.store.close_epoch()
     assert running.store.scrub(running.store.frozen()[0]) == PEOPLE and held_yet() == 0
     held.close()
-    running.store.engine.dispose()
 
 
-def test_an_export_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    running = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1)
-    answered(running, 1)
-    running.store.close_epoch()
+def test_an_export_that_does_not_fit_is_refused(alone: Collection, tmp_path: Path) -> None:
     for name in FILES:
         folder = tmp_path / name
-        export(running.store, folder)
+        export(alone.store, folder)
         (folder / name).unlink()
         with pytest.raises(DataError, match=f"{name} is missing"):
             read_export(folder)
     folder = tmp_path / "other"
-    export(running.store, folder)
+    export(alone.store, folder)
     (folder / "ids.txt").write_text(json.dumps("somebody") + "\n")
     with pytest.raises(DataError, match="another task"):
         read_export(folder)
@@ -147,13 +160,10 @@ def parts_of(folder: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("lies", [False, True])
-def test_an_export_that_unpacks_to_more_than_it_is_is_refused(lies: bool, tmp_path: Path) -> None:
+def test_an_export_that_unpacks_to_more_than_it_is_is_refused(lies: bool, alone: Collection, tmp_path: Path) -> None:
     """64 MB of zeros in a file of 64 KB, declared or not: refused before they are unpacked."""
-    running, size = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1), 64 << 20
-    answered(running, 1)
-    running.store.close_epoch()
-    export(running.store, tmp_path / "out")
-    parts, path = parts_of(tmp_path / "out"), tmp_path / "out" / "reports.npz"
+    export(alone.store, tmp_path / "out")
+    size, parts, path = 64 << 20, parts_of(tmp_path / "out"), tmp_path / "out" / "reports.npz"
     np.savez_compressed(path, **{**parts, "bodies": np.zeros((1, size), np.uint8)})
     if lies:
         packed = path.read_bytes()
@@ -164,24 +174,27 @@ def test_an_export_that_unpacks_to_more_than_it_is_is_refused(lies: bool, tmp_pa
         read_export(tmp_path / "out")
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()
-    # Other tools may pack what we do not: clearly refused, whatever it holds.
-    np.savez_compressed(path, **{**parts, "numbers": np.zeros(1_000, np.int64)})
-    with pytest.raises(DataError, match="unpacks to"):
-        read_export(tmp_path / "out")
 
 
-@pytest.fixture
-def sent(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The export of two epochs: 1, 4 and 7 answered, then 4 again and 9."""
-    running = begun(url_of(tmp_path), label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+    folder = tmp_path_factory.mktemp("sent")
+    running = begun(url_of(folder), label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
     answered(running, 1, 4, 7)
     later = running.after(b"another nonce 16")
     answered(later, 4, 9, mood="glad")
     later.store.close_epoch()
-    export(later.store, tmp_path / "whole", 3)
+    export(later.store, folder / "whole", 3)
     later.store.engine.dispose()
-    assert read_export(tmp_path / "whole").times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
-    return tmp_path / "whole"
+    assert read_export(folder / "whole").times.tolist() == [[1, 0], [2, 0], [1, 0], [1, 0]]
+    return folder / "whole"
+
+
+@pytest.fixture
+def sent(whole: Path, tmp_path: Path) -> Path:
+    """A copy that may be spoiled."""
+    return Path(shutil.copytree(whole, tmp_path / "sent"))
 
 
 def _each(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
@@ -196,21 +209,17 @@ SPOILED: dict[str, Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]] = {
     "salts": lambda parts: {**parts, "salts": parts["salts"] ^ 1},
     "rows twice": _each(lambda rows: np.concatenate([rows, rows[:2]])),
     "rows reversed": _each(lambda rows: rows[::-1].copy()),
-    "rows cut": _each(lambda rows: rows[:3]),
     "one person less": lambda parts: {
         name: rows if "lea" in name else rows[:3] for name, rows in parts.items()
     },
     "nobody": _each(lambda rows: rows[:0]),
     "numbers lowered": lambda parts: {**parts, "numbers": parts["numbers"] - 2},
-    "numbers one lower": lambda parts: {**parts, "numbers": parts["numbers"] - 1},
     "numbers beyond": lambda parts: {**parts, "numbers": parts["numbers"] + 1000},
     "numbers of another kind": lambda parts: {**parts, "numbers": parts["numbers"].astype(float)},
     "joined before the first": lambda parts: {**parts, "joined": parts["joined"] * 0 - 5},
-    "joined beyond the last": lambda parts: {**parts, "joined": parts["joined"] + 5},
     "joined later": lambda parts: {**parts, "joined": parts["joined"] + np.array([0, 1, 0, 1])},
     "joined too short": lambda parts: {**parts, "joined": parts["joined"][:2]},
     "epochs": lambda parts: {**parts, "epochs": parts["epochs"] * 0 + 1},
-    "leaves of another epoch": lambda parts: {**parts, "leaf_epochs": parts["leaf_epochs"][::-1].copy()},
     "leaves of no epoch": lambda parts: {**parts, "leaf_epochs": parts["leaf_epochs"] + 1},
     "leaves": lambda parts: {**parts, "leaves": parts["leaves"] ^ np.uint8(2)},
     "a price left out": lambda parts: {**parts, "leaves": parts["leaves"] & ~np.eye(5, 26, 8, dtype=np.uint8)},
@@ -228,15 +237,10 @@ def test_reports_are_those_that_were_frozen(what: str, sent: Path) -> None:
 #: The same of what `collection.json` says.
 TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
     "hash": lambda told: told["epochs"][0].update(hash="00" * 32),
-    "short hash": lambda told: told["epochs"][0].update(hash="00"),
     "nonce": lambda told: told["epochs"][1].update(nonce="00" * 16),
     "an epoch less": lambda told: told["epochs"].pop(),
-    "an epoch more": lambda told: told["epochs"].append(told["epochs"][0]),
-    "no epochs": lambda told: told.pop("epochs"),
     "people": lambda told: told.update(people=3),
-    "answered": lambda told: told.update(answered=5),
     "answered each": lambda told: told.update(answered_each={"label": 4, "links": 1}),
-    "enrolled": lambda told: told.update(enrolled=3),
     "enrolled in words": lambda told: told.update(enrolled="all"),
     "price": lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
     "links": lambda told: told.update(most_links="3"),
@@ -254,17 +258,17 @@ def test_what_is_told_fits_the_reports(what: str, sent: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("content", [b"", b"junk", b"{}", b"[]", b"null", b"\xff\xfe", b"PK\x03\x04"])
-def test_a_file_of_something_else_is_one_error(name: str, content: bytes, sent: Path) -> None:
-    (sent / name).write_bytes(content)
-    with pytest.raises(DataError, match=re.escape(name)):
-        read_export(sent)
+def test_a_file_of_something_else_is_one_error(name: str, sent: Path) -> None:
+    for content in (b"", b"junk", b"{}", b"[]", b"null", b"\xff\xfe", b"PK\x03\x04"):
+        (sent / name).write_bytes(content)
+        with pytest.raises(DataError, match=re.escape(name)):
+            read_export(sent)
 
 
-def test_whatever_bit_flips_no_other_report_is_read(sent: Path) -> None:
+def test_whatever_bit_flips_no_other_report_is_read(sent: Path, whole: Path) -> None:
     """Refused, or of no consequence: an archive has dates, and how many enrolled is the organiser's word."""
-    whole, dice, refused = read_export(sent), random.Random(0), 0
-    for _ in range(400):
+    right, dice, refused = read_export(whole), random.Random(0), 0
+    for _ in range(200):
         path = sent / dice.choice(FILES)
         before = path.read_bytes()
         flipped = bytearray(before)
@@ -275,32 +279,25 @@ def test_whatever_bit_flips_no_other_report_is_read(sent: Path) -> None:
         except DataError as error:
             refused += str(sent) in str(error)
         else:
-            assert found.ids == whole.ids and found.nonces == whole.nonces and found.task.hash == whole.task.hash
-            assert np.array_equal(found.bodies.bits, whole.bodies.bits) and np.array_equal(found.times, whole.times)
-            assert np.array_equal(found.last.numbers, whole.last.numbers)
-            assert np.array_equal(found.last.joined, whole.last.joined)
+            assert found.ids == right.ids and found.nonces == right.nonces and found.task.hash == right.task.hash
+            assert np.array_equal(found.bodies.bits, right.bodies.bits) and np.array_equal(found.times, right.times)
+            assert np.array_equal(found.last.numbers, right.last.numbers)
+            assert np.array_equal(found.last.joined, right.last.joined)
         path.write_bytes(before)
-    assert refused > 200
+    assert refused > 100
 
 
-def test_a_scrubbed_body_cannot_be_guessed_from_what_is_left(tmp_path: Path) -> None:
+def test_a_scrubbed_body_cannot_be_guessed_from_what_is_left(alone: Collection, tmp_path: Path) -> None:
     """A label is one byte: its seal is in the export, and what salted it is nowhere after the bodies are gone."""
-    running = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1)
-    answered(running, 4)
-    running.store.close_epoch()
     with sqlite3.connect(tmp_path / "collection.db") as held:
         secret = held.execute("SELECT secret FROM epochs").fetchone()[0]
-    (leaf,) = running.store.frozen()[1].seals
-    bodies = [bytes([one]) for one in range(256)]
-
-    def guessed() -> list[bytes]:
-        return [one for one in bodies if seal_of(salt_of(secret, 4), 1, one) == leaf.tobytes()]
-
-    assert guessed() == [running.report(4, {"label": "sad"}).body]
-    running.store.scrub(running.store.frozen()[0])
+    (leaf,) = alone.store.frozen()[1].seals
+    salt, bodies = salt_of(secret, 4), [bytes([one]) for one in range(256)]
+    guessed = [one for one in bodies if seal_of(salt, 1, one) == leaf.tobytes()]
+    assert guessed == [alone.report(4, {"label": "sad"}).body]
+    alone.store.scrub(alone.store.frozen()[0])
     files = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
-    assert secret not in files and salt_of(secret, 4) not in files
-    running.store.engine.dispose()
+    assert secret not in files and salt not in files
 
 
 def test_tokens_are_long_different_and_written_once(tmp_path: Path) -> None:
@@ -317,7 +314,6 @@ def test_a_link_opens_the_page_of_its_token(tmp_path: Path) -> None:
     made = list(write_tokens(path, ["a", "b"], links_at("https://c.example/", task)))
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [row["link"] for row in rows] == [f"https://c.example/#{one.hex()}.{task.hex()}" for _, one in made]
-    # The table is one of tokens still.
     assert list(read_tokens(path)) == made
     with pytest.raises(InputError, match="no address for people"):
         links_at("http://c.example", task)
@@ -327,7 +323,6 @@ def test_a_link_opens_the_page_of_its_token(tmp_path: Path) -> None:
 TOKEN = bytes(range(21)).hex()
 #: What is wrong with a table, and what is said of it.
 TABLES = {
-    "a,00": "line 2: no id with a token of its own",
     "a,zz": "line 2: no id with a token of its own",
     f"a,{TOKEN}\nb,{TOKEN}": "line 3: no id with a token of its own",
     "a": "line 2: no id with a token of its own",
@@ -337,44 +332,18 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("rows", TABLES)
-def test_tokens_of_others_are_checked(rows: str, tmp_path: Path) -> None:
-    path = tmp_path / "tokens.csv"
-    path.write_text(f"id,token\n{rows}\n")
-    with pytest.raises(InputError, match=TABLES[rows]):
-        list(read_tokens(path))
-
-
-def test_a_table_of_a_spreadsheet_is_read_or_refused_in_words(tmp_path: Path) -> None:
+def test_tokens_of_others_are_checked(tmp_path: Path) -> None:
     path, table = tmp_path / "tokens.csv", f"id,token\nJos\u00e9,{TOKEN}\n"
+    for rows, says in TABLES.items():
+        path.write_text(f"id,token\n{rows}\n")
+        with pytest.raises(InputError, match=says):
+            list(read_tokens(path))
+    # A spreadsheet's.
     path.write_text(table, encoding="utf-8-sig")
     assert list(read_tokens(path)) == [("Jos\u00e9", bytes(range(21)))]
     path.write_text(table, encoding="latin-1")
     with pytest.raises(InputError, match="is no table in UTF-8; save it as CSV UTF-8"):
         list(read_tokens(path))
-
-
-def test_an_export_is_its_owners_alone(running: Collection, tmp_path: Path) -> None:
-    """Whatever the process's mask is: it holds ids, and what each of them said."""
-    answered(running, 1, 2, 3)
-    running.store.close_epoch()
-    before = os.umask(0)
-    try:
-        export(running.store, tmp_path / "out")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
-    running.store.engine.dispose()
-
-
-def test_who_says_nothing_is_not_counted(running: Collection, tmp_path: Path) -> None:
-    reports = [running.report(number, {"label": "sad"} if number < 2 else {}) for number in range(4)]
-    assert running.intake.take(reports) == ["accepted"] * 4
-    running.store.close_epoch()
-    with pytest.raises(InputError, match="2 people have answered; allowed: 3 or more"):
-        export(running.store, tmp_path / "out")
-    running.store.engine.dispose()
 
 
 def test_a_field_that_too_few_answer_is_left_out(running: Collection, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 from graphveil.progress import Progress
 from tests.collection.test_desk import ready
 
-DATA = "social-30"
+DATA = "social-81"
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
 
         told = ring(desk.folder, DATA, url, cast(), tell)
         assert opened == [1]
-        assert (told["phones"], told["elsewhere"]) == (29, 1)
-        assert 0 < told["answered"] <= 29 and told["again"] > 0
+        assert (told["phones"], told["elsewhere"]) == (80, 1)
+        assert 0 < told["answered"] <= 80 and told["again"] > 0
         assert desk.close()["received"] == told["answered"]
         # They keep nothing: with their tokens spent, nobody is left who could answer again.
         with pytest.raises(InputError, match="no token is left"):
@@ -66,7 +66,7 @@ def test_tokens_that_lie_elsewhere_are_named(desk: Desk, tmp_path: Path) -> None
             if told.stage.startswith("waiting") and not told.done:
                 desk.open()
 
-        assert ring(desk.folder, DATA, url, cast(), tell, elsewhere)["phones"] == 30
+        assert ring(desk.folder, DATA, url, cast(), tell, elsewhere)["phones"] == 81
 
 
 @pytest.mark.parametrize("url", ["https://collector.example", "http://192.168.0.7:8700", "nowhere"])
@@ -76,5 +76,5 @@ def test_no_collector_elsewhere_is_sent_made_up_reports(desk: Desk, url: str) ->
 
 
 def test_phones_of_other_people_are_refused(desk: Desk) -> None:
-    with served(desk) as url, pytest.raises(InputError, match="30 tokens, and 40 nodes"):
-        ring(desk.folder, "social-40", url, cast(), lambda _: None)
+    with served(desk) as url, pytest.raises(InputError, match="81 tokens, and 90 nodes"):
+        ring(desk.folder, "social-90", url, cast(), lambda _: None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.answers import STATUS
+from graphveil.collection.answers import LATER, STATUS
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.device.refusals import REFUSALS
 from graphveil.privacy.codes import Entry
@@ -89,6 +89,13 @@ def test_what_backs_a_code_exists_and_says_it(entry: Entry) -> None:
     assert not anchor or anchor in heads
     assert name or f"`{entry.code}`" in text, "a page that does not know the code"
     assert entry.means.endswith(".") and entry.limits
+
+
+def test_the_standard_tells_of_every_answer() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", page("wire"), re.MULTILINE)
+    assert {code: int(status) for code, status in rows} == dict(STATUS)
+    later = page("wire").rpartition("After ")[2]
+    assert set(re.findall(r"`([a-z-]+)`", later)) == set(LATER)
 
 
 def test_the_page_is_told_in_a_persons_words() -> None:

@@ -81,35 +81,28 @@ def terminal(
     store.engine.dispose()
 
 
-def no_token(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, f"{'ab' * 20}0000000005", "--task", one.task.hash.hex(), "--as", IDS[5])
+Does = Callable[[Terminal], tuple[int, str, str]]
 
 
-def token_of_nobody(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, "ab" * 25, "--task", one.task.hash.hex(), "--as", IDS[5])
+def steps(*does: Callable[[Terminal], object]) -> Does:
+    """One thing after the other; what the last one says is looked at."""
+
+    def all_of_them(one: Terminal) -> tuple[int, str, str]:
+        for do in does[:-1]:
+            do(one)
+        return does[-1](one)  # type: ignore[return-value]
+
+    return all_of_them
 
 
-def token_of_another_device(one: Terminal) -> tuple[int, str, str]:
-    one.enrol(device="first")
-    return one.enrol()
+def enrols(token: str, task: str = "", person: int | None = None, *more: str) -> Does:
+    """Somebody enrols with a token, for a task, as a person."""
 
+    def enrol(one: Terminal) -> tuple[int, str, str]:
+        whom = () if person is None else ("--as", IDS[person])
+        return one.run("enrol", one.url, token, "--task", task or one.task.hash.hex(), *more, *whom)
 
-def too_early(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    return one.answer()
-
-
-def joined_late(one: Terminal) -> tuple[int, str, str]:
-    one.open()
-    one.enrol()
-    return one.answer()
-
-
-def round_is_over(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    one.store.close_epoch()
-    return one.answer()
+    return enrol
 
 
 def set_up_twice(one: Terminal) -> tuple[int, str, str]:
@@ -139,136 +132,110 @@ def forgotten(one: Terminal) -> tuple[int, str, str]:
     return found
 
 
-def of_a_round_nobody_opened(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    one.tell([bytes([place + 1] * 16) for place in range(3)])
-    return one.answer()
-
-
-def answered_again_and_again(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    one.answer()
-    return one.answer()
-
-
-def enrolled_again_and_again(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    return one.enrol()
-
-
-def another_path(one: Terminal) -> tuple[int, str, str]:
-    return one.enrol(url=f"{one.url}/clubs")
-
-
-def enrolled_and_opened(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    return one.answer()
-
-
-def broken(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
+def broken(one: Terminal) -> None:
     with one.store.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE settings")
-    return one.answer()
 
 
-def nobody_there(one: Terminal) -> tuple[int, str, str]:
-    return one.enrol(url="http://localhost:1")
-
-
-def not_enrolled(one: Terminal) -> tuple[int, str, str]:
-    return one.answer()
-
-
-def no_such_task(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    return one.run("show", "--task", "zz")
-
-
-def another_task(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, token(3).hex(), "--task", "00" * 32)
-
-
-def somebody_else(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, token(3).hex(), "--task", one.task.hash.hex(), "--as", IDS[4])
-
-
-def says_nothing(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, token(3).hex(), "--task", one.task.hash.hex())
-
-
-def mistyped(one: Terminal) -> tuple[int, str, str]:
-    return one.run("enrol", one.url, token(3).hex()[:20], "--task", one.task.hash.hex())
-
-
-def wrong_answer(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    return one.answer(label="angry")
-
-
-def no_file(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    return one.run("answer", one.folder / "none.json")
-
-
-def too_dear(one: Terminal) -> tuple[int, str, str]:
-    own = "--limit", "0.5", "--as", IDS[3]
-    one.run("enrol", one.url, token(3).hex(), "--task", one.task.hash.hex(), *own)
-    one.open()
-    return one.answer()
-
-
-def lost_its_secret(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    one.open()
-    one.answer()
-    (one.folder / "device" / "secret").unlink()
-    return one.answer()
-
-
-def limit_is_damaged(one: Terminal) -> tuple[int, str, str]:
-    one.enrol()
-    (one.folder / "device" / "limit").write_text("much")
-    return one.answer()
-
+MINE = token(3).hex()
+enrolled = steps(Terminal.enrol, Terminal.open)  # type: ignore[arg-type]
+answered = steps(enrolled, Terminal.answer)
+again = steps(answered, Terminal.answer)
+twice = steps(Terminal.enrol, Terminal.enrol)
 
 #: What a person does -> code, what stands of their report then, words of what happened and of what to do.
-MET: dict[Callable[[Terminal], tuple[int, str, str]], tuple[str, str, str, str]] = {
-    no_token: ("bad-token", JOINING, "this token enrols nobody here. It is mistyped", "Copy it again, whole."),
-    token_of_nobody: (
-        "command",
-        JOINING,
-        "the token is of none of the 12 people of this task",
-        "Copy it again, whole.",
+MET: dict[str, tuple[Does, str, str, str, str]] = {
+    "no token": (
+        enrols(f"{'ab' * 20}0000000005", person=5),
+        "bad-token", JOINING, "this token enrols nobody here. It is mistyped", "Copy it again, whole.",
     ),
-    token_of_another_device: ("bad-token", JOINING, "each enrols one device, once", "ask the organiser for another"),
-    too_early: ("no-opening", NOTHING, "no round has opened yet", "when the organiser has opened the first round"),
-    joined_late: ("not-open", NOTHING, "round 1 had begun when you joined, and your first is round 2", "when that"),
-    round_is_over: ("closed", NOTHING, "round 1 takes no reports now", "Where another round opens, answer again"),
-    set_up_twice: ("conflict", BOOKED, "another report of this person", "Nothing changes the first report"),
-    forgotten: ("unknown-enrolment", BOOKED, "put back from a backup", "Enrol again with the same token and folder"),
-    of_a_round_nobody_opened: ("bad-tag", BOOKED, "the device's own mark", "tell the organiser"),
-    another_path: ("not-found", JOINING, "nothing of a collection is at this address", "Copy the collector's address"),
-    broken: ("fault", NOTHING, "the collector made a mistake", "Type the same command again later"),
-    nobody_there: ("collector", JOINING, "cannot be reached at http://localhost:1", "Look at address and connection"),
-    not_enrolled: ("enrolment", NOTHING, "this device takes part in no collection yet", "the command enrol: address"),
-    no_such_task: ("enrolment", NOTHING, "no single task of this device begins with zz", "Name one of these by its"),
-    another_task: ("wrong-hash", JOINING, "this is another task than the one that was expected", "compare the hash"),
-    somebody_else: ("enrolment", JOINING, 'you would answer as "person 3", person 3', "tell the organiser"),
-    says_nothing: ("command", JOINING, 'you would answer as "person 3", person 3', "If you are they, add --as"),
-    mistyped: ("command", JOINING, "the token is too short: it has 42 digits or more", "Copy it again, whole."),
-    wrong_answer: ("bad-value", NOTHING, "label is none of calm, glad, sad", "Correct the file"),
-    no_file: ("bad-value", NOTHING, "none.json cannot be read (No such file or directory)", "Correct the file"),
-    too_dear: ("cap", NOTHING, "the report costs epsilon 1, and 0.5 is left of your own limit", "a larger --limit"),
-    lost_its_secret: ("ledger", NOTHING, "lost its secret, or the record of what was spent", "Restore the device's"),
-    limit_is_damaged: ("ledger", NOTHING, "your own limit in", "Write it there again: 5, 2.5, none or default"),
-}
+    "token of nobody": (
+        enrols("ab" * 25, person=5),
+        "command", JOINING, "the token is of none of the 12 people of this task", "Copy it again, whole.",
+    ),
+    "token of another device": (
+        steps(lambda one: one.enrol(device="first"), Terminal.enrol),
+        "bad-token", JOINING, "each enrols one device, once", "ask the organiser for another",
+    ),
+    "too early": (
+        steps(Terminal.enrol, Terminal.answer),
+        "no-opening", NOTHING, "no round has opened yet", "when the organiser has opened the first round",
+    ),
+    "joined late": (
+        steps(Terminal.open, Terminal.enrol, Terminal.answer),
+        "not-open", NOTHING, "round 1 had begun when you joined, and your first is round 2", "when that",
+    ),
+    "round is over": (
+        steps(enrolled, lambda one: one.store.close_epoch(), Terminal.answer),
+        "closed", NOTHING, "round 1 takes no reports now", "Where another round opens, answer again",
+    ),
+    "set up twice": (
+        set_up_twice, "conflict", BOOKED, "another report of this person", "Nothing changes the first report",
+    ),
+    "forgotten": (
+        forgotten,
+        "unknown-enrolment", BOOKED, "put back from a backup", "Enrol again with the same token and folder",
+    ),
+    "of a round nobody opened": (
+        steps(enrolled, lambda one: one.tell([bytes([n] * 16) for n in (1, 2, 3)]), Terminal.answer),
+        "bad-tag", BOOKED, "the device's own mark", "tell the organiser",
+    ),
+    "another path": (
+        lambda one: one.enrol(url=f"{one.url}/clubs"),
+        "not-found", JOINING, "nothing of a collection is at this address", "Copy the collector's address",
+    ),
+    "broken": (
+        steps(enrolled, broken, Terminal.answer),
+        "fault", NOTHING, "the collector made a mistake", "Type the same command again later",
+    ),
+    "nobody there": (
+        lambda one: one.enrol(url="http://localhost:1"),
+        "collector", JOINING, "cannot be reached at http://localhost:1", "Look at address and connection",
+    ),
+    "not enrolled": (
+        Terminal.answer,
+        "enrolment", NOTHING, "this device takes part in no collection yet", "the command enrol: address",
+    ),
+    "no such task": (
+        steps(Terminal.enrol, lambda one: one.run("show", "--task", "zz")),
+        "enrolment", NOTHING, "no single task of this device begins with zz", "Name one of these by its",
+    ),
+    "another task": (
+        enrols(MINE, "00" * 32),
+        "wrong-hash", JOINING, "this is another task than the one that was expected", "compare the hash",
+    ),
+    "somebody else": (
+        enrols(MINE, person=4),
+        "enrolment", JOINING, 'you would answer as "person 3", person 3', "tell the organiser",
+    ),
+    "says nothing": (
+        enrols(MINE), "command", JOINING, 'you would answer as "person 3", person 3', "If you are they, add --as",
+    ),
+    "mistyped": (
+        enrols(MINE[:20]),
+        "command", JOINING, "the token is too short: it has 42 digits or more", "Copy it again, whole.",
+    ),
+    "wrong answer": (
+        steps(enrolled, lambda one: one.answer(label="angry")),
+        "bad-value", NOTHING, "label is none of calm, glad, sad", "Correct the file",
+    ),
+    "no file": (
+        steps(enrolled, lambda one: one.run("answer", one.folder / "none.json")),
+        "bad-value", NOTHING, "none.json cannot be read (No such file or directory)", "Correct the file",
+    ),
+    "too dear": (
+        steps(enrols(MINE, "", 3, "--limit", "0.5"), Terminal.open, Terminal.answer),
+        "cap", NOTHING, "the report costs epsilon 1, and 0.5 is left of your own limit", "a larger --limit",
+    ),
+    "lost its secret": (
+        steps(answered, lambda one: (one.folder / "device" / "secret").unlink(), Terminal.answer),
+        "ledger", NOTHING, "lost its secret, or the record of what was spent", "Restore the device's",
+    ),
+    "limit is damaged": (
+        steps(Terminal.enrol, lambda one: (one.folder / "device" / "limit").write_text("much"), Terminal.answer),
+        "ledger", NOTHING, "your own limit in", "Write it there again: 5, 2.5, none or default",
+    ),
+}  # fmt: skip
 
 
 def understood(found: tuple[int, str, str], code: str, stands: str, happened: str, to_do: str) -> None:
@@ -280,34 +247,46 @@ def understood(found: tuple[int, str, str], code: str, stands: str, happened: st
     assert ".. " not in line and "  " not in line
 
 
-@pytest.mark.parametrize("does", MET, ids=lambda does: does.__name__)
+@pytest.mark.parametrize("what", MET)
 def test_what_happened_what_it_means_and_what_to_do(
-    does: Callable[[Terminal], tuple[int, str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    does, code, stands, happened, to_do = MET[what]
     with terminal(tmp_path, capsys, closes=AFTER) as one:
-        understood(does(one), *MET[does])
+        understood(does(one), code, stands, happened, to_do)
         spent = one.run("spent")[1]
         # What is said to be booked is booked, and nothing else.
-        if MET[does][1] == BOOKED:
-            assert spent.endswith(
-                tuple(f"epsilon {cost} is spent; no limit of your own: one task of each organiser\n" for cost in (1, 2))
-            )
-        elif does is not lost_its_secret:
-            assert spent.startswith("epsilon 0 is spent") or MET[does][0] == "ledger"
+        if stands == BOOKED:
+            ends = "no limit of your own: one task of each organiser\n"
+            assert spent.endswith(tuple(f"epsilon {cost} is spent; {ends}" for cost in (1, 2)))
+        elif what != "lost its secret":
+            assert spent.startswith("epsilon 0 is spent") or code == "ledger"
 
 
 @pytest.mark.parametrize(
     ("limits", "does", "code", "stands", "to_do"),
     [
-        ({"room": lambda: False}, enrolled_and_opened, "disk-full", BOOKED, "in a few minutes"),
-        ({"burst": 1.0, "requests": 0.001}, answered_again_and_again, "too-often", BOOKED, "Wait ten seconds"),
-        ({"enrolments": Rate(0.001, 1.0)}, enrolled_again_and_again, "too-often", JOINING, "Wait ten seconds"),
+        ({"room": lambda: False}, answered, "disk-full", BOOKED, "in a few minutes"),
+        (
+            {"burst": 1.0, "requests": 0.001},
+            steps(answered, Terminal.answer),
+            "too-often",
+            BOOKED,
+            "Wait ten seconds",
+        ),
+        (
+            {"enrolments": Rate(0.001, 1.0)},
+            steps(Terminal.enrol, Terminal.enrol),
+            "too-often",
+            JOINING,
+            "Wait ten seconds",
+        ),
     ],
     ids=["disk", "reports", "enrolments"],
 )
 def test_what_a_collector_cannot_take_now(
     limits: dict[str, Any],
-    does: Callable[[Terminal], tuple[int, str, str]],
+    does: Does,
     code: str,
     stands: str,
     to_do: str,
@@ -326,7 +305,7 @@ def test_outside_the_window_nothing_is_booked(
     code: str, window: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with terminal(tmp_path, capsys, **window) as one:
-        understood(enrolled_and_opened(one), code, NOTHING, "answers ", "answer again" if code == "closed" else "again")
+        understood(answered(one), code, NOTHING, "answers ", "answer again" if code == "closed" else "again")
 
 
 def test_a_report_that_comes_too_late_says_that_it_is_paid_for(
@@ -335,7 +314,7 @@ def test_a_report_that_comes_too_late_says_that_it_is_paid_for(
     """It was booked and never arrived: by the time that it does, the round has closed."""
     full = [True]
     with terminal(tmp_path, capsys, {"room": lambda: not full[0]}, closes=AFTER) as one:
-        assert enrolled_and_opened(one)[2].startswith("disk-full")
+        assert answered(one)[2].startswith("disk-full")
         one.store.close_epoch()
         full[0] = False
         understood(one.answer(), "closed", BOOKED, "it is not stored and does not count", "answer again")
@@ -343,6 +322,7 @@ def test_a_report_that_comes_too_late_says_that_it_is_paid_for(
         # And the next round costs nothing more.
         one.open()
         assert one.answer()[1].endswith("booked; epsilon 1 is spent in all\nsent\n")
+        assert one.answer()[1].endswith("nothing new was sent\n") and one.store.status()["received"] == 1
 
 
 @pytest.mark.parametrize("code", sorted(set(REFUSALS)))
