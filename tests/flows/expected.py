@@ -111,6 +111,7 @@ REFUSED: Final = (
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
+    Refusal("all pairs have equal rows", named("attack gram"), kinds("equal features")),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
