@@ -58,7 +58,7 @@ def test_it_holds_the_device_and_nothing_else(wheel: Path) -> None:
         "Requires-Dist: cryptography>=44",
         "Requires-Dist: keyring>=25.6; extra == 'keyring'",
     }
-    assert wheel.stat().st_size < 60_000
+    assert wheel.stat().st_size < 64_000
 
 
 def test_it_passes_vectors_without_torch(python: Path) -> None:

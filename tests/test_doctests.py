@@ -29,6 +29,7 @@ MOST_USED = {
 }
 
 
+@pytest.mark.slow  # they train
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings(name: str) -> None:
     failed, tried = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -15,11 +15,10 @@ from graphveil.late import LateModule
 def test_a_late_module_is_imported_by_its_first_attribute() -> None:
     script = (
         "import sys; from graphveil.late import special, torch; before = {'torch', 'scipy'} & set(sys.modules); "
-        "special.ndtr(0.0); between = 'scipy.special' in sys.modules and 'torch' not in sys.modules; "
-        "print(before, between, torch.ones(2).sum().item())"
+        "special.ndtr(0.0); print(before, 'scipy.special' in sys.modules, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "set() True 2.0\n"
+    assert done.stdout == "set() True False\n"
 
 
 def test_a_late_module_has_what_the_module_has_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +43,7 @@ for name in ("graphs", "mechanisms", "methods", "privacy"):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow  # torch in a process
 @pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="pages have one size here")
 def test_large_arrays_of_torch_lie_on_large_pages() -> None:
     script = """

@@ -44,6 +44,7 @@ NESTED = st.recursive(
 )
 
 
+@pytest.mark.slow  # hundreds of files
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.dictionaries(KEYS, NESTED, max_size=4))
 def test_yaml_says_the_same_when_it_is_read_again(values: dict[str, object]) -> None:

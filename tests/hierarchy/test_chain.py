@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def take(chain: Chain, steps: int, seed: int) -> int:
     return chain.walk(steps, SeededRandomness(seed))
 
 
+@pytest.mark.slow  # a long chain
 @settings(derandomize=True, deadline=None, max_examples=12)
 @given(trees(), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.05, 1.0, 20.0]), st.integers(0, 2**32))
 def test_kept_counts_are_the_counts(tree: Dendrogram, density: float, weight: float, seed: int) -> None:

@@ -37,6 +37,7 @@ def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
     return csr_matrix((above | above.T).astype(float))
 
 
+@pytest.mark.slow  # graphs of hundreds of nodes
 @settings(max_examples=12, deadline=None)
 @given(st.integers(3, 25), st.floats(0.1, 0.6), st.integers(0, 1000))
 def test_communities_are_no_worse_than_single_nodes_or_one_group(nodes: int, density: float, seed: int) -> None:
@@ -69,6 +70,7 @@ def asked_in_turn(a: csr_matrix, total: np.ndarray, order: np.ndarray, sweeps: i
     return community
 
 
+@pytest.mark.slow  # many graphs
 @settings(max_examples=12, deadline=None)
 @given(st.integers(2, 30), st.floats(0.1, 0.6), st.integers(1, 3), st.integers(0, 1000))
 def test_nodes_move_as_they_do_one_at_a_time(nodes: int, density: float, many: int, seed: int) -> None:

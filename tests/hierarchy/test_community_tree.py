@@ -61,6 +61,7 @@ def test_any_graph_has_a_tree(nodes: int, density: float, seed: int) -> None:
     assert tree.leaves == nodes and sorted(below(tree, tree.root)) == list(range(nodes))
 
 
+@pytest.mark.slow  # a large graph
 def test_many_small_pieces_are_joined_flatly() -> None:
     pieces = np.arange(0, 1_500, 3)
     edges = np.concatenate([[pieces, pieces + 1], [pieces + 1, pieces + 2]], axis=1)

@@ -176,12 +176,14 @@ def transition_p_value(counts: Matrix, matrix: Matrix) -> float:
     return p_value(np.concatenate([one[0] for one in seen]), np.concatenate([one[1] for one in seen]), free)
 
 
+@pytest.mark.slow  # samples
 def test_simulated_steps_follow_the_matrix_and_those_of_no_other_temperature() -> None:
     assert transition_p_value(observed(), joint()) > FALSE_ALARM
     for factor in (0.25, 3.0):
         assert transition_p_value(observed(), transitions(PUBLIC, PRIVATE, factor * WEIGHT)) < CAUGHT
 
 
+@pytest.mark.slow  # samples
 def test_a_long_run_visits_trees_by_the_law_and_by_no_other() -> None:
     """Trees at the end of stretches after which the chain has forgotten the last one: 8,000, in 2 CPU seconds."""
     chain, random = open_chain(next(all_trees(LEAVES)), PUBLIC, PRIVATE, WEIGHT), SeededRandomness(2)

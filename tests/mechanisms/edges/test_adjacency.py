@@ -66,6 +66,7 @@ def test_one_bit_costs_epsilon_in_every_mode(mode: str) -> None:
     assert max(ratios) >= 0.999999
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("mode", MODES)
 def test_sampler_follows_likelihood(mode: str) -> None:
     """Counts of 1,000 collections fit (chi-square, false-alarm rate 1e-6), and do not fit another epsilon's law."""

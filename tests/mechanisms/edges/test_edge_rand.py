@@ -50,6 +50,7 @@ def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: fl
     assert pair_cases.worst_ratio(weak) > epsilon * (1 + ROUNDING)
 
 
+@pytest.mark.slow  # samples
 def test_sampler_follows_likelihood() -> None:
     """Chi-square on 600 releases of two graphs, false-alarm rate 1e-6; half as much epsilon again is found."""
     mechanism = EdgeRand(epsilon=1.0, domain=pair_cases.tiny())

@@ -64,6 +64,7 @@ def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None
     assert pair_cases.same_law(sparse, collect(mode, wrong, dense=True, seed=5)) < FALSE_ALARM
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("bound", ["BLOCK", "FALSE_PLACES"])
 def test_parts_of_any_size_have_the_same_law(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The places are worked on in blocks, and the false ones of a block are drawn in parts; 40 a part leave no seam."""

@@ -69,6 +69,7 @@ def test_the_number_and_the_cells_share_epsilon(share: float) -> None:
     assert number + cells <= 2.0
 
 
+@pytest.mark.slow  # samples
 def test_sampler_follows_likelihood() -> None:
     """Chi-square on 600 releases of a graph, false-alarm rate 1e-6; twice the epsilon is found."""
     mechanism = LapGraph(epsilon=2.0, domain=pair_cases.tiny(), count_share=0.3)
@@ -129,6 +130,7 @@ def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
     return np.bincount([int(np.isin(places, true).sum()) for places in chosen], minlength=11)
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_selections_have_the_exact_law(epsilon: float) -> None:
     """Chi-square on 600 selections, false-alarm rate 1e-6; another scale of the noise is found."""
@@ -137,6 +139,7 @@ def test_selections_have_the_exact_law(epsilon: float) -> None:
     assert not pair_cases.fits(counts, true_hits(60, 10, 12, 2 * epsilon + 0.3))
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0)])
 def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
     epsilon: float, thresholds: float, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +150,7 @@ def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
     assert len(targets) > thresholds * 150
 
 
+@pytest.mark.slow  # samples
 def test_thresholds_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin whose later rounds draw from the whole law above the lower threshold fails the test above."""
     low_thresholds(monkeypatch)
