@@ -47,6 +47,9 @@ def group(nodeid: str) -> str:
     # One cluster for all of them.
     if file.startswith("tests/engine/"):
         return "engine"
+    # What commands leave is shared by those on one kind of data alone.
+    if file == "tests/flows/test_flows.py" and "[" in nodeid:
+        return "flows on " + nodeid.partition("[")[2].partition("-")[0]
     return nodeid if nodeid.startswith(ALONE) else file
 
 
