@@ -106,13 +106,6 @@ def test_a_count_charged_at_one_end_is_found() -> None:
     assert float(ratio.sum()) > 3.9
 
 
-def test_noise_is_smaller_than_that_of_the_normal_law() -> None:
-    from graphveil.privacy import analytic_gaussian_sigma
-
-    for epsilon, factor in ((1.0, 2.0), (4.0, 2.5), (8.0, 4.0)):
-        assert analytic_gaussian_sigma(epsilon, 1e-6, math.sqrt(2)) > factor * CountedSum(epsilon=epsilon).sigma
-
-
 def test_long_sums_are_exact() -> None:
     """More messages than float32 can count to in one piece."""
     people = 20_000

@@ -50,10 +50,18 @@ def by_scipy(edges: Tensor, kind: Normalisation, *, loops: bool, weights: Tensor
     return from_scipy(sp.diags_array(root) @ a @ sp.diags_array(by), symmetric=(a != a.T).nnz == 0)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("loops", [False, True])
-@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
-@pytest.mark.parametrize("kind", ["directed", "both", "sorted"])
+@pytest.mark.parametrize(
+    ("kind", "normalisation", "loops", "weighted"),
+    [
+        ("directed", "gcn", False, True),
+        ("directed", "mean", True, False),
+        ("both", "gcn", True, False),
+        ("both", "mean", False, True),
+        ("sorted", "gcn", True, True),
+        ("sorted", "mean", False, False),
+        ("sorted", "gcn", False, False),
+    ],
+)
 def test_p_has_the_entries_the_order_and_the_bits_of_scipy(
     kind: str, normalisation: Normalisation, loops: bool, weighted: bool
 ) -> None:
@@ -67,6 +75,12 @@ def test_p_has_the_entries_the_order_and_the_bits_of_scipy(
             assert getattr(mine, part).dtype == getattr(theirs, part).dtype
             assert torch.equal(getattr(mine, part), getattr(theirs, part))
     assert (found.backward is found.forward) == (normalisation == "gcn" and kind != "directed")
+    if not loops and not weighted:
+        a, rows = adjacency(edges, NODES), ReceiverRows.of(edges, NODES)
+        assert np.array_equal(rows.starts, a.indptr) and np.array_equal(rows.senders, a.indices)
+        assert (a.data == 1).all() and not a.diagonal().any()
+        held = Adjacency.of(edges, NODES).to_scipy(normalisation)
+        assert np.array_equal(held.indices, found.forward.indices) and np.array_equal(held.data, found.forward.values)
 
 
 def test_both_normalisations_are_made_of_one_adjacency() -> None:
@@ -121,11 +135,10 @@ def test_a_pair_that_is_listed_twice_with_weights_is_refused_even_if_one_of_them
         Entries.of(twice, twice, 2, np.array([0.5, 0.0], np.float32))
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("nodes", [1, 2, 17, 300])
-def test_entries_are_the_set_of_their_pairs(nodes: int, seed: int) -> None:
+def test_entries_are_the_set_of_their_pairs(nodes: int) -> None:
     """Whatever the order of the list: as given, from its end, sorted."""
-    rows, columns = np.random.default_rng(seed).integers(0, nodes, (2, 4 * nodes))
+    rows, columns = np.random.default_rng(nodes).integers(0, nodes, (2, 4 * nodes))
     expected = sorted(set(zip(rows.tolist(), columns.tolist(), strict=True)))
     by_columns, by_rows = np.lexsort((rows, columns)), np.lexsort((columns, rows))
     for order in (slice(None), slice(None, None, -1), by_columns, by_rows):
@@ -140,13 +153,6 @@ def test_the_largest_node_number_keeps_its_place() -> None:
     found = Entries.of(np.array([last, 0, last]), np.array([last, last, 0]), last + 1)
     assert found.columns.tolist() == [last, 0, last]
     assert np.flatnonzero(found.counts).tolist() == [0, last]
-
-
-def test_the_list_itself_is_left_as_it_was() -> None:
-    rows, columns = np.array([2, 0, 1]), np.array([0, 1, 2])
-    Entries.of(rows, columns, 3)
-    Entries.of(rows, columns, 3, np.ones(3, np.float32))
-    assert rows.tolist() == [2, 0, 1] and columns.tolist() == [0, 1, 2]
 
 
 def some(nodes: int = 20_000) -> Entries:
@@ -181,21 +187,3 @@ def test_entries_equal_those_of_the_same_pairs_alone() -> None:
     starts = mine.starts.copy()
     starts[5] += 1
     assert not mine.equals(Entries(starts, mine.columns))
-
-
-@pytest.mark.parametrize("normalisation", ["gcn", "mean"])
-@pytest.mark.parametrize("kind", ["directed", "sorted"])
-def test_scipy_holds_the_same_p(kind: str, normalisation: Normalisation) -> None:
-    a = Adjacency.of(pairs(kind), NODES)
-    theirs, mine = a.to_scipy(normalisation), a.normalised(normalisation).forward
-    assert theirs.shape == (NODES, NODES) and a.num_nodes == NODES
-    assert np.array_equal(theirs.indptr, mine.starts) and np.array_equal(theirs.indices, mine.indices)
-    assert np.array_equal(theirs.data, mine.values)
-
-
-@pytest.mark.parametrize("kind", ["directed", "both", "sorted"])
-def test_receivers_hear_from_the_entries_of_a(kind: str) -> None:
-    edges = pairs(kind)
-    rows, a = ReceiverRows.of(edges, NODES), adjacency(edges, NODES)
-    assert np.array_equal(rows.starts, a.indptr) and np.array_equal(rows.senders, a.indices)
-    assert (a.data == 1).all() and not a.diagonal().any()

@@ -33,7 +33,7 @@ def undirected(pairs: list[tuple[int, int]]) -> Tensor:
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
     """A graph (loops and duplicates are in the drawn pairs) and rows, all equal (the worst case) or not."""
-    nodes = draw(st.integers(2, 9))
+    nodes = draw(st.integers(2, 7))
     end = st.integers(0, nodes - 1)
     index = undirected(draw(st.lists(st.tuples(end, end), max_size=25)))
     x = torch.randn(nodes, COLUMNS, generator=torch.Generator().manual_seed(draw(st.integers(0, 99))))
@@ -67,7 +67,7 @@ def worst_of_edges(index: Tensor, x: Tensor, hidden: PerturbedSum, weighted: boo
     return worst
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(cases(), st.sampled_from(["edge", "directed-edge"]), st.booleans())
 def test_one_edge_changes_no_more_than_declared(case: tuple[Tensor, Tensor], unit: Any, weighted: bool) -> None:
     """Checklist items 2, 3, 4, 8: every pair of every graph, two hops, the answers of the first graph frozen."""
@@ -94,22 +94,6 @@ def test_the_bound_is_reached(unit: Any, weighted: bool) -> None:
         assert 0.95 < worst_of_edges(index, x, hidden, weighted) <= 1.0
 
 
-def test_a_missing_root_of_two_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutant: an undirected edge charged as one entry."""
-    monkeypatch.setattr(perturbed, "entries_of", lambda unit, degree=None, relationships=None: 1)
-    index, x = next(named_graphs())
-    assert worst_of_edges(index, x, PerturbedSum(unit="edge", sigmas=(1.0,)), False) > 1.9
-
-
-def test_rows_rounded_to_the_nearest_step_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutant: no truncation towards zero."""
-    x = torch.full((4, COLUMNS), 1.0)
-    index, hidden = undirected([(0, 1)]), PerturbedSum(sigmas=(10.0,), bits=1)
-    assert worst_of_edges(index, x, hidden, False) <= 1.0
-    monkeypatch.setattr(Tensor, "trunc_", Tensor.ceil_)
-    assert worst_of_edges(index, x, hidden, False) > 1.0
-
-
 def test_weights_above_the_declared_one_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: rows that pretend to smaller weights than they have."""
     index, x = next(named_graphs())
@@ -119,7 +103,7 @@ def test_weights_above_the_declared_one_are_found(monkeypatch: pytest.MonkeyPatc
         hidden.perturb(heavy, x, 1, SeededRandomness(0))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(cases(), st.integers(1, 3))
 def test_one_list_changes_no_more_than_declared(case: tuple[Tensor, Tensor], degree: int) -> None:
     """Checklist items 2, 3, 9 at node level: features and list of any node emptied; its own row is compared too."""
@@ -136,7 +120,7 @@ def test_one_list_changes_no_more_than_declared(case: tuple[Tensor, Tensor], deg
         assert moved(first, second) <= allowed(hidden, rows)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(cases())
 def test_a_whole_node_changes_no_more_than_declared_in_others_rows(case: tuple[Tensor, Tensor]) -> None:
     """Checklist item 10: under a declared degree; the node's own row may change by more, and is left out."""
@@ -237,26 +221,7 @@ def test_long_rows_get_the_same_noise() -> None:
     assert abs(plain[0]).max() > 2**10
 
 
-def test_an_edge_shows_by_mu_and_not_by_more() -> None:
-    """An audit of 50,000 edges: the distance in standard deviations, against the claims for one row and two."""
-    pairs, sigma = 100_000, 2.0
-    hidden = PerturbedSum(sigmas=(sigma,))
-    present = torch.arange(pairs).reshape(2, -1)
-    index = torch.cat([present, present.flip(0)], dim=1)
-    x = torch.ones(pairs, 1)
-    shown = [
-        hidden.perturb(ReceiverRows.of(graph, pairs), x, 1, SecureRandomness())[present].sum(dim=0)[:, 0].double()
-        for graph in (index, index[:, :0])
-    ]
-    spread = float(torch.cat([part - part.mean() for part in shown]).std())
-    measured = float(shown[0].mean() - shown[1].mean()) / spread
-    error = math.sqrt(2 / (pairs / 2))
-    assert measured - 5 * error <= hidden.mu
-    assert measured + 5 * error >= 0.99 * hidden.mu
-    assert measured - 5 * error > PerturbedSum(unit="directed-edge", sigmas=(sigma,)).mu
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_the_price_is_exact_and_errs_to_the_safe_side(epsilon: float) -> None:
     """Checklist item 14: the analytic curve, and PLD to 1e-3; an edge costs sqrt(2) times what an entry costs."""
     sigma = analytic_gaussian_sigma(epsilon, 1e-5, math.sqrt(2))
@@ -303,7 +268,7 @@ def test_the_price_counts_the_rounding_of_every_hop_column_and_entry() -> None:
             assert epsilon == pytest.approx(2e-12 * entries * hops * 100_000)
 
 
-def test_hops_follow_each_other() -> None:
+def test_hops_follow_each_other_with_fresh_noise_in_every_call() -> None:
     index, x = next(named_graphs())
     rows, hidden = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0, 1.5))
     gap = propagate_privately(hidden, rows, x, SeededRandomness(4))
@@ -315,13 +280,8 @@ def test_hops_follow_each_other() -> None:
     source = SeededRandomness(4)
     assert torch.equal(raw[1], hidden.perturb(rows, x, 1, source))
     assert torch.allclose(raw[2], hidden.perturb(rows, raw[1], 2, source), atol=1e-2)
-
-
-def test_noise_is_fresh_in_every_call() -> None:
-    """Checklist item 17."""
-    index, x = next(named_graphs())
-    rows, hidden, source = ReceiverRows.of(index, 7), PerturbedSum(sigmas=(1.0,)), SecureRandomness()
-    assert not torch.equal(hidden.perturb(rows, x, 1, source), hidden.perturb(rows, x, 1, source))
+    fresh = SecureRandomness()
+    assert not torch.equal(hidden.perturb(rows, x, 1, fresh), hidden.perturb(rows, x, 1, fresh))
 
 
 def test_the_noise_has_the_declared_size_and_reach() -> None:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from graphveil.aggregation import SparseMatrix, from_scipy
+from graphveil.aggregation import from_scipy
 from graphveil.aggregation.sparse import Rows
 from graphveil.errors import InputError
 
@@ -28,15 +28,9 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_products_equal_scipy(name: str) -> None:
     matrix = MATRICES[name]
-    x = torch.randn(matrix.shape[1], 7, generator=torch.Generator().manual_seed(0))
+    x, y = (torch.randn(n, 7, generator=torch.Generator().manual_seed(0)) for n in reversed(matrix.shape))
     assert np.allclose((from_scipy(matrix) @ x).numpy(), matrix @ x.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_products_with_the_transpose_equal_scipy(name: str) -> None:
-    matrix = MATRICES[name]
-    x = torch.randn(matrix.shape[0], 7, generator=torch.Generator().manual_seed(0))
-    assert np.allclose(from_scipy(matrix).backward.times(x).numpy(), matrix.T @ x.numpy(), atol=1e-5)
+    assert np.allclose(from_scipy(matrix).backward.times(y).numpy(), matrix.T @ y.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -65,41 +59,12 @@ def test_several_products_at_once_equal_dense_autograd(hops: int) -> None:
     assert torch.allclose(x.grad, other.grad, atol=1e-5)
 
 
-def test_gradients_equal_finite_differences() -> None:
-    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(3))
-    sparse, step = from_scipy(LITERAL), 1e-2
-
-    def value(at: torch.Tensor) -> torch.Tensor:
-        return (sparse @ at).square().sum()
-
-    free = x.clone().requires_grad_()
-    value(free).backward()
-    for place in np.ndindex(4, 2):
-        moved = torch.zeros_like(x)
-        moved[place] = step
-        slope = (value(x + moved) - value(x - moved)) / (2 * step)
-        assert slope == pytest.approx(float(free.grad[place]), abs=1e-2)
-
-
 def test_gradients_pass_through_transposed_views() -> None:
     """Autograd hands over tensors that are not contiguous; they are multiplied as what they mean."""
     x = torch.randn(2, 4, requires_grad=True, generator=torch.Generator().manual_seed(4))
     (from_scipy(LITERAL) @ x.T).T.square().sum().backward()
     expected = 2 * torch.from_numpy(LITERAL.toarray()).T @ (torch.from_numpy(LITERAL.toarray()) @ x.detach().T)
     assert torch.allclose(x.grad, expected.T, atol=1e-5)
-
-
-def test_rows_without_entries_give_zeros() -> None:
-    product = from_scipy(LITERAL) @ torch.ones(4, 3)
-    assert torch.equal(product[2], torch.zeros(3))
-
-
-def test_an_empty_matrix_gives_zeros_and_zero_gradients() -> None:
-    x = torch.ones(4, 2, requires_grad=True)
-    product = from_scipy(MATRICES["empty"]) @ x
-    assert torch.equal(product, torch.zeros(6, 2))
-    product.sum().backward()
-    assert torch.equal(x.grad, torch.zeros(4, 2))
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 4), (4,), (4, 2, 1)])
@@ -115,14 +80,6 @@ def test_symmetric_matrices_are_stored_once() -> None:
     assert once.nbytes * 2 == twice.nbytes
     x = torch.randn(3, 2, generator=torch.Generator().manual_seed(5))
     assert torch.equal(once @ x, twice @ x)
-
-
-def test_a_matrix_moved_to_a_device_keeps_its_values_and_its_sharing() -> None:
-    a = from_scipy(sp.identity(3, dtype=np.float32, format="csr"), symmetric=True)
-    moved = a.to("cpu")
-    assert isinstance(moved, SparseMatrix)
-    assert moved.backward is moved.forward
-    assert (moved.shape, moved.entries) == ((3, 3), 3)
 
 
 def test_rows_numbered_in_64_bits_give_the_same_product_in_blocks() -> None:

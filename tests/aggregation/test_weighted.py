@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import scipy.sparse
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -133,14 +132,6 @@ def test_constant_and_learned_weights_give_the_same_matrix(kind: str, law: str, 
 
 
 @pytest.mark.parametrize(("law", "self_loops"), LAWS)
-def test_isolated_nodes_stay_zero_or_keep_themselves(law: str, self_loops: bool) -> None:
-    support = Support.of(edges("undirected"), N)
-    p = normalised_weights(support, torch.ones(support.entries), law, self_loops=self_loops)
-    x = drawn(N, COLUMNS).float()
-    assert torch.equal((p @ x)[12:], x[12:] if self_loops else torch.zeros(2, COLUMNS))
-
-
-@pytest.mark.parametrize(("law", "self_loops"), LAWS)
 def test_a_graph_without_edges(law: str, self_loops: bool) -> None:
     support = Support.of(NONE, 3)
     weights, x = torch.zeros(0, requires_grad=True), torch.ones(3, 2, requires_grad=True)
@@ -155,26 +146,3 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     support = Support.of(edges("directed"), N)
     with pytest.raises(InputError, match=r"cannot multiply a \(14, 14\) matrix with a tensor \(13, 2\)"):
         WeightedMatrix(support, torch.ones(support.entries)) @ torch.ones(13, 2)
-
-
-def test_a_moved_support_is_the_same() -> None:
-    support = Support.of(edges("undirected"), N)
-    moved = support.to("cpu")
-    assert torch.equal(moved.edge_index, support.edge_index)
-    assert moved.symmetric
-
-
-@pytest.mark.parametrize("kind", ["undirected", "directed"])
-@pytest.mark.parametrize("self_loops", [False, True])
-def test_the_transpose_of_a_support_is_that_of_scipy(kind: str, self_loops: bool) -> None:
-    index = torch.randint(0, 30, (2, 200), generator=torch.Generator().manual_seed(4))
-    if kind == "undirected":
-        index = torch.cat([index, index.flip(0)], dim=1)
-    support = Support.of(index, 30, self_loops=self_loops)
-    assert support.symmetric == (kind == "undirected")
-    back = scipy.sparse.csr_matrix((support.source.numpy(), support.source.numpy(), support.starts.numpy()), (30, 30)).T
-    back = back.tocsr()
-    assert support.back_starts.tolist() == back.indptr.tolist()
-    assert support.back_target.tolist() == back.indices.tolist()
-    assert torch.equal(support.target[support.turned], support.back_target)
-    assert support.source[support.turned].tolist() == back.data.tolist()

@@ -58,6 +58,7 @@ def test_reported_features_have_a_limit() -> None:
     assert found.epsilon == pytest.approx(1.0) and found.limit is not None and not found.beats_limit
 
 
+@pytest.mark.slow  # noise of node-level training; limits of answers are in test_limits
 def test_the_answer_about_a_node_is_outside_joint_privacy() -> None:
     method = GAP(epsilon=8.0, delta=1e-5, unit="node", degree_bound=5, hops=1, hidden=8, passes=1)
     method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))

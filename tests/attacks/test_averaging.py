@@ -37,15 +37,10 @@ def test_fresh_reports_go_beyond_the_promise_and_one_does_not(name: str) -> None
 @pytest.mark.parametrize("name", LOCAL)
 def test_permanent_reports_lose_nothing(name: str) -> None:
     """Checklist item 19: after any number of rounds the attack knows what it knew after one."""
-    found = averaging(LOCAL[name], randomness=SeededRandomness(3), rounds=21, people=40, permanent=True)
+    found = averaging(LOCAL[name], randomness=SeededRandomness(3), rounds=21, people=12, permanent=True)
     assert not found.beats_limit
     assert found.figures["auc after 21"] == pytest.approx(found.figures["auc after 1"])
     assert "no more" in found.limit_note
-
-
-def test_a_thousand_rounds_of_permanent_reports_are_one() -> None:
-    found = averaging(LOCAL["labels"], randomness=SeededRandomness(3), rounds=1001, people=3, permanent=True)
-    assert found.auc.mean == pytest.approx(found.figures["auc after 1"])
 
 
 def test_a_device_may_be_given_and_not_two() -> None:

@@ -56,6 +56,10 @@ def test_more_epsilon_allows_more(one: float, other: float, delta: float) -> Non
 
 def test_the_advantage_of_nothing_at_all_is_delta() -> None:
     assert Limit(0.0, 0.0, "").advantage == 0.0
+    assert Limit(math.log(3), 0.0, "").advantage == pytest.approx(0.5)  # (3 - 1) / (3 + 1)
+    grid = np.linspace(0, 1, 5001)
+    best = float((bound(grid, 2.0, 0.01) - grid).max())
+    assert Limit(2.0, 0.01, "").advantage == pytest.approx(best, abs=2e-3)
     assert Limit(0.0, 0.2, "").advantage == pytest.approx(0.2)
     assert Limit(900.0, 0.3, "").advantage == 1.0
     assert nothing("why").advantage is None and not nothing("why").exists and nothing("why").note == "why"

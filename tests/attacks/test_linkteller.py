@@ -23,6 +23,9 @@ from tests.attacks import made
 @pytest.mark.parametrize("model", ["gcn", "sage", "gat"])
 def test_a_plain_network_gives_its_edges_away(model: str) -> None:
     found = linkteller(made.plain(model), made.graph(), targets=150)
+    assert (
+        ("by the derivative" in found.notes[1]) == (model == "gcn") != ("queries of the simulation" in found.notes[1])
+    )
     assert found.auc.low > 0.9 and found.limit is None
     assert found.figures["f1 at belief 1"] > 0.2
 
@@ -50,11 +53,6 @@ def test_queries_and_the_closed_form_rank_pairs_alike() -> None:
     assert exact.auc.mean == pytest.approx(asked.auc.mean, abs=2e-3)
     assert exact.figures == pytest.approx(asked.figures, abs=0.02)
     assert "by the derivative" in exact.notes[1] and "queries of the simulation" in asked.notes[1]
-
-
-def test_other_networks_are_asked() -> None:
-    for network in (made.plain("sage"), made.plain("gat")):
-        assert "queries of the simulation" in linkteller(network, made.graph(), targets=120).notes[1]
 
 
 def test_effects_in_parts_are_the_effects_of_each_node_alone() -> None:
@@ -118,6 +116,7 @@ def test_private_features_leave_nothing_to_perturb() -> None:
     assert found.auc.mean == 0.5 and found.limit is None and "outside" in found.limit_note
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_within_a_minute() -> None:
     large = social_graph(10_000, 10, 50, 4, seed=2)
     method = baseline("gcn", epochs=20).fit(large, split=random_split(large, 0), randomness=SeededRandomness(0))

@@ -62,6 +62,7 @@ def test_a_plain_network_that_learned_by_heart_is_caught() -> None:
     assert found.auc.low > 0.6 and "public" in found.limit_note and found.limit is None
 
 
+@pytest.mark.slow  # 5 s: noise of node-level training; limits of nodes are in test_limits
 def test_a_whole_node_has_a_limit() -> None:
     method = GAP(epsilon=8.0, unit="node", degree_bound=10, epochs=2, hidden=4, batch=100)
     method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))

@@ -42,14 +42,14 @@ def test_answers_that_contain_the_features_are_inverted() -> None:
 
 
 def test_a_constant_shows_nothing() -> None:
-    """Of twelve adversaries at most three may have an interval that misses 0.5: a false alarm of 0.3%."""
+    """Of five adversaries at most two may have an interval that misses 0.5: a false alarm of 0.2%."""
 
-    def misses(**how: Any) -> int:
-        several = [reconstruction(made.Constant(), made.graph(), seed=seed, **how).auc for seed in range(12)]
-        return sum(not auc.low <= 0.5 <= auc.high for auc in several)
+    def misses(several: int, **how: Any) -> int:
+        aucs = [reconstruction(made.Constant(), made.graph(), seed=seed, **how).auc for seed in range(several)]
+        return sum(not auc.low <= 0.5 <= auc.high for auc in aucs)
 
-    assert misses() <= 3
-    assert misses(noiseless=True) == 12
+    assert misses(5) <= 2
+    assert misses(1, noiseless=True) == 1
 
 
 def test_a_noisy_report_stays_within_its_epsilon_and_a_copy_does_not() -> None:
@@ -73,11 +73,6 @@ def test_noise_that_is_too_small_for_its_claim_is_found_out() -> None:
 
     found = reconstruction(Lies(), made.graph(), randomness=SeededRandomness(4))
     assert found.epsilon == pytest.approx(0.1) and found.beats_limit
-
-
-def test_answers_of_a_node_are_outside_joint_privacy() -> None:
-    found = reconstruction(fitted("dp-mlp", epsilon=4.0, epochs=3), made.graph())
-    assert found.limit is None and "joint" in found.limit_note
 
 
 def test_labels_and_edges_are_what_answers_are_held_against() -> None:
@@ -110,6 +105,7 @@ def test_the_adversary_never_knew_whom_it_attacks_and_repeats_itself() -> None:
     assert one == other and one.positives <= 200 and "100 nodes" in one.notes[0] and "200 others" in one.notes[0]
 
 
+@pytest.mark.slow
 def test_digits_leave_pictures_and_no_numbers_of_them() -> None:
     graph = digits_graph()
     shown = graph.x.numpy() @ np.random.default_rng(0).standard_normal((32, 8))

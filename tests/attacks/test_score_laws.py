@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.attacks.limits import nothing
-from graphveil.attacks.pairs import Pairs, belief_figures
+from graphveil.attacks.pairs import Pairs
 from graphveil.attacks.result import Samples, auc_of
 from graphveil.methods.runs.intervals import Interval
 
@@ -135,11 +135,3 @@ def test_pairs_of_a_mask_keep_their_ends_and_scores_their_side() -> None:
     some = pairs.where(np.array([False, True, True]))
     assert [end.tolist() for end in some.ends()] == [[3, 8], [9, 9]] and some.edge.tolist() == [False, True]
     assert [side.tolist() for side in some.split(np.array([0.2, 0.7]))] == [[0.7], [0.2]]
-
-
-def test_a_belief_calls_at_least_one_pair_and_at_most_all() -> None:
-    edge = np.array([True, False, False, True])
-    found = belief_figures(np.array([4.0, 3.0, 2.0, 1.0]), edge, (0.01, 100.0))
-    assert (found["precision at belief 0.01"], found["recall at belief 0.01"]) == (1.0, 0.5)
-    assert (found["precision at belief 100"], found["recall at belief 100"]) == (0.5, 1.0)
-    assert found["f1 at belief 0.01"] == found["f1 at belief 100"] == pytest.approx(2 / 3)

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphveil.audit import Audit, audit_sums, epsilon_bound, least_epsilon, mu_bound, targets, worst_ratio
+from graphveil.audit import audit_sums, epsilon_bound, least_epsilon, mu_bound, targets
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
-from graphveil.audit.exact import audit_table, subset_neighbours, worst_of_independent
 from graphveil.audit.feature_cases import feature_cases, permanent_cases
-from graphveil.audit.sampled import epsilon_of_rates, rate_interval
-from graphveil.audit.verdict import judge
 from graphveil.errors import InputError
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.edges import bit_flips
@@ -34,7 +31,9 @@ def test_every_mechanism_of_the_catalogue_is_audited() -> None:
         assert known[info.name].mechanism, info.name
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "degree-preserving-rr" else []) for name in CASES]
+)
 def test_exact_audit_passes_the_mechanism_tightly_and_finds_half_the_noise(name: str) -> None:
     case = CASES[name]
     right, weak = audit_exactly(case), audit_exactly(case, actual=2 * case.epsilon)
@@ -46,22 +45,27 @@ def test_exact_audit_passes_the_mechanism_tightly_and_finds_half_the_noise(name:
 @pytest.mark.parametrize("name", [name for name in CASES if name != "lap-graph"])
 def test_sampled_audit_passes_the_mechanism_and_finds_half_the_noise(name: str) -> None:
     """False-alarm rate 1e-6 each, seed fixed."""
-    case = CASES[name]
+    case = replace(CASES[name], samples=min(CASES[name].samples, 40_000))
     right, weak = audit_samples(case), audit_samples(case, actual=2 * case.epsilon)
     assert right.holds and 0.4 * right.claimed_epsilon < right.lower_bound
     assert not weak.holds
 
 
+@pytest.mark.slow
 def test_sampled_audit_of_released_graphs_finds_a_third_of_the_noise() -> None:
     case = replace(CASES["lap-graph"], samples=1000)
     assert audit_samples(case).holds
     assert not audit_samples(case, actual=3 * case.epsilon).holds
 
 
-@pytest.mark.parametrize("case", permanent_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow if "multi-bit" in case.name else []) for case in permanent_cases()],
+    ids=lambda case: case.name,
+)
 def test_permanent_reports_pass_and_half_the_noise_is_found(case: Case) -> None:
     """False-alarm rate 1e-6 each, seed fixed."""
-    few = replace(case, samples=2500)
+    few = replace(case, samples=2500)  # 2.4 s: fewer prove nothing
     right, weak = audit_samples(few), audit_samples(few, actual=2 * case.epsilon)
     assert right.holds and 0.4 * right.claimed_epsilon < right.lower_bound
     assert not weak.holds
@@ -120,18 +124,6 @@ def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) ->
 # ---- the numbers ----
 
 
-def test_worst_ratio_of_tables() -> None:
-    table = np.log(np.array([[0.5, 0.5], [0.25, 0.75]]))
-    assert worst_ratio(table) == pytest.approx(math.log(2))
-    with np.errstate(divide="ignore"):
-        impossible = np.log(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]))
-    assert worst_ratio(impossible) == worst_ratio(impossible, [(0, 1)]) == math.inf
-    assert worst_ratio(impossible, [(0, 0)]) == 0.0
-    assert set(subset_neighbours(4)) == {(0, 1), (0, 2), (1, 0), (1, 3), (2, 3), (2, 0), (3, 2), (3, 1)}
-    two_users = np.log(np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.25], [0.75, 0.75]]]))
-    assert worst_of_independent(two_users, [(0, 1)]) == pytest.approx(2 * math.log(2))
-
-
 def test_least_epsilon_is_that_of_the_gaussian() -> None:
     """Normal noise cut into fine cells costs what the closed form says."""
     cells = np.linspace(-12, 13, 40_001)
@@ -139,26 +131,6 @@ def test_least_epsilon_is_that_of_the_gaussian() -> None:
     assert least_epsilon(table, 1e-5) == pytest.approx(gaussian_epsilon(1.0, 1e-5), rel=1e-3)
     with pytest.raises(InputError, match="delta"):
         least_epsilon(table, 0.0)
-
-
-def test_outputs_that_are_missing_are_noticed() -> None:
-    table = np.log(np.array([[0.5, 0.4], [0.5, 0.5]]))
-    guarantee = RandomizedResponse(epsilon=1.0, classes=2).guarantee
-    found = audit_table("t", guarantee, table)
-    assert not found.holds and "missing" in found.notes[0]
-    assert audit_table("t", guarantee, table, complete=False).holds
-
-
-def test_rates_are_bounded_as_clopper_and_pearson_do() -> None:
-    assert rate_interval(0, 10, 0.05) == (0.0, pytest.approx(1 - 0.05**0.1))
-    assert rate_interval(10, 10, 0.05) == (pytest.approx(0.05**0.1), 1.0)
-    assert epsilon_of_rates((0.5, 0.6), (0.1, 0.25), 0.0) == pytest.approx(math.log(2))
-    assert epsilon_of_rates((0.9, 0.95), (0.5, 0.6), 0.0) == pytest.approx(math.log(4))  # by the complement
-    assert epsilon_of_rates((0.1, 0.6), (0.1, 0.25), 0.2) == 0.0
-    with pytest.raises(InputError, match="successes"):
-        rate_interval(3, 2, 0.1)
-    with pytest.raises(InputError, match="scores"):
-        epsilon_bound(np.zeros(3), np.zeros(30), 0.0)
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
@@ -176,16 +148,3 @@ def test_mu_is_bounded_from_below_and_sharply() -> None:
     one, other = rng.normal(1.0, 1.0, 50_000), rng.normal(0.0, 1.0, 50_000)
     assert 0.93 < mu_bound(one, other) < 1.0
     assert mu_bound(other, other) < 0.05
-
-
-def test_a_verdict_contradicts_no_number() -> None:
-    assert judge("t", 1.0, 0.0, 1.1, 0.0).verdict == "broken"
-    assert judge("t", 1.0, 0.0, 1.0, 0.0).verdict == "holds"
-    assert judge("t", 1.0, 0.0, 0.0, 0.0, findings=("a leak",)).verdict == "broken"
-    assert judge("t", math.inf, 0.0, 3.0, 0.0).to_dict()["claimed_epsilon"] == "inf"
-    with pytest.raises(InputError, match="exceeds"):
-        Audit("t", 1.0, 0.0, 2.0, 0.0, "holds")
-    for wrong in ({"target": ""}, {"claimed_epsilon": math.nan}, {"delta": 1.0}, {"verdict": "fine"}):
-        with pytest.raises(InputError):
-            Audit(**{"target": "t", "claimed_epsilon": 1.0, "delta": 0.0, "lower_bound": 0.0, "false_alarm": 0.0,
-                     "verdict": "holds", **wrong})  # fmt: skip

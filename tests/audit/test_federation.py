@@ -110,45 +110,38 @@ def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_
 
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_pass(mode: str) -> None:
+    before = (Publisher.publish, Publisher.noise_for, linear_server.linear_server)
     for audit in (audit_features, audit_label):
         found = audit(mode)
         assert found.holds, found.notes
+    assert (Publisher.publish, Publisher.noise_for, linear_server.linear_server) == before
+
+
+def more_from_holder2(patch: Patch, kind: str, body: Callable[[Tensor], Tensor]) -> None:
+    """A further message between holders, made of holder2's row of the person."""
+    real = federation_replay.party_programs
+
+    def program(name: str, held: Any, true: Any) -> Any:
+        if name == "holder2":
+            yield Send("holder1", kind, body(held.features[PERSON]))
+        else:
+            yield Receive("holder2", kind, (-1,))
+        return (yield from true)
+
+    def programs(contexts: Any, holdings: Any) -> Any:
+        found = real(contexts, holdings)
+        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
+
+    patch.setattr(federation_replay, "party_programs", programs)
 
 
 def the_length_of_a_message_counts_what_a_person_has(patch: Patch) -> None:
-    """A further message between holders, as long as holder2's row of the person has entries above a half."""
-    real = federation_replay.party_programs
-
-    def program(name: str, held: Any, true: Any) -> Any:
-        if name == "holder2":
-            many = int((held.features[PERSON] > 0.5).sum())
-            yield Send("holder1", "masked-sum", torch.zeros(many, dtype=torch.int64))
-        else:
-            yield Receive("holder2", "masked-sum", (-1,))
-        return (yield from true)
-
-    def programs(contexts: Any, holdings: Any) -> Any:
-        found = real(contexts, holdings)
-        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
-
-    patch.setattr(federation_replay, "party_programs", programs)
+    """As long as holder2's row of the person has entries above a half."""
+    more_from_holder2(patch, "masked-sum", lambda row: torch.zeros(int((row > 0.5).sum()), dtype=torch.int64))
 
 
 def a_value_of_a_person_stands_in_a_message(patch: Patch) -> None:
-    real = federation_replay.party_programs
-
-    def program(name: str, held: Any, true: Any) -> Any:
-        if name == "holder2":
-            yield Send("holder1", "blinded-set", (255 * held.features[PERSON]).to(torch.uint8))
-        else:
-            yield Receive("holder2", "blinded-set", (-1,))
-        return (yield from true)
-
-    def programs(contexts: Any, holdings: Any) -> Any:
-        found = real(contexts, holdings)
-        return found | {name: program(name, held, found[name]) for name, held in holdings.items()}
-
-    patch.setattr(federation_replay, "party_programs", programs)
+    more_from_holder2(patch, "blinded-set", lambda row: (255 * row).to(torch.uint8))
 
 
 @pytest.mark.parametrize(
@@ -184,9 +177,3 @@ def test_weights_that_leave_their_bound_are_found_where_the_server_opens_rows(mo
     monkeypatch.setattr(linear, "start_scale", lambda setting: 8.0)
     found = audit_features("shared-linear")
     assert not found.holds and "more than 2 C" in found.notes[0]
-
-
-def test_programs_are_as_they_were_after_an_audit() -> None:
-    before = (Publisher.publish, Publisher.noise_for, linear_server.linear_server)
-    audit_features("shared-linear")
-    assert (Publisher.publish, Publisher.noise_for, linear_server.linear_server) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +24,7 @@ from graphveil.federation.modes.guesses import GuessPublisher
 Patch = pytest.MonkeyPatch
 
 
-@pytest.mark.parametrize("holders", [2, 3, 4, 5])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "holders"), [*((mode, 2) for mode in MODES), ("paper", 3), ("shared-linear", 5)])
 def test_the_server_learns_the_noisy_sum_alone(mode: str, holders: int) -> None:
     """False-alarm rate 1e-6 each, seeds fixed."""
     found = audit_dealer(mode, holders)
@@ -143,31 +141,25 @@ def _hearing(real: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("weaken", "said"),
+    ("holders", "weaken", "said"),
     [
-        (masks_removed, "less what was dealt"),
-        (sent_shares_unmasked, "less what was dealt"),
-        (kept_shares_of_features_unmasked, "the share of P that"),
-        (kept_shares_of_weights_unmasked, "the share of W that"),
-        (masks_reused_in_the_next_round, "from round to round"),
-        (masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
-        (low_bits_kept, "below the steps"),
-        (half_the_noise, "less noise than"),
-        (noise_repeated_with_other_data, "again with other data"),
-        (noise_of_one_holder_repeated_with_other_data, "again with other data"),
-        (seals_sent_to_the_server, "seal was sent to the server"),
+        (2, masks_removed, "less what was dealt"),
+        (5, sent_shares_unmasked, "less what was dealt"),
+        (2, kept_shares_of_features_unmasked, "the share of P that"),
+        (5, kept_shares_of_weights_unmasked, "the share of W that"),
+        (2, masks_reused_in_the_next_round, "from round to round"),
+        (5, masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
+        (2, low_bits_kept, "below the steps"),
+        (5, half_the_noise, "less noise than"),
+        (2, noise_repeated_with_other_data, "again with other data"),
+        (5, noise_of_one_holder_repeated_with_other_data, "again with other data"),
+        (2, seals_sent_to_the_server, "seal was sent to the server"),
     ],
 )
-@pytest.mark.parametrize("holders", [2, 5])
-def test_a_weakened_copy_is_found(weaken: Callable[[Patch], None], said: str, holders: int, monkeypatch: Patch) -> None:
+def test_a_weakened_copy_is_found(holders: int, weaken: Callable[[Patch], None], said: str, monkeypatch: Patch) -> None:
     weaken(monkeypatch)
     found = audit_dealer("shared-linear", holders)
     assert not found.holds and any(said in note for note in found.notes), found.notes
-
-
-def test_keys_that_stay_the_same_after_a_resume_are_found(monkeypatch: Patch) -> None:
-    masks_of_keys_that_the_server_knows(monkeypatch)
-    assert any("before and after a resume" in note for note in audit_dealer("shared-linear").notes)
 
 
 # ---- weakened copies of the other modes ----
@@ -208,37 +200,3 @@ def test_guesses_that_are_drawn_again_after_a_resume_are_found(monkeypatch: Patc
     monkeypatch.setattr(GuessPublisher, "publish", lambda me: (real(me) + next(drawn)) % 3)
     found = audit_dealer("guesses")
     assert not found.holds and "published other guesses" in found.notes[0]
-
-
-# ---- exactly, on a small ring ----
-
-
-class Small:
-    """A key that gives one number."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def expand(self, label: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.full(shape, self.number)
-
-
-@pytest.mark.parametrize("holders", [2, 3])
-def test_on_a_small_ring_the_view_depends_on_the_sum_alone(holders: int) -> None:
-    """All keys of all pairs in the ring of 4: each vector of the right sum comes equally often, whatever the shares."""
-    names = tuple(f"holder{number}" for number in range(holders))
-    pairs, ring = list(itertools.combinations(names, 2)), 4
-    views: dict[int, list[Counter[tuple[int, ...]]]] = {}
-    for shares in itertools.product(range(ring), repeat=holders):
-        seen: Counter[tuple[int, ...]] = Counter()
-        for numbers in itertools.product(range(ring), repeat=len(pairs)):
-            drawn = dict(zip(pairs, numbers, strict=True))
-            masks = []
-            for me in names:
-                keys: Any = {o: Small(drawn[min(me, o), max(me, o)]) for o in names if o != me}
-                masks.append(int(ZeroSum(Roster(me, names), keys).mask("open 1", (1,))))
-            seen[tuple((share + mask) % ring for share, mask in zip(shares, masks, strict=True))] += 1
-        views.setdefault(sum(shares) % ring, []).append(seen)
-    for found in views.values():
-        assert len(found) == ring ** (holders - 1) and all(one == found[0] for one in found)
-        assert len(found[0]) == ring ** (holders - 1) and len(set(found[0].values())) == 1

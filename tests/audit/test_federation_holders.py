@@ -15,8 +15,7 @@ from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.truncation import TruncationKeys
 
 Patch = pytest.MonkeyPatch
-CASES = [("shared-linear", holders, victim) for holders in (2, 3, 4) for victim in range(holders)]
-CASES += [("paper", 2, 1), ("paper", 3, 0), ("paper", 3, 2)]
+CASES = [("shared-linear", 2, 0), ("shared-linear", 3, 1), ("shared-linear", 4, 3), ("paper", 2, 1), ("paper", 3, 0)]
 
 
 @pytest.mark.parametrize(("mode", "holders", "victim"), CASES)

@@ -91,29 +91,24 @@ def unsummed(edge_index: Tensor, nodes: int, rows: Tensor, labels: Tensor, setti
     return votes
 
 
+def at_epsilon_4(me: Guessing) -> RandomizedResponse:
+    return RandomizedResponse(epsilon=4.0, classes=me.classes)
+
+
+#: Where it stands, its weakened copy, whose audit finds it, what that says, and the bound of lists.
 WEAK = (
-    (PersonPrice, "schedule", half_in_the_schedule, "trains", "declare"),
-    (NoisyUpdates, "add_noise", half_in_the_sampler, "trains", "have noise of 0.5"),
-    (dp_sgd, "clipped_sum", unclipped, "trains", "hides a change of 1"),
-    (guesses, "_others", everybody, "trains", "declare"),
-    (guesses, "private_guesses", smoothed, "guessed", "hides a change of 1"),
-    (guesses, "private_guesses", greedy, "guessed", "declare"),
-    (
-        Guessing,
-        "response",
-        property(lambda me: RandomizedResponse(epsilon=4.0, classes=me.classes)),
-        "guessed",
-        "declare",
-    ),
-)
-
-
-WEAK_VOTES = (
-    (PersonPrice, "votes", property(half_in_the_price), "trains", "declare"),
-    (PerturbedSum, "perturb", half_in_the_votes, "trains", "have noise of 0.5"),
-    (private_votes, "keep_lists", uncut, "trains", "hides a change of 1"),
-    (guesses, "private_votes", unsummed, "trains", "differs on the neighbour|hides a change of 1|declare"),
-    (guesses, "private_votes", of_all, "guessed", "declare"),
+    (PersonPrice, "schedule", half_in_the_schedule, "trains", "declare", 0),
+    (NoisyUpdates, "add_noise", half_in_the_sampler, "trains", "have noise of 0.5", 0),
+    (dp_sgd, "clipped_sum", unclipped, "trains", "hides a change of 1", 0),
+    (guesses, "_others", everybody, "trains", "declare", 0),
+    (guesses, "private_guesses", smoothed, "guessed", "hides a change of 1", 0),
+    (guesses, "private_guesses", greedy, "guessed", "declare", 0),
+    (Guessing, "response", property(at_epsilon_4), "guessed", "declare", 0),
+    (PersonPrice, "votes", property(half_in_the_price), "trains", "declare", DEGREE),
+    (PerturbedSum, "perturb", half_in_the_votes, "trains", "have noise of 0.5", DEGREE),
+    (private_votes, "keep_lists", uncut, "trains", "hides a change of 1", DEGREE),
+    (guesses, "private_votes", unsummed, "trains", "differs on the neighbour|hides a change of 1|declare", DEGREE),
+    (guesses, "private_votes", of_all, "guessed", "declare", DEGREE),
 )
 
 
@@ -121,7 +116,8 @@ WEAK_VOTES = (
 @pytest.mark.parametrize("role", ROLES)
 def test_a_person_who_trains_and_one_who_is_guessed_about_pass(role: str, degree_bound: int) -> None:
     """False-alarm rate 2e-6 each, seeds fixed."""
-    found = [audit_person(role, seed=seed, degree_bound=degree_bound) for seed in range(6)]
+    seeds = range(2 if role == "trains" and not degree_bound else 6)
+    found = [audit_person(role, seed=seed, degree_bound=degree_bound) for seed in seeds]
     assert all(one.holds for one in found), [one.notes for one in found]
     shown = max(one.lower_bound for one in found)
     # A guess that changes shows the whole price; in one draw votes show part of theirs, and training nothing.
@@ -130,25 +126,12 @@ def test_a_person_who_trains_and_one_who_is_guessed_about_pass(role: str, degree
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "weak", "role", "note"), WEAK_VOTES, ids=lambda value: getattr(value, "__name__", "")
-)
-def test_a_weakened_copy_of_the_votes_is_found(
-    owner: Any, name: str, weak: Any, role: str, note: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Noise is measured with false-alarm rate 1e-6, seeds fixed; all else is compared exactly."""
-    monkeypatch.setattr(owner, name, weak)
-    found = [audit_person(role, seed=seed, degree_bound=DEGREE) for seed in range(5)]
-    said = [text for one in found if not one.holds for text in one.notes]
-    assert any(re.search(note, text) for text in said), said
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "weak", "role", "note"), WEAK, ids=lambda value: getattr(value, "__name__", "")
+    ("owner", "name", "weak", "role", "note", "degree"), WEAK, ids=lambda value: getattr(value, "__name__", "")
 )
 def test_a_weakened_copy_is_found(
-    owner: Any, name: str, weak: Any, role: str, note: str, monkeypatch: pytest.MonkeyPatch
+    owner: Any, name: str, weak: Any, role: str, note: str, degree: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noise is measured with false-alarm rate 1e-6, seeds fixed; all else is compared exactly."""
     monkeypatch.setattr(owner, name, weak)
-    found = [audit_person(role, seed=seed) for seed in range(3)]
-    assert any(not one.holds and any(note in text for text in one.notes) for one in found)
+    found = (audit_person(role, seed=seed, degree_bound=degree) for seed in range(5))
+    assert any(not one.holds and re.search(note, " ".join(one.notes)) for one in found)

@@ -78,13 +78,10 @@ def test_only_neighbours_are_compared() -> None:
     """Subsets of two elements: those that differ in both lie twice as far apart and are no neighbours."""
     pairs = subset_neighbours(4)
     assert sorted(pairs) == [(0, 1), (0, 2), (1, 0), (1, 3), (2, 0), (2, 3), (3, 1), (3, 2)]
+    assert subset_neighbours(2) == [(0, 1), (1, 0)] and subset_neighbours(1) == []
     bit = response(1.0, 2)
     both = np.array([[bit[g & 1, o & 1] + bit[g >> 1, o >> 1] for o in range(4)] for g in range(4)])
     assert worst_ratio(both, pairs) == pytest.approx(1.0) and worst_ratio(both) == pytest.approx(2.0)
-
-
-def test_one_element_has_two_subsets_and_none_has_one() -> None:
-    assert subset_neighbours(2) == [(0, 1), (1, 0)] and subset_neighbours(1) == []
 
 
 def test_independent_users_are_worst_together_where_each_is_worst() -> None:
@@ -98,6 +95,11 @@ def test_independent_users_are_worst_together_where_each_is_worst() -> None:
     )
     pairs = list(itertools.permutations(range(3), 2))
     assert worst_of_independent(table, pairs) == pytest.approx(worst_ratio(joint, pairs)) == pytest.approx(3.5)
+    guarantee = promise(2.0)
+    assert not audit_table("t", guarantee, table, independent=True).holds
+    assert audit_table("t", guarantee, table[:, :, 2:], independent=True).holds
+    table[0, 0, 0] = -np.inf  # a report that one input alone cannot give
+    assert worst_of_independent(table, [(0, 1)]) == worst_of_independent(table, [(1, 0)]) == math.inf
 
 
 def test_an_output_that_was_left_out_is_a_finding_however_small_the_bound_is() -> None:
@@ -133,6 +135,8 @@ def test_the_worst_ends_of_both_rates_are_compared() -> None:
     # The complement is the better evidence where nearly everybody is called: 0.5 of 0.1 against 0.9 of 0.95.
     assert epsilon_of_rates((0.95, 0.95), (0.5, 0.5), 0.0) == pytest.approx(math.log(10))
     assert epsilon_of_rates((0.95, 0.95), (0.5, 0.5), 0.45) < math.log(2)
+    assert epsilon_of_rates((0.5, 1.0), (0.0, 0.0), 0.0) == math.inf
+    assert epsilon_of_rates((0.1, 0.6), (0.1, 0.25), 0.2) == 0.0
 
 
 @pytest.mark.parametrize("bound", [lambda a, b: epsilon_bound(a, b, 0.0), mu_bound])

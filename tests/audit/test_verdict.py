@@ -47,7 +47,7 @@ def test_what_no_audit_can_say_is_refused(field: str, value: object, said: str) 
         Audit(**{**FAIR, field: value})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.floats(0, 1e6), st.floats(-1.0, 1e6))
 def test_a_target_is_broken_exactly_when_its_bound_exceeds_the_claim(claimed: float, bound: float) -> None:
     found = judge("made", claimed, 0.0, bound, 0.0)
@@ -55,18 +55,12 @@ def test_a_target_is_broken_exactly_when_its_bound_exceeds_the_claim(claimed: fl
     assert found.lower_bound == max(bound, 0.0)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.floats(1e-6, 100))
+@pytest.mark.parametrize("claimed", [1e-6, 1.0, 100.0])
 def test_rounding_is_no_breach_and_a_millionth_is_one(claimed: float) -> None:
+    """At epsilon 0 a relative margin alone would call the smallest leak a breach of rounding."""
     assert not exceeds(claimed * (1 + ROUNDING / 2), claimed)
     assert exceeds(claimed * (1 + 1e-6), claimed)
-
-
-def test_nothing_claimed_allows_nothing() -> None:
-    """At epsilon 0 a relative margin alone would call the smallest leak a breach of rounding."""
-    assert not exceeds(0.0, 0.0)
-    assert exceeds(1e-9, 0.0)
-    assert not exceeds(math.inf, math.inf)
+    assert exceeds(1e-9, 0.0) and not exceeds(0.0, 0.0) and not exceeds(math.inf, math.inf)
 
 
 def test_a_finding_breaks_a_promise_that_no_bound_covers() -> None:
