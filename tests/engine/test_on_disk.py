@@ -96,12 +96,16 @@ def test_hops_from_file_to_file_are_those_in_memory(
 def test_private_hops_from_file_to_file_are_those_in_memory(
     edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]
 ) -> None:
-    hops, x = PerturbedSum(sigmas=(8.0, 4.0)), torch.from_numpy(np.load(place / "x.npy"))
-    rows = ReceiverRows.of(torch.from_numpy(edges), NODES)
-    expected = propagate_privately(hops, rows, x, SeededRandomness(1))
+    people = 20_000  # so many blocks as there are workers, and more
+    x = create(tmp_path / "x.npy", (people, COLUMNS), np.float32)
+    x[:] = np.load(place / "x.npy", mmap_mode="r")[:people]
+    hops = PerturbedSum(sigmas=(8.0, 4.0))
+    rows = ReceiverRows.of(torch.from_numpy(edges[:, (edges < people).all(axis=0)]), people)
+    expected = propagate_privately(hops, rows, torch.from_numpy(np.asarray(x)), SeededRandomness(1))
     for name, engine in engines.items():
-        out = of(tmp_path, name, 3)
-        found = propagate_privately(hops, rows, Mapped(place / "x.npy"), SeededRandomness(1), engine=engine, out=out)
+        out = [create(tmp_path / f"{name} {hop}.npy", x.shape, np.float32) for hop in range(3)]
+        source = Mapped(tmp_path / "x.npy")
+        found = propagate_privately(hops, rows, source, SeededRandomness(1), engine=engine, out=out)
         assert all(map(torch.equal, found, expected))
 
 

@@ -39,16 +39,11 @@ from graphveil.mechanisms import (
     EdgeRand,
     FeatureRR,
     LapGraph,
-    Laplace,
     MultiBit,
     NoisyDegree,
-    OneBit,
     PairDomain,
-    Piecewise,
     PrivUnit,
-    RandomizedResponse,
     SubsetSelection,
-    UnaryEncoding,
 )
 from graphveil.mechanisms.by_blocks import PEOPLE, randomize_by_blocks
 from graphveil.mechanisms.edges.edge_sampling import place_blocks
@@ -57,6 +52,7 @@ from graphveil.methods.base.drop import drop_objective
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
 
+#: So many that there are 16 blocks and more, for which some tests take 2 s.
 NODES = 66_000
 COLUMNS = 64
 
@@ -178,7 +174,6 @@ def classes(x: Tensor) -> Tensor:
 VECTORS: dict[str, Any] = {"epsilon": 4.0, "dimension": 8}
 CLASSES: dict[str, Any] = {"epsilon": 2.0, "classes": COLUMNS}
 WORK: dict[str, Work] = {
-    "hop": hop,
     "hops": hops,
     "counts": counts,
     "released": released,
@@ -190,16 +185,10 @@ WORK: dict[str, Work] = {
     "spread": spread,
     "inputs": inputs,
     "dense inputs": partial(inputs, hops=28),
-    "multi-bit": reports(MultiBit(**VECTORS, sampled=2)),
     "multi-bit of sparse rows": reports(MultiBit(**VECTORS), few_are_stored),
-    "one-bit": reports(OneBit(**VECTORS)),
-    "piecewise": reports(Piecewise(**VECTORS)),
     "privunit": reports(PrivUnit(**VECTORS, codewords=16)),
-    "laplace": reports(Laplace(**VECTORS)),
     "feature-rr": reports(FeatureRR(**VECTORS)),
-    "labels": reports(RandomizedResponse(**CLASSES), classes),
     "subsets": reports(SubsetSelection(**CLASSES), classes),
-    "unary": reports(UnaryEncoding(**CLASSES), classes),
 }
 DOMAIN = PairDomain(NODES)
 

@@ -18,6 +18,7 @@ from graphveil.errors import InputError
 from graphveil.graphs.quiet import quiet
 from graphveil.models import BACKBONES, build_backbone, first_width, structure_for
 from graphveil.models.gat import HEADS, neighbourhoods
+from tests.training.dense import layer
 
 N, D, HIDDEN, CLASSES = 30, 7, 5, 3
 ISOLATED = (28, 29)
@@ -116,12 +117,6 @@ def test_on_directed_graphs_gcn_takes_the_degree_of_each_end() -> None:
     assert not torch.allclose(first, theirs @ features() @ model.weight1 + model.bias1, atol=1e-2)
 
 
-def test_the_gat_that_was_compared_has_four_heads_and_then_one() -> None:
-    model = backbone("gat")
-    assert model.attention1.shape == (2, 4, HIDDEN) and HEADS == 4
-    assert model.attention2.shape == (2, 1, CLASSES)
-
-
 def test_the_perceptron_equals_torchs_own_layers() -> None:
     model = backbone("mlp")
     own = nn.Sequential(nn.Linear(D, HIDDEN), nn.SELU(), nn.Linear(HIDDEN, CLASSES))
@@ -151,18 +146,13 @@ def test_gradients_equal_pygs(layers: Any, name: str) -> None:
     if name == "gat":
         expected = torch.cat([one.att_src.grad, one.att_dst.grad])
         assert torch.allclose(model.attention1.grad, expected, rtol=1e-4, atol=1e-4)
+        assert model.attention1.shape == (2, HEADS, HIDDEN) and model.attention2.shape == (2, 1, CLASSES)
 
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_isolated_nodes_and_graphs_without_edges_give_finite_logits(name: str) -> None:
     assert bool(run(name, edges())[1].isfinite().all())
     assert bool(run(name, torch.zeros(2, 0, dtype=torch.int64))[1].isfinite().all())
-
-
-def test_attention_weights_of_huge_scores_do_not_overflow() -> None:
-    model, structure = backbone("gat"), structure_for("gat", edges(), N)
-    first = model.first(build_inputs(features() * 1e6, None, 0, width=1), structure)
-    assert bool(first.isfinite().all())
 
 
 def test_attention_reads_every_node_as_its_own_neighbour_once() -> None:
@@ -173,11 +163,6 @@ def test_attention_reads_every_node_as_its_own_neighbour_once() -> None:
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-def test_the_first_weight_has_the_announced_width(name: str) -> None:
-    assert backbone(name).weight1.shape == (D, first_width(name, HIDDEN))
-
-
-@pytest.mark.parametrize("name", BACKBONES)
 def test_initial_weights_come_from_the_generator_alone(name: str) -> None:
     def built(seed: int) -> Tensor:
         torch.manual_seed(torch.randint(1000, (1,)).item())
@@ -185,21 +170,6 @@ def test_initial_weights_come_from_the_generator_alone(name: str) -> None:
 
     assert torch.equal(built(0), built(0))
     assert not torch.equal(built(0), built(1))
-
-
-@pytest.mark.parametrize("name", BACKBONES)
-def test_the_first_layer_is_linear_in_the_features(name: str) -> None:
-    """What commuting propagation and weights rests on. (Attention scales are not linear, its inputs are.)"""
-    model, structure = backbone(name), structure_for(name, edges(), N)
-    if name == "gat":
-        with torch.no_grad():
-            model.attention1.zero_()
-
-    def first(x: Tensor) -> Tensor:
-        return model.first(build_inputs(x, None, 0, width=1), structure) - model.bias1
-
-    x, other = features(), features().flip(0)
-    assert torch.allclose(first(2 * x - other), 2 * first(x) - first(other), atol=1e-5)
 
 
 def test_dropout_acts_while_training_only() -> None:
@@ -223,41 +193,17 @@ def weighted(edge_index: Tensor) -> tuple[Tensor, Tensor]:
     return weights, a
 
 
-def dense_layer(name: str, a: Tensor, model: Any, number: int, x: Tensor) -> Tensor:
-    """One layer over the matrix of weights, with no sparse structure at all."""
-    weight, bias = getattr(model, f"weight{number}"), getattr(model, f"bias{number}")
-    h, looped = x @ weight, a + torch.eye(N)
-    if name == "gcn":
-        return looped.sum(1).rsqrt()[:, None] * looped * looped.sum(0).rsqrt() @ h + bias
-    if name == "sage":
-        out = h.shape[1] // 2
-        return torch.nan_to_num(a / a.sum(1, keepdim=True)) @ h[:, :out] + h[:, out:] + bias
-    attention = getattr(model, f"attention{number}")
-    heads = h.view(N, attention.shape[1], -1)
-    sender, receiver = (heads * attention[0]).sum(-1), (heads * attention[1]).sum(-1)
-    scores = nn.functional.leaky_relu(sender[None] + receiver[:, None], 0.2) + looped.log()[:, :, None]
-    return torch.einsum("tsh,shc->thc", scores.softmax(dim=1), heads).reshape(N, -1) + bias
-
-
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
 def test_weighted_layers_equal_the_dense_computation(name: str, directed: bool) -> None:
     model, edge_index = backbone(name), edges(directed=directed)
     weights, a = weighted(edge_index)
+    assert model.weight1.shape == (D, first_width(name, HIDDEN))
     structure = structure_for(name, edge_index, N, weights=weights)
     first = model.first(build_inputs(features(), None, 0, width=1), structure)
-    assert torch.allclose(first, dense_layer(name, a, model, 1, features()), atol=1e-5)
-    expected = dense_layer(name, a, model, 2, selu(first))
+    assert torch.allclose(first, layer(name, model, a, features(), 1), atol=1e-5)
+    expected = layer(name, model, a, selu(first), 2)
     assert torch.allclose(model.rest(first, structure), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", BACKBONES)
-def test_weights_that_are_all_1_are_no_weights(name: str) -> None:
-    model, edge_index = backbone(name), edges()
-    structure = structure_for(name, edge_index, N, weights=torch.ones(edge_index.shape[1]))
-    first = model.first(build_inputs(features(), None, 0, width=1), structure)
-    assert torch.allclose(first, run(name, edge_index)[0], atol=1e-6)
-    assert torch.allclose(model.rest(first, structure), run(name, edge_index)[1], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat"])

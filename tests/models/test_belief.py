@@ -79,12 +79,6 @@ def test_a_node_without_neighbours_believes_its_report_and_without_one_the_prior
     assert found[6].tolist() == [0.0] * C
 
 
-def test_without_edges_everybody_is_alone() -> None:
-    none = edges(torch.zeros(2, 0, dtype=torch.int64))
-    found = propagate_beliefs(none, evidence(), PRIOR, 0.75, temper=1.0, discount=0.5)
-    assert torch.allclose(found, evidence(), atol=1e-6)
-
-
 def test_temper_and_discount_weaken_what_neighbours_say() -> None:
     """No temper, no influence; a discounted edge of busy nodes says less than one of quiet nodes."""
     deaf = propagate_beliefs(edges(), evidence(), PRIOR, 0.75, temper=0.0, discount=0.0)

@@ -25,24 +25,14 @@ def reader(hidden: int = 8) -> ClassReader:
 def test_classes_renamed_are_scores_renamed() -> None:
     own, common = drawn(N, C, P), drawn(N, Q, seed=2)
     network = reader()
-    assert torch.allclose(network(own[:, RENAMED], common), network(own, common)[:, RENAMED], atol=1e-5)
-
-
-def test_weights_that_know_the_place_of_a_class_are_noticed() -> None:
-    """A mutant for the test above: the first class has a score of its own."""
-    own, common = drawn(N, C, P), drawn(N, Q, seed=2)
-    first = torch.eye(C)[0]
-    network = reader()
-    assert not torch.allclose(network(own[:, RENAMED], common) + first, (network(own, common) + first)[:, RENAMED])
-
-
-def test_classes_hear_of_each_other_and_of_the_node() -> None:
-    own, common = drawn(N, C, P), drawn(N, Q, seed=2)
-    network = reader()
+    found, first = network(own, common), torch.eye(C)[0]
+    assert torch.allclose(network(own[:, RENAMED], common), found[:, RENAMED], atol=1e-5)
+    # Weights that know the place of a class are noticed: here the first has a score of its own.
+    assert not torch.allclose(network(own[:, RENAMED], common) + first, (found + first)[:, RENAMED])
     other = own.clone()
-    other[:, 0] += 1
-    assert not torch.allclose(network(other, common)[:, 1:], network(own, common)[:, 1:])
-    assert not torch.allclose(network(own, common + 1), network(own, common))
+    other[:, 0] += 1  # classes hear of each other, and of the node
+    assert not torch.allclose(network(other, common)[:, 1:], found[:, 1:])
+    assert not torch.allclose(network(own, common + 1), found)
 
 
 def test_any_number_of_classes_and_any_blocks_before_them() -> None:

@@ -54,7 +54,7 @@ def bayes(table: CountedNeighbours, label: torch.Tensor, private: float, public:
     return np.array(rows)
 
 
-@pytest.mark.parametrize("rate", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("rate", [0.25, 4.0])
 def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
     """With everybody of one degree: differences between classes are those of the sum over all true counts."""
     table, label = counted(400, rate, private=12.0, public=3.0, uneven=False)
@@ -112,9 +112,3 @@ def test_a_class_without_training_nodes_and_a_graph_without_public_edges() -> No
     table, label = counted(200, 1.0, private=6.0, public=0.0)
     field = count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))
     assert field.shape == (200, CLASSES) and torch.isfinite(field).all()
-
-
-def test_the_variance_is_that_of_two_sided_geometric_noise() -> None:
-    for rate in (0.1, 1.0, 5.0):
-        table = CountedNeighbours(torch.zeros(1, 1), torch.zeros(1, 1), rate)
-        assert table.variance == pytest.approx(NoisyCounts(epsilon=rate).variance, rel=1e-9)

@@ -10,7 +10,7 @@ from graphveil.models.dropout import dropout
 N = 200_000
 
 
-@pytest.mark.parametrize("rate", [0.25, 0.5, 0.75, 0.9])
+@pytest.mark.parametrize("rate", [0.25, 0.9])
 def test_entries_are_dropped_at_the_rate_and_the_rest_is_scaled_up(rate: float) -> None:
     """The share dropped is within five deviations of the rounded rate (false alarm 6e-7); 1.1 times the rate is not."""
     torch.manual_seed(0)

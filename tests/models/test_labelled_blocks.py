@@ -64,8 +64,7 @@ def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode:
     assert float(exact.max() - exact.min()) > 5
 
 
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(("mode", "noisy"), [("lower", True), ("both", False), ("directed", True)])
 def test_planted_communities_are_found_behind_noise(mode: str, noisy: bool) -> None:
     """Half of the reported links are false and a fifth sent a label, behind noise or not; a third would be chance."""
     edges, classes = planted(600, 16, 0.9, seed=1)
@@ -137,8 +136,7 @@ def test_likeness_tells_true_reports_from_false_ones() -> None:
     assert knows > ignores + 0.05
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 60.0])
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize(("epsilon", "mode"), [(1e-3, "lower"), (1e-3, "directed"), (60.0, "both")])
 def test_extreme_epsilons_and_empty_lists_give_numbers(epsilon: float, mode: str) -> None:
     graph = social_graph(60, 4, 8, 3, apps=3, seed=1)
     asked = torch.arange(60) % 2 == 0

@@ -77,8 +77,7 @@ def adjacency(mode: str) -> Tensor:
     return matrix
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.5, 5.0])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "epsilon"), [("lower", 0.3), ("both", 1.5), ("directed", 5.0)])
 def test_sums_are_unbiased_exactly(mode: str, epsilon: float) -> None:
     """Over all 64 reports, each by its exact probability: the mean is A M, and A^T M of those who are named."""
     mean, back, _ = moments(mode, epsilon, epsilon, LINKS[mode])
@@ -140,15 +139,6 @@ def test_two_steps_are_those_of_the_whole_matrix_without_the_way_back(mode: str)
     assert torch.allclose(shared_sums(pairs, messages), steps.fill_diagonal_(0.0) @ messages)
     means = whole.T @ messages / whole.sum(dim=0).clamp_min(least)[:, None]
     assert torch.allclose(neighbour_means(pairs, messages), means)
-
-
-def test_two_steps_see_who_shares_a_friend() -> None:
-    """Lists as they are, 0 and 1 know 2 and nobody else: each hears the other's message, and 2 hears nothing."""
-    edges = torch.tensor([[0, 2, 1, 2], [2, 0, 2, 1]])
-    mechanism = AdjacencyRR(epsilon=40.0, nodes=4, mode="lower")
-    pairs = pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
-    found = shared_sums(pairs, torch.tensor([[3.0], [5.0], [7.0], [9.0]]))
-    assert torch.allclose(found, torch.tensor([[2.5], [1.5], [0.0], [0.0]]), atol=1e-4)
 
 
 @pytest.mark.parametrize("summed", [list_sums, shared_sums])

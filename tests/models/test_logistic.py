@@ -41,8 +41,7 @@ def slope(found: Logistic, features: Tensor, labels: Tensor, heard: Tensor, stre
     return max(float(part.abs().max()) for part in torch.autograd.grad(loss, (weight, bias)))
 
 
-@pytest.mark.parametrize("strength", [STRENGTHS[0], 1.0, STRENGTHS[-1]])
-@pytest.mark.parametrize("keep", [1.0, KEEP])
+@pytest.mark.parametrize(("strength", "keep"), [(STRENGTHS[0], KEEP), (1.0, 1.0), (STRENGTHS[-1], KEEP)])
 def test_the_objective_is_flat_at_what_is_found(strength: float, keep: float) -> None:
     """Its slope is below 2 thousandths of where the search began, about what 32-bit sums resolve."""
     features, classes = people()
@@ -60,7 +59,8 @@ def test_clean_labels_give_what_scikit_learn_finds(strength: float) -> None:
     peer = LogisticRegression(C=strength, tol=1e-8, max_iter=2_000).fit(features[known].numpy(), classes[known].numpy())
     expected = torch.from_numpy(peer.predict_proba(features.numpy())).float()
     for c, same in ((strength, True), (strength * 4, False)):
-        found = fit_logistic(features, classes, known, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
+        hidden = torch.where(torch.arange(N) % 2 == 0, classes, -1)  # labels of others are not read
+        found = fit_logistic(features, hidden, known, log_channel(C, 1.0, 0.0), c).log_probabilities(features).exp()
         assert (float((found - expected).abs().max()) < 2e-3) == same
 
 
@@ -78,15 +78,6 @@ def test_a_known_channel_is_corrected() -> None:
     assert gaps[1] > 3 * gaps[0]
 
 
-def test_labels_of_others_change_nothing() -> None:
-    features, classes = people()
-    known = torch.arange(0, N, 2)
-    other = classes.clone()
-    other[1::2] = -1
-    fits = [fit_logistic(features, labels, known, log_channel(C, 1.0, 0.0), 1.0) for labels in (classes, other)]
-    assert torch.equal(fits[0].weight, fits[1].weight)
-
-
 def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> None:
     features, classes = people()
     labels, heard = noisy(classes), log_channel(C, KEEP, FLIP)
@@ -100,13 +91,6 @@ def test_the_strength_is_the_one_that_makes_validation_labels_likeliest() -> Non
     assert scores[strength] > max(scores.values()) - 0.05
     mine = fit_logistic(features, labels, train, heard, strength).log_probabilities(features)
     assert torch.allclose(found.log_probabilities(features).exp(), mine.exp(), atol=5e-3)
-
-
-def test_a_warm_start_is_left_as_it_was() -> None:
-    features, classes = people()
-    start = Logistic(torch.ones(D, C), torch.zeros(C))
-    fit_logistic(features, classes, torch.arange(N), log_channel(C, 1.0, 0.0), 1.0, start)
-    assert torch.equal(start.weight, torch.ones(D, C))
 
 
 def test_features_stay_sparse() -> None:

@@ -77,12 +77,6 @@ def test_training_never_reaches_the_module_that_was_handed_in() -> None:
     assert not torch.equal(ours.weight, before)
 
 
-def test_links_keep_what_they_are_on_the_way_to_a_device() -> None:
-    bare, weighted = Links(EDGES).to("cpu"), Links(EDGES, torch.ones(4)).to("meta")
-    assert bare.weights is None and torch.equal(bare.edge_index, EDGES)
-    assert weighted.weights is not None and weighted.weights.device.type == weighted.edge_index.device.type == "meta"
-
-
 @pytest.mark.parametrize("stored", ["dense", "sparse"])
 def test_rows_are_what_the_linear_map_reads(stored: str) -> None:
     """Propagated, shifted and scaled features, against the operator itself; and the same again from the rows."""
@@ -96,22 +90,13 @@ def test_rows_are_what_the_linear_map_reads(stored: str) -> None:
     assert torch.equal(OwnBackbone(nn.Linear(D, C)).first(made, Links(EDGES)), made.matrix)
 
 
-def test_sparse_rows_that_nobody_made_dense_are_read_as_well() -> None:
-    values = sp.random(N, D, density=0.5, format="csr", dtype=np.float32, random_state=0)
-    first = OwnBackbone(nn.Linear(D, C)).first(build_inputs(values, None, 0, width=1), Links(EDGES))
-    assert torch.equal(first, torch.from_numpy(values.toarray()))
-
-
 def test_rows_that_would_fill_the_memory_are_refused_before_they_are_made() -> None:
     wide = from_scipy(sp.csr_matrix((1_000_001, 500), dtype=np.float32))
     inputs = Inputs(wide, None, 0, torch.ones(1, 1).expand(1_000_001, 1))
     with pytest.raises(InputError, match="use a named model"):
         as_rows(inputs)
-
-
-def test_rows_that_are_dense_already_are_not_refused() -> None:
-    inputs = build_inputs(np.ones((N, D), np.float32), None, 0, width=1)
-    assert torch.equal(cast(Tensor, as_rows(inputs, most=0).matrix), torch.ones(N, D))
+    ready = build_inputs(np.ones((N, D), np.float32), None, 0, width=1)
+    assert torch.equal(cast(Tensor, as_rows(ready, most=0).matrix), torch.ones(N, D))
 
 
 class TwoScores(nn.Module):
@@ -142,17 +127,6 @@ def test_what_gives_no_score_for_each_class_is_refused(case: str) -> None:
         require_scores(module, dimension, classes, edges=edges)
 
 
-def test_trying_a_module_changes_neither_it_nor_torchs_random_numbers() -> None:
-    theirs = nn.Sequential(nn.Linear(D, C), nn.BatchNorm1d(C), nn.Dropout(0.5))
-    before = {name: value.clone() for name, value in theirs.state_dict().items()}
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    require_scores(theirs, D, C, edges=False)
-    assert torch.equal(torch.rand(3), expected)
-    assert theirs.training and all(torch.equal(before[name], value) for name, value in theirs.state_dict().items())
-
-
 class Noisy(nn.Linear):
     """Draws from torch's own generator in every mode."""
 
@@ -160,13 +134,15 @@ class Noisy(nn.Linear):
         return super().forward(x + torch.rand_like(x))
 
 
-def test_a_module_that_draws_random_numbers_takes_none_from_the_caller() -> None:
-    noisy = Noisy(D, C)
+def test_trying_a_module_changes_neither_it_nor_torchs_random_numbers() -> None:
+    theirs = nn.Sequential(Noisy(D, C), nn.BatchNorm1d(C), nn.Dropout(0.5))
+    before = {name: value.clone() for name, value in theirs.state_dict().items()}
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    require_scores(noisy, D, C, edges=False)
+    require_scores(theirs, D, C, edges=False)
     assert torch.equal(torch.rand(3), expected)
+    assert theirs.training and all(torch.equal(before[name], value) for name, value in theirs.state_dict().items())
 
 
 def stored() -> dict[str, Tensor]:

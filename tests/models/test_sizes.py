@@ -15,9 +15,7 @@ from graphveil.methods.curator.training import ATTENTION, parameters_of
 SCHEMA = social_graph(60, average_degree=6, dimension=30, classes=4, seed=1).schema
 
 
-@pytest.mark.parametrize("hops", [1, 3])
-@pytest.mark.parametrize("hidden", [1, 16])
-@pytest.mark.parametrize("weights", ["uniform", ATTENTION])
+@pytest.mark.parametrize(("hops", "hidden", "weights"), [(1, 1, ATTENTION), (3, 16, "uniform"), (3, 1, ATTENTION)])
 @pytest.mark.parametrize("recipe", [GapRecipe(), ProgapRecipe(), VoteRecipe()], ids=lambda recipe: recipe.kind)
 def test_sizes_are_those_of_the_networks(recipe: Recipe, weights: str, hidden: int, hops: int) -> None:
     """The price has in it how often noise is drawn: a plan that counted otherwise would tell another epsilon."""

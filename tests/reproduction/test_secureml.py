@@ -20,7 +20,7 @@ from graphveil.reproduction import secureml
 from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.clear import Part, Plan
 from graphveil.reproduction.federated import Federated
-from graphveil.reproduction.on_shares import Lefts, run_on_shares
+from graphveil.reproduction.on_shares import run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
 
 UNIT = 2.0**-FRACTION_BITS
@@ -50,6 +50,10 @@ def test_training_on_shares_is_that_in_the_clear(holders: int) -> None:
     assert float((shared.found.z - clear.z).abs().max()) <= ERROR
     assert float((untrained.z - clear.z).abs().max()) > 10 * ERROR
     assert shared.found.best == clear.best
+    if holders == 2:  # only rounding depends on masks, and a run with the same ones repeats itself to the bit
+        again, other = (run_on_shares(PLAN, *arguments, randomness=SeededRandomness(seed)).found.z for seed in (0, 1))
+        assert torch.equal(shared.found.z, again)
+        assert 0 < float((again - other).abs().max()) <= ERROR
     longer = run_on_shares(replace(PLAN, epochs=5), *arguments, randomness=SeededRandomness(1))
     once = shared.transcript.bytes - PLAN.epochs * (longer.transcript.bytes - shared.transcript.bytes)
     # Features and means of each holder go to every other one as whole masked matrices, once.
@@ -127,7 +131,9 @@ def floating(holders: Sequence[Part], plan: Plan) -> Tensor:
 
 
 def test_the_clear_run_descends_along_the_slopes_of_its_polynomials() -> None:
-    assert float((in_clear().z - floating(parts(2), PLAN)).abs().max()) <= ERROR
+    """Means over three holders are no power of two: their cut is a product with a rounded third."""
+    for holders in (2, 3):
+        assert float((in_clear(holders=holders).z - floating(parts(holders), PLAN)).abs().max()) <= ERROR
     # Weakened copies: another rate, or another network, is told apart.
     for other in (replace(PLAN, shared_rate=8.0), replace(PLAN, hops=1)):
         assert float((in_clear(other).z - floating(parts(2), PLAN)).abs().max()) > 2 * ERROR
@@ -146,24 +152,6 @@ def test_what_shares_cannot_do_is_refused() -> None:
     assert secureml.rate_bits(replace(PLAN, shared_rate=0.5)) == -1
 
 
-def test_other_masks_give_the_same_training() -> None:
-    """Only rounding depends on masks, and a run with the same ones repeats itself to the bit."""
-    arguments = (PLAN, parts(2), GRAPH.y, SPLIT, 0)
-    first, again, other = (run_on_shares(*arguments, randomness=SeededRandomness(seed)).found.z for seed in (0, 0, 1))
-    assert torch.equal(first, again)
-    assert 0 < float((first - other).abs().max()) <= ERROR
-
-
-def test_the_seed_decides_where_training_starts() -> None:
-    one, same, other = (Start.of(PLAN, [12, 8], 3, seed) for seed in (0, 0, 1))
-    assert [tuple(weight.shape) for weight in one.first] == [(12, 8), (8, 8)]
-    for mine, theirs in zip(one.first, same.first, strict=True):
-        assert torch.equal(mine, theirs)
-    assert not torch.equal(one.first[0], other.first[0])
-    assert torch.equal(one.head.weight, same.head.weight)
-    assert not torch.equal(one.propagations[0].weights[0], one.propagations[1].weights[0])
-
-
 def test_a_holders_matrices_are_its_features_and_the_means_of_its_neighbours() -> None:
     features, edges = parts(2)[1]
     found = secureml.matrices_of(1, (features, edges))
@@ -178,27 +166,6 @@ def test_a_holders_matrices_are_its_features_and_the_means_of_its_neighbours() -
     assert abs(words.toarray() * UNIT - features.toarray()).max() <= UNIT
 
 
-def test_every_matrix_is_multiplied_with_the_shares_of_all_others() -> None:
-    names = ("holder1", "holder2", "holder3")
-    lefts = Lefts.of(names, 7, (2, 3, 4))
-    assert len(lefts.named) == 2 * len(names)
-    for place, owner in enumerate(names):
-        left = lefts.named[secureml.features_of(place)]
-        assert (left.owner, left.rows, left.columns) == (owner, 7, 2 + place)
-        products = lefts.products(left.name, 5, transposed=True)
-        assert [product.other for product in products] == [name for name in names if name != owner]
-        assert {(product.inner, product.outer, product.width) for product in products} == {(7, 2 + place, 5)}
-        assert lefts.named[secureml.means_of(place)].columns == 7
-
-
-def test_a_factor_is_turned_together_with_its_mask() -> None:
-    share, mask = torch.arange(6).reshape(2, 3), torch.tensor([[5, 1, 4], [2, 9, 3]])
-    turned = secureml.Masked(share, share - mask, mask).transposed
-    assert turned.share.shape == (3, 2) and turned.share.is_contiguous()
-    assert torch.equal(turned.opened + turned.mask, turned.share)
-    assert torch.equal(turned.transposed.share, share)
-
-
 @pytest.mark.parametrize("rate", [0.25, 1.0, 8.0])
 def test_a_step_is_the_slope_times_the_rate(rate: float) -> None:
     """A gradient stands at the scale of values times slopes; its cut leaves a step at the scale of values."""
@@ -209,14 +176,7 @@ def test_a_step_is_the_slope_times_the_rate(rate: float) -> None:
     assert gradient < scale.reach
 
 
-def test_bounds_of_what_is_cut_leave_room_in_the_ring() -> None:
-    """An entry is lost with chance reach / 2^63: one in 2^19 of values, and one in 2^15 of slopes."""
-    assert secureml.VALUES.reach == 2**44 and secureml.SLOPES.reach == 2**48
-    for scale in (secureml.VALUES, secureml.SLOPES):
-        assert scale.bits == FRACTION_BITS and scale.reach < 2**62
-
-
-@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("hops", [2])
 def test_an_epoch_sends_what_its_layers_need_and_no_more(hops: int) -> None:
     """Counted by hand for two holders: a matrix is masked once an epoch, whatever it is multiplied with."""
     n, d, columns, layers = GRAPH.num_nodes, PLAN.width, GRAPH.schema.dimension, 2 * hops
@@ -263,25 +223,3 @@ def test_the_catalogue_asks_for_what_shares_can_do() -> None:
     plans = [Federated.of(entry).plan for entry in rows]
     assert len(set(plans)) == 1 and secureml.rate_bits(plans[0]) == 0
     assert (plans[0].combine, plans[0].layers) == ("mean", 1)
-
-
-def test_three_holders_descend_along_the_same_slopes() -> None:
-    """Means over three holders are no power of two: their cut is a product with a rounded third."""
-    clear, reference = in_clear(holders=3).z, floating(parts(3), PLAN)
-    assert float((clear - reference).abs().max()) <= ERROR
-    # Weakened copy: two of the three are told apart.
-    assert float((clear - floating(parts(2), PLAN)).abs().max()) > 2 * ERROR
-
-
-def test_without_dropout_the_label_holder_draws_nothing_that_counts() -> None:
-    plan = replace(PLAN, dropout=0.0)
-    arguments = (plan, parts(2), GRAPH.y, SPLIT)
-    starts = Start.of(plan, [10, 10], 3, 0)
-    slopes = []
-    for seed in (0, 1):
-        start = Start.of(plan, [10, 10], 3, 0)
-        own = LabelHolder(plan, start.head, GRAPH.y, SPLIT, seed)
-        slopes.append(own.slopes(torch.full((GRAPH.num_nodes, plan.width), 0.5)))
-    assert torch.equal(slopes[0], slopes[1])
-    assert torch.equal(starts.head.weight, Start.of(plan, [10, 10], 3, 0).head.weight)
-    assert run_in_clear(*arguments, 0).best == run_in_clear(*arguments, 0).best

@@ -64,11 +64,6 @@ def test_the_answer_holds_every_figure() -> None:
     assert said["rows"][2]["seconds"] == 2.0 and said["rows"][2]["published"] == {"mean": 90.0, "width": None}
 
 
-def test_a_stored_run_is_read_as_it_was_written() -> None:
-    for row in ROWS:
-        assert [Run.from_dict(run.to_dict()) for run in row.runs] == list(row.runs)
-
-
 def test_what_parties_took_is_said_by_the_epoch() -> None:
     """The mean over all splits, and nothing for rows whose parties did not run."""
     costs = (Cost(10, 20.0, 10**9), Cost(10, 40.0, 3 * 10**9))

@@ -152,15 +152,12 @@ def right_noise(found: np.ndarray, multiplier: float) -> bool:
     return bool(abs(found.std() - multiplier) < 6 * error and abs(found.mean()) < 6 * multiplier / np.sqrt(len(found)))
 
 
-def test_empty_batches_are_noised_and_counted() -> None:
+def test_empty_batches_are_noised_and_counted_and_wrong_noise_is_found() -> None:
     found = released(EMPTY)
     assert len(found) == 30 * sum(p.numel() for p in network_of().parameters())
     assert right_noise(found, 3.0)
     steps = found * EMPTY.grid.cap
     assert np.allclose(steps, np.rint(steps), atol=2e-2)
-
-
-def test_wrong_noise_is_found() -> None:
     assert not right_noise(released(EMPTY, protect=False), 3.0)
     for multiplier in (0.05, 1.5, 2.0):
         assert not right_noise(released(replace(EMPTY, noise_multiplier=multiplier)), 3.0)

@@ -112,8 +112,9 @@ def matrix(found: Calibrated | Support, weights: Tensor | None = None) -> Tensor
     return torch.zeros(N, N).index_put((target, source), values)
 
 
-@pytest.mark.parametrize(("directed", "symmetric"), [(True, False), (False, False), (False, True)])
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize(
+    ("name", "directed", "symmetric"), [("sage", True, False), ("gcn", False, True), ("gat", False, False)]
+)
 def test_with_everything_in_the_complement_the_iterates_are_the_dense_ones(
     name: str, directed: bool, symmetric: bool
 ) -> None:
@@ -129,8 +130,7 @@ def test_with_everything_in_the_complement_the_iterates_are_the_dense_ones(
     assert float((a > 0).float().mean()) > float((matrix(support) > 0).float().mean())
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize(("name", "symmetric"), [("sage", True), ("gcn", False), ("gat", True)])
 def test_where_no_slope_outside_beats_lambda2_the_support_alone_is_the_dense_problem(
     name: str, symmetric: bool
 ) -> None:
@@ -177,8 +177,8 @@ def test_an_entry_without_a_slope_moves_by_no_more_than_the_rate() -> None:
     assert stepped([0.0], Calibration(0.0, 0.0, 0.02), steps=5).tolist() == [1]
 
 
-@pytest.mark.parametrize("name", BACKBONES)
-def test_a_symmetric_calibration_ties_both_directions_exactly(name: str) -> None:
+def test_a_symmetric_calibration_ties_both_directions_exactly() -> None:
+    name = "gat"
     tied = run(name, Calibration(1e-3, 1e-3, 0.02, 50, symmetric=True))
     a = matrix(tied, tied.weights)
     assert torch.equal(a, a.T)
@@ -219,13 +219,6 @@ def test_patience_ends_it_with_the_pair_that_all_epochs_keep() -> None:
     assert torch.equal(early.weights, whole.weights) and torch.equal(early.trained.logits, whole.trained.logits)
 
 
-def test_all_weights_stay_1_where_nothing_moves_them() -> None:
-    found = run("gcn", Calibration(0.0, 0.0, 0.0))
-    assert torch.equal(found.weights, torch.ones(support_of().entries))
-    assert bool(found.collected.all())
-    assert found.violations is None
-
-
 def test_a_seed_fixes_everything_and_another_changes_it() -> None:
     chosen = Calibration(1e-3, 1e-3, 0.02, 20)
     one, again, other = (run("sage", chosen, seed=seed) for seed in (1, 1, 2))
@@ -259,25 +252,13 @@ def test_a_loss_that_is_no_number_is_refused_in_either_step(call: int, epoch: in
         run("sage", Calibration(), judge=Judge(breaks_at=call))
 
 
-def test_history_and_progress_have_every_epoch() -> None:
-    told: list[tuple[int, int]] = []
-    found = run("sage", Calibration(), epochs=4, progress=lambda at: told.append((at.done, at.total)))
-    assert [row.epoch for row in found.trained.history] == [1, 2, 3, 4]
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
 @pytest.mark.parametrize("name", BACKBONES)
-def test_a_graph_without_edges_trains(name: str) -> None:
+def test_a_graph_without_edges_and_one_that_loses_all_of_them_train(name: str) -> None:
     found = run(name, Calibration(), support=Support.of(torch.zeros(2, 0, dtype=torch.int64), N), epochs=3)
     assert found.weights.shape == (0,)
     assert bool(found.trained.logits.isfinite().all())
-
-
-@pytest.mark.parametrize("name", BACKBONES)
-def test_weights_that_all_reach_0_leave_finite_logits(name: str) -> None:
-    found = run(name, Calibration(0.0, 100.0, 0.3))
-    assert bool((found.weights == 0).all())
-    assert bool(found.trained.logits.isfinite().all())
+    all_gone = run(name, Calibration(0.0, 100.0, 0.3), epochs=8)
+    assert bool((all_gone.weights == 0).all()) and bool(all_gone.trained.logits.isfinite().all())
 
 
 def test_backbones_without_edges_are_refused() -> None:
@@ -285,15 +266,13 @@ def test_backbones_without_edges_are_refused() -> None:
         run("mlp", Calibration())
 
 
-@pytest.mark.parametrize("field", ["lambda1", "lambda2", "learning_rate", "complement"])
-@pytest.mark.parametrize("value", [-1, math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("field", "value"), [("lambda1", -1), ("lambda2", math.inf), ("learning_rate", math.nan), ("complement", -1)]
+)
 def test_settings_outside_their_range_are_refused(field: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"calibration: {field}"):
+    with pytest.raises(InputError, match=f"^{field}(_a)? = "):
         Calibration(**{field: value})
-
-
-def test_a_complement_is_a_whole_number() -> None:
-    with pytest.raises(InputError, match=r"calibration: complement 2.5; allowed: a whole number"):
+    with pytest.raises(InputError, match=r"^complement = 2.5; allowed: a whole number"):
         Calibration(complement=2.5)  # type: ignore[arg-type]
 
 
@@ -308,15 +287,12 @@ def test_a_complement_lies_outside_and_is_distinct(count: int, symmetric: bool) 
     assert both.symmetric or not symmetric
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("count", [3, 20])
+@pytest.mark.parametrize(("count", "symmetric"), [(20, False), (3, True)])
 def test_every_entry_outside_is_drawn_equally_often(count: int, symmetric: bool) -> None:
     """Chi-square over the free cells of a 7-node graph; fixed seed, false alarm rate 1e-4."""
     from scipy.stats import chi2
 
     support = Support.of(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), 7)
-    if symmetric:
-        count = {3: 3, 20: 12}[count]
     free, repeats, generator = (19 if symmetric else 38), 1500, torch.Generator().manual_seed(3)
     hits = torch.zeros(7, 7)
     for _ in range(repeats):

@@ -24,18 +24,13 @@ def measure(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> int:
     return fastest_threads(lambda: None)
 
 
-def test_the_fastest_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert measure(monkeypatch, {1: 4.0, 2: 2.0, 4: 1.0}) == 4
-    assert torch.get_num_threads() == 4
-
-
-def test_more_threads_must_win_clearly(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert measure(monkeypatch, {1: 1.0, 2: 0.95, 4: 0.93}) == 1
-    assert torch.get_num_threads() == 1
-
-
-def test_a_slow_middle_does_not_hide_a_fast_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert measure(monkeypatch, {1: 1.0, 2: 3.0, 4: 0.5}) == 4
+@pytest.mark.parametrize(
+    ("seconds", "best"),
+    [({1: 4.0, 2: 2.0, 4: 1.0}, 4), ({1: 1.0, 2: 0.95, 4: 0.93}, 1), ({1: 1.0, 2: 3.0, 4: 0.5}, 4)],
+    ids=["the fastest wins", "more must win clearly", "a slow middle hides no fast end"],
+)
+def test_threads_are_chosen_by_time(seconds: dict[int, float], best: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measure(monkeypatch, seconds) == best == torch.get_num_threads()
 
 
 def test_one_core_means_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

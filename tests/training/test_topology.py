@@ -108,9 +108,3 @@ def test_what_does_not_match_is_refused() -> None:
     rows = ReceiverRows.of(edges_of(), PEOPLE)
     with pytest.raises(InputError, match="one row a node"):
         TopologyDescent(torch.randn(3, 2), fixed_head(2, 2), rows, torch.arange(2), torch.zeros(2).long(), SCHEDULE)
-
-
-def test_the_heads_rows_are_at_right_angles() -> None:
-    head = fixed_head(3, 8)
-    gram = head @ head.T
-    assert torch.allclose(gram, torch.eye(3) * gram[0, 0], atol=1e-5)

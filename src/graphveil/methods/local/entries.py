@@ -47,7 +47,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING},
         free=(*network_options(), "loss", *_TRIMMING),
         search=_HOPS,
-        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0, "question": "0>=0.5"}),),
+        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
         forced=(Forced("stand_in", "epsilon_x", None, ("uniform", "ones", "degree")),),
     ),
@@ -62,7 +62,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         fixed={"denoising": "upgnet"},
         free=tuple(network_options()),
         search=_HOPS,
-        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0, "question": "0>=0.5"}),),
+        replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
     ),
     Method(
