@@ -64,6 +64,8 @@ def test_shadows_are_trained_as_the_run_was(type_in: Terminal, run: Path) -> Non
 
 
 def test_refusals(type_in: Terminal, run: Path) -> None:
+    unnamed = type_in("attack", run)
+    assert unnamed.code == 2 and "--attack: no attack is named; allowed: linkteller, " in unnamed.err
     for words, said in (
         ((run, "--attack", "guess"), "not known"),
         ((run, "--attack", "label-inference"), "on a federation"),

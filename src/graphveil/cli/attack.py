@@ -20,7 +20,7 @@ Run = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="Run folder written by graphveil train, a release, or a federation's folder."),
 ]
-Name = Annotated[str, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]
+Name = Annotated[str | None, typer.Option("--attack", metavar="NAME", help=f"One of {NAMES}.")]
 Truth = Annotated[
     str | None,
     typer.Option(
@@ -47,7 +47,7 @@ NoPlain = Annotated[bool, typer.Option("--no-plain", help="Do not attack a plain
 
 def attack(
     run: Run,
-    name: Name,
+    name: Name = None,
     truth: Truth = None,
     data: Data = None,
     data_root: options.DataRoot = None,
@@ -72,6 +72,8 @@ def attack(
     from graphveil.reports.releases.card import is_release
 
     how: dict[str, Any] = {"truth": truth, "data_root": data_root, "nodes": nodes, "seed": seed, "plain": not no_plain}
+    if name is None:
+        raise InputError("no attack is named", where="--attack", allowed=", ".join(_possible(run)))
     # Attacks on a release use its private truth, so they never go into the public folder.
     if out is not None and not is_release(run):
         raise InputError("applies to releases only", where="--out", remedy="results on a run go into its folder")
@@ -95,3 +97,15 @@ def attack(
     answer = {"attack": name, "run": str(run), "picture": str(files[1])}
     told = {label: result.to_dict() for label, result in results.items()}
     emit({**answer, "results": told}, as_json=as_json, screen=lambda: attacked(results, files[1]))
+
+
+def _possible(run: Path) -> tuple[str, ...]:
+    """Return the attacks on what a folder holds: a release, a federation or a run."""
+    from graphveil.attacks.catalogue import ATTACKS, PUBLISHED
+    from graphveil.attacks.federation import FEDERATION_ATTACKS
+    from graphveil.reports.attacks.federation import is_federation
+    from graphveil.reports.releases.card import is_release
+
+    if is_release(run):
+        return (PUBLISHED,)
+    return tuple(FEDERATION_ATTACKS) if is_federation(run) else tuple(name for name in ATTACKS if name != PUBLISHED)
