@@ -168,9 +168,7 @@ def test_postgresqls_rows_tell_no_order(postgres: Postgres, order: list[int]) ->
 
 
 def sent(running: Collection, numbers: Sequence[int]) -> None:
-    empty = bytes(-(-running.task.bits // 8))
-    made = [report(running.task.hash, 1, empty, secret(number), key(number)) for number in numbers]
-    assert set(running.intake.take(made)) == {"accepted"}
+    assert set(running.intake.take([running.report(number, {}) for number in numbers])) == {"accepted"}
 
 
 def left(store: Store) -> bool:
@@ -204,8 +202,7 @@ def test_an_hour_is_forgotten_when_it_is_over(url: str) -> None:
 def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
     running = begun(url_of(tmp_path), label(), people=20, enrolled=20)
     with served(Collector(running.store)) as url:
-        empty = bytes(-(-running.task.bits // 8))
-        made = [report(running.task.hash, 1, empty, secret(number), key(number)) for number in range(20)]
+        made = [running.report(number, {}) for number in range(20)]
         with urllib.request.urlopen(f"{url}/reports", b"".join(one.to_bytes() for one in made), timeout=30) as answer:
             assert answer.status in (200, 201)
     assert not left(running.store) and (tmp_path / "collection.db-wal").stat().st_size == 0

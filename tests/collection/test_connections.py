@@ -206,21 +206,3 @@ def test_a_head_without_an_end_is_cut_off(server: tuple[Server, list[bytes]]) ->
             for _ in range(10_000):  # more than sockets hold
                 one.sendall(b"a: " + b"b" * HEAD + b"\r\n")
     assert answers_of(made.port, each[1]) == ["accepted"]
-
-
-def test_a_connection_is_used_again(server: tuple[Server, list[bytes]]) -> None:
-    """Two requests in one packet, then a third: each is answered, in order."""
-    made, each = server
-
-    def post(body: bytes) -> bytes:
-        return b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
-
-    with socket.create_connection(("127.0.0.1", made.port), 10) as one:
-        one.sendall(post(each[1]) + post(each[1]))
-        told = b""
-        while told.count(b"answers") < 2:
-            told += one.recv(1 << 16)
-        one.sendall(post(each[2]))
-        while told.count(b"answers") < 3:
-            told += one.recv(1 << 16)
-    assert told.index(b"accepted") < told.index(b"again") < told.rindex(b"accepted")

@@ -81,15 +81,6 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
     running.store.engine.dispose()
 
 
-def test_a_benchmarks_collection_counts_whom_it_enrolled(tmp_path: Path) -> None:
-    pytest.importorskip("uvloop")
-    made = "import sys; from collector_load import collection; collection(sys.argv[1], 40)"
-    subprocess.run([sys.executable, "-c", made, url_of(tmp_path)], cwd=ROOT / "benchmarks", check=True)
-    store = Store(opened(url_of(tmp_path)))
-    assert told(store) == counted(store) == {"people": 40, "enrolled": 40, "epoch": 1, "received": 0}
-    store.engine.dispose()
-
-
 @pytest.mark.parametrize("path", ["/metrics", "/admin/status", "/epoch"])
 def test_nothing_that_is_asked_often_reads_all_rows(tmp_path: Any, path: str) -> None:
     """By the plan of each statement: of a table that grows with people, none is read from end to end."""

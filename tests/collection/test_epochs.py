@@ -45,9 +45,13 @@ def values(number: int, kinds: tuple[str, ...], *, changed: bool) -> dict[str, o
     return {kind: told[kind] for kind in kinds}
 
 
+def everybody(folder: Path, *fields: dict[str, object]) -> Collection:
+    return begun(url_of(folder), *fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+
+
 def two_epochs(folder: Path, *fields: dict[str, object], again: tuple[str, ...] | None = None) -> tuple[Path, Path]:
     """The exports after the first epoch and the second: every second person answers again, every fourth changed."""
-    first = begun(url_of(folder), *fields, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    first = everybody(folder, *fields)
     asked = tuple(field.kind for field in first.task.fields)
     answer(first, range(PEOPLE), asked)
     second = first.after(b"second epoch 16b")
@@ -80,10 +84,12 @@ def test_each_answer_is_priced_as_a_changed_value(tmp_path: Path) -> None:
     assert len(before.notes) == 2 and "label: 60 once, 60 twice" in after.notes[2]
     # What is booked of the first export stands in the ledger of the second as it was.
     assert begins(after.privacy.ledger, before.privacy.ledger)
+    # The same people answered everything twice: there is no one who paid less for one field.
+    assert Received(read_export(two)).most_of_one() == 14 and "no single person" not in after.notes[2]
 
 
 def test_people_who_join_later_cost_the_others_nothing(tmp_path: Path) -> None:
-    first = begun(url_of(tmp_path), label("3"), people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)
+    first = everybody(tmp_path, label("3"))
     answer(first, range(80), ("label",))
     second = first.after(b"second epoch 16b")
     answer(second, range(80, PEOPLE), ("label",))
@@ -122,6 +128,8 @@ def test_lists_answered_again_cost_a_relationship_twice(tmp_path: Path) -> None:
     result = learned("link-beliefs", two, rounds=2)
     assert result.privacy.ledger.total("links") == (8.0, 0.0) and result.privacy.epsilon_relationship == 8.0
     assert "changes-open" in [fact.code for fact in result.privacy.guarantee.assumes]
+    # Relationships have no price of one person.
+    assert Received(read_export(two)).most_of_one() is None
 
 
 def test_training_on_an_updated_export_books_what_is_new(tmp_path: Path) -> None:
@@ -189,17 +197,9 @@ def test_the_printed_price_holds_and_no_smaller_one_would(tmp_path: Path) -> Non
         assert 0.999 * printed < worst <= printed == 2 * once
 
 
-def test_equal_answers_do_not_show_that_one_price_was_paid(tmp_path: Path) -> None:
-    """A price for each *different* answer would be too small: two fresh answers that are equal lose both prices."""
-    task = begun(url_of(tmp_path), features("2"), label("3")).task
-    field = task.fields[0]
-    assert isinstance(field, Features)
-    assert max(loss for said, loss in losses(bit_law(field)) if said[0] == said[1]) > 1.999 * 2.0
-
-
 def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
     """Where nobody is asked most often for everything: the worst person of all, by enumeration, meets the price."""
-    first = begun(url_of(tmp_path), features("2"), label("3"), people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS))
+    first = everybody(tmp_path, features("2"), label("3"))
     answer(first, range(PEOPLE), ("features", "label"))
     second = first.after(b"second epoch 16b")
     answer(second, range(10), ("features",), changed=True)
@@ -223,15 +223,3 @@ def test_no_single_person_has_paid_more_than_is_printed(tmp_path: Path) -> None:
     result = learned("lpgnn", tmp_path / "out", epochs=1)
     assert result.privacy.guarantee.epsilon == 10.0
     assert "epsilon 10: no single person has paid more than 8" in result.notes[2]
-
-
-def test_a_price_of_one_person_is_told_where_it_is_below_the_sum(tmp_path: Path) -> None:
-    _, two = two_epochs(tmp_path, features("4"), label("3"))
-    # The same people answered everything twice: there is no one who paid less for one field.
-    assert Received(read_export(two)).most_of_one() == 14
-    assert "no single person" not in learned("lpgnn", two, epochs=1).notes[2]
-
-
-def test_relationships_have_no_price_of_one_person(tmp_path: Path) -> None:
-    _, two = two_epochs(tmp_path, label("3"), links(PEOPLE, "4"))
-    assert Received(read_export(two)).most_of_one() is None

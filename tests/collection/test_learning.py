@@ -18,6 +18,14 @@ from graphveil.methods.runs.result import ESTIMATED, Result
 from tests.collection.answered import IDS, PEOPLE, exported, graph
 from tests.on_device.signing import degree, features, label, links
 
+Exported = tuple[Path, Path]
+ALONE = Repetition(controls=False)
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return exported(tmp_path_factory.mktemp("labels"), label("3"), silent={"label": 4})
+
 
 def learned(name: str, out: Path, edges: Path, how: Repetition | None = None, **settings: object) -> Result:
     received = Received(read_export(out))
@@ -35,95 +43,74 @@ def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
     controls = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
     assert set(result.scores.controls) == controls
     assert result.scores.controls["public-only"].mean == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize("sampled", [1, 4, 6])
-def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path, sampled: int) -> None:
-    result = learned("lpgnn", *exported(tmp_path, features("5", sampled=sampled), label("3")), epochs=2)
+    # Labels that judge are neither trained on nor chosen by: of 90 half train, and a quarter chooses.
     released = result.model.released
-    assert tuple(released.features.bits.shape) == (PEOPLE, sampled) and result.settings["sampled"] == sampled
+    assert int((released.labels >= 0).sum()) == 68 and torch.equal(released.labels >= 0, released.labelled)
+
+
+def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path) -> None:
+    result = learned("lpgnn", *exported(tmp_path, features("5", sampled=4), label("3")), ALONE, epochs=2)
+    released = result.model.released
+    assert tuple(released.features.bits.shape) == (PEOPLE, 4) and result.settings["sampled"] == 4
     assert result.privacy.guarantee.epsilon == 8.0
     result.model.save(tmp_path / "model.safetensors")
     assert load_method(tmp_path / "model.safetensors").privacy == result.model.privacy
 
 
 @pytest.mark.parametrize("name", ["label-propagation", "label-pool"])
-def test_labels_alone_are_enough_where_nothing_else_was_asked(tmp_path: Path, name: str) -> None:
-    result = learned(name, *exported(tmp_path, label("3"), silent={"label": 4}))
+def test_labels_alone_are_enough_where_nothing_else_was_asked(labels: Exported, name: str) -> None:
+    result = learned(name, *labels, Repetition(repeats=3, controls=False))
     assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
     assert result.privacy.guarantee.epsilon == 3.0
     assert str(result.privacy.guarantee.unit) == "one user's label"
-
-
-def test_repeats_are_splits_of_the_same_reports_and_cost_nothing(tmp_path: Path) -> None:
-    result = learned("label-propagation", *exported(tmp_path, label("3")), Repetition(repeats=3, controls=False))
+    # Repeats are splits of the same reports, and cost nothing.
     assert len(result.scores.accuracy.runs) == 3 and not result.scores.controls
     assert len(result.privacy.ledger.spends) == 1
 
 
-def test_the_labels_that_judge_are_neither_trained_on_nor_chosen_by(tmp_path: Path) -> None:
-    result = learned("lpgnn", *exported(tmp_path, silent={"label": 4}), epochs=2)
-    labels = result.model.released.labels
-    assert int((labels >= 0).sum()) == 68  # of 90: half train, a quarter chooses
-    assert torch.equal(labels >= 0, result.model.released.labelled)
-
-
-def test_what_is_sent_and_not_read_is_not_left_out_of_a_guarantee(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="label-pool does not read features; allowed: lpgnn, upgnet"):
-        learned("label-pool", *exported(tmp_path))
-
-
-def test_other_fields_and_methods_are_refused(tmp_path: Path) -> None:
+def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) -> None:
     made = exported(tmp_path, features("4"), label("3"), links(PEOPLE))
     for name, said in (
+        # What is sent and not read is not left out of a guarantee.
         ("lpgnn", "lpgnn does not read links"),
         ("gap", "gap trains on no reports of devices"),
         ("blink", "the task asks for features, label, links, and blink needs degree too"),
     ):
         with pytest.raises(InputError, match=f"{said}; allowed: link-beliefs, list-sums, links, solitude"):
             learned(name, *made)
-
-
-def test_what_a_task_does_not_ask_for_is_named(tmp_path: Path) -> None:
-    made = exported(tmp_path, label("3"))
     for name, needs in (("lpgnn", "features"), ("links", "links"), ("dprr", "links and degree")):
         said = f"the task asks for label alone, and {name} needs {needs} too; allowed: label-pool"
         with pytest.raises(InputError, match=said):
-            learned(name, *made)
+            learned(name, *labels)
+    with pytest.raises(InputError, match="epsilon_x beside a collection"):
+        learned("label-pool", *labels, epsilon_x=9.0)
+    with pytest.raises(InputError, match="80/20"):
+        learned("label-pool", *labels, Repetition(split="80/20"))
 
 
 @pytest.mark.parametrize("mode", ["lower", "both"])
-def test_link_beliefs_read_the_lists_that_came(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("name", ["link-beliefs", "solitude"])
+def test_lists_train_what_reads_them(tmp_path: Path, name: str, mode: str) -> None:
     fields = (features("4"), label("3"), links(PEOPLE, "4", mode))
-    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4})
-    result = learned("link-beliefs", *made, Repetition(controls=False), rounds=2)
+    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4, "label": 5})
+    result = learned(name, *made, ALONE, **({"epochs": 3} if name == "solitude" else {"rounds": 2}))
     assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
     assert result.privacy.epsilon_relationship == (4.0 if mode == "lower" else 8.0)
+    assert "80 sent links (67%)" in result.notes[1]
     released = result.model.released
     assert released.heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
     received = Received(read_export(made[0]))
-    sent = {(int(bodies), int(place)) for bodies, place in zip(*_bits(received), strict=True)}
+    # Who names whom, straight from the bodies: lists are the last field.
+    rows, places = received.collected.bodies.answers(2).nonzero()
+    sent = set(zip(received.collected.bodies.numbers[rows].tolist(), places.tolist(), strict=True))
     assert set(map(tuple, released.lists["lists"].to_edge_index().T.tolist())) == sent
 
 
-@pytest.mark.parametrize("mode", ["lower", "both"])
-def test_solitude_reads_the_lists_that_came(tmp_path: Path, mode: str) -> None:
-    fields = (features("4"), label("3"), links(PEOPLE, "4", mode))
-    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4, "label": 5})
-    result = learned("solitude", *made, epochs=3)
-    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
-    assert result.privacy.epsilon_relationship == (4.0 if mode == "lower" else 8.0)
-    assert result.model.released.heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
-    assert "80 sent links (67%)" in result.notes[1]
-    assert {"label-propagation", "no-edges", "random-graph", "majority"} <= set(result.scores.controls)
-
-
-@pytest.mark.parametrize("mode", ["lower", "both"])
-@pytest.mark.parametrize("name", ["blink", "dprr"])
+@pytest.mark.parametrize(("name", "mode"), [("blink", "lower"), ("dprr", "both")])
 def test_lists_with_degrees_train_what_reads_both(tmp_path: Path, name: str, mode: str) -> None:
     fields = (features("4"), label("3"), links(PEOPLE, "4", mode), degree(PEOPLE, "0.5", mode))
     made = exported(tmp_path, *fields, silent={"links": 3})
-    result = learned(name, *made, Repetition(controls=False), epochs=3)
+    result = learned(name, *made, ALONE, epochs=3)
     price = 4.5 if mode == "lower" else 9.0
     assert price <= result.privacy.epsilon_relationship < price + 1e-9
     assert result.privacy.ledger.total("links")[0] == pytest.approx(price, abs=2e-9)
@@ -134,25 +121,8 @@ def test_lists_with_degrees_train_what_reads_both(tmp_path: Path, name: str, mod
     levels = sent["degrees"].levels if thinned is None else thinned.degrees.levels
     assert torch.equal(levels, degrees.levels)
     if thinned is not None:
-        whole = set(map(tuple, received.lists()[0].to_edge_index().T.tolist()))
-        assert set(map(tuple, thinned.to_edge_index().T.tolist())) < whole
-
-
-def _bits(received: Received) -> tuple[np.ndarray, np.ndarray]:
-    """Who names whom, straight from the bodies: lists are the last field."""
-    bodies = received.collected.bodies
-    rows, places = bodies.answers(2).nonzero()
-    return bodies.numbers[rows], places
-
-
-def test_a_price_beside_the_tasks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="epsilon_x beside a collection"):
-        learned("lpgnn", *exported(tmp_path), epsilon_x=9.0)
-
-
-def test_a_split_that_cuts_edges_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="80/20"):
-        learned("lpgnn", *exported(tmp_path), Repetition(split="80/20"))
+        everyone = set(map(tuple, received.lists()[0].to_edge_index().T.tolist()))
+        assert set(map(tuple, thinned.to_edge_index().T.tolist())) < everyone
 
 
 def test_edges_are_those_of_the_ids(tmp_path: Path) -> None:
@@ -184,6 +154,10 @@ def test_intervals_hold_the_accuracy_on_true_labels() -> None:
 def test_an_estimate_beyond_what_an_accuracy_can_be_is_said_to_be_one() -> None:
     """Its lift is of what came out, and would not be the difference of the figures beside it."""
     runs = [{"label-pool": np.zeros(8), "majority": np.ones(8), "public-only": np.full(8, 0.25)}]
+    told = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
+    assert (told.mean, told.low, told.high) == (1.0, 1.0, 1.0)
+    gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), 0.6, 0.2, difference=True)
+    assert (gap.mean, gap.low, gap.high) == pytest.approx((0.25, -0.25, 0.75))
     (said,) = beyond(runs, 0.6, 0.2)
     assert said.startswith("label-pool came out below 0 %; majority came out above 100 %: by chance alone, and shown")
     assert not beyond([{"label-pool": np.array([0.0, 0.0, 1.0])}], 0.6, 0.2)
@@ -200,10 +174,3 @@ def test_how_far_apart_the_ends_are_is_said_in_percent() -> None:
     assert vague(Interval(0.4, 0.1, 0.599, (0.4,), "wilson"), 9) == ()
     (said,) = vague(Interval(0.4, 0.083, 0.859, (0.4,), "wilson"), 1)
     assert "1 label were held" not in said and "anything from 8% to 86%; these figures say next to nothing" in said
-
-
-def test_estimates_stay_where_shares_are() -> None:
-    told = estimated(Interval(0.95, 0.9, 1.0, (0.95,), "wilson"), 0.6, 0.2)
-    assert (told.mean, told.low, told.high) == (1.0, 1.0, 1.0)
-    gap = estimated(Interval(0.1, -0.1, 0.3, (0.1,), "paired"), 0.6, 0.2, difference=True)
-    assert (gap.mean, gap.low, gap.high) == pytest.approx((0.25, -0.25, 0.75))
