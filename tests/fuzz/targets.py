@@ -150,10 +150,12 @@ def numbers(folder: Path, rng: random.Random) -> list[Words]:
     odd: Any = rng.choice((rng.choice(NUMBERS), rng.choice(WORDS))).replace("\x00", "")
     method = rng.choice(sorted(METHODS))
     key = rng.choice(sorted(METHODS[method].options))
-    flag = rng.choice(
-        ("--epsilon-x", "--epsilon-y", "--epsilon-a", "--epsilon", "--delta", "--unit", "--model", "--epochs")
-    )
-    holder = "--holder"
+    flags = ("--epsilon-x", "--epsilon-y", "--epsilon-a", "--epsilon", "--delta", "--unit", "--model", "--epochs")
+    flag = rng.choice(flags)
+    compared = ("mechanisms", "compare", "--dimension=2", "--users=10", "--out", folder / "m")
+    second, classes, price = "--holder=b=h:2=2", "--classes=x,y", "--epsilon=8"
+    agreed = ("federation", "init", "-o", folder / "f", "--holder=a=h:1=1", second)
+    released = rng.choice(("edge-rand", "lap-graph", "feature-rr"))
     return [
         ("plan", method, folder, "--set", f"{key}={odd}"),
         ("plan", method, folder, f"{flag}={odd}"),
@@ -161,82 +163,18 @@ def numbers(folder: Path, rng: random.Random) -> list[Words]:
         ("plan", method, odd),
         ("plan", odd, folder),
         ("data", "describe", odd or "x"),
-        ("mechanisms", "compare", f"--epsilon={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
-        ("mechanisms", "compare", f"--low={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
-        ("mechanisms", "compare", f"--delta={odd}", "--dimension=2", "--users=10", "--out", folder / "m"),
+        (*compared, f"--epsilon={odd}"),
+        (*compared, f"--low={odd}"),
+        (*compared, f"--delta={odd}"),
         ("federation", "split", folder, f"--proportion={odd}", "--out", folder / "s"),
         ("federation", "key", odd, "--out", folder / "k"),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}=a=h:1={odd}",
-            f"{holder}=b=h:2=2",
-            "--classes=x,y",
-            "--epsilon=8",
-        ),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}={odd}",
-            f"{holder}=b=h:2=2",
-            "--classes=x,y",
-            "--epsilon=8",
-        ),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}=a=h:1=1",
-            f"{holder}=b=h:2=2",
-            f"--classes={odd},y",
-            "--epsilon=8",
-        ),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}=a=h:1=1",
-            f"{holder}=b=h:2=2",
-            "--classes=x,y",
-            f"--epsilon={odd}",
-        ),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}=a=h:1=1",
-            f"{holder}=b=h:2=2",
-            "--classes=x,y",
-            f"--range={odd},1",
-            "--epsilon=8",
-        ),
-        (
-            "federation",
-            "init",
-            "-o",
-            folder / "f",
-            f"{holder}=a=h:1=1",
-            f"{holder}=b=h:2=2",
-            "--classes=x,y",
-            "--set",
-            f"width={odd}",
-            "--epsilon=8",
-        ),
-        (
-            "release",
-            rng.choice(("edge-rand", "lap-graph", "feature-rr")),
-            folder,
-            f"--epsilon-a={odd}",
-            "-o",
-            folder / "r",
-        ),
+        (*agreed[:4], f"--holder=a=h:1={odd}", second, classes, price),
+        (*agreed[:4], f"--holder={odd}", second, classes, price),
+        (*agreed, f"--classes={odd},y", price),
+        (*agreed, classes, f"--epsilon={odd}"),
+        (*agreed, classes, f"--range={odd},1", price),
+        (*agreed, classes, "--set", f"width={odd}", price),
+        ("release", released, folder, f"--epsilon-a={odd}", "-o", folder / "r"),
         ("train", method, folder, f"{flag}={odd}", "--split=none"),
         ("train", method, folder, f"--split={odd}", "--device=none"),
         ("compare", f"{method},{odd}", folder, "--device=none"),
@@ -261,12 +199,9 @@ def targets(base: Path) -> list[Target]:
     assert main(["release", "edge-rand", str(plain), "--epsilon-a", "1", "-o", str(released)]) == 0
     parties = _federation(base, plain)
     describe = _describing
-    models = [
-        Target(
-            f"model {name}", old_run(run, base / f"old-{name}"), ("model.safetensors",), _predicting(plain), resealed
-        )
-        for name, run in runs.items()
-    ]
+    olds = {name: old_run(run, base / f"old-{name}") for name, run in runs.items()}
+    held = ("model.safetensors",)
+    models = [Target(f"model {name}", one, held, _predicting(plain), resealed) for name, one in olds.items()]
     return [
         Target("own csv", plain, ("graph.toml", "nodes.csv", "edges.csv"), describe, accepted=same_after_rewriting),
         Target("own sparse", sparse, ("*.toml", "*.csv"), describe, accepted=same_after_rewriting),

@@ -36,21 +36,11 @@ Line = dict[str, Any]
 PEOPLE = ("Zo\u00eb B", "zoe b", "\U0001f600\ufe0f", '"\\ \u2028')
 #: Two spellings of one id.
 TWINS = (
-    ("anna b", "anna  b"),
-    ("anna", "ann\u200ba"),
-    ("zo\u00eb", "zoe\u0308"),
-    ("anna", "\uff41\uff4e\uff4e\uff41"),
-    ("anna b", "anna\u00a0b"),
-    ("Anna", "ANNA"),
-    ("stra\u00dfe", "STRASSE"),
-    ("\u03c3\u03b1\u03c3", "\u03a3\u0391\u03a3"),
-    ("zo\u00eb", "zoe\u200d\u0308"),
-    ("anna", "\u2067anna\u2069"),
-    ("anna", "anna\x01"),
-    ("\ud55c", "\u1112\u1161\u11ab"),
-    ("\u13a0", "\uab70"),
-    ("\u0131b", "\U0001d6a4b"),
-)
+    ("anna b", "anna  b"), ("anna", "ann\u200ba"), ("zo\u00eb", "zoe\u0308"), ("anna", "\uff41\uff4e\uff4e\uff41"),
+    ("anna b", "anna\u00a0b"), ("Anna", "ANNA"), ("stra\u00dfe", "STRASSE"),
+    ("\u03c3\u03b1\u03c3", "\u03a3\u0391\u03a3"), ("zo\u00eb", "zoe\u200d\u0308"), ("anna", "\u2067anna\u2069"),
+    ("anna", "anna\x01"), ("\ud55c", "\u1112\u1161\u11ab"), ("\u13a0", "\uab70"), ("\u0131b", "\U0001d6a4b"),
+)  # fmt: skip
 
 
 def lines_of(ids: Iterable[str]) -> bytes:
@@ -91,14 +81,8 @@ def values_of(low: float, high: float) -> list[float]:
 
 def feature_lines() -> Iterator[Line]:
     source = random.Random(1)
-    for dimension, sampled, epsilon in [
-        (1, 1, "1"),
-        (1, 1, "0.001"),
-        (7, 1, "1"),
-        (7, 3, "8"),
-        (7, 7, "0.5"),
-        (64, 5, "12"),
-    ]:
+    laws = [(1, 1, "1"), (1, 1, "0.001"), (7, 1, "1"), (7, 3, "8"), (7, 7, "0.5"), (64, 5, "12")]
+    for dimension, sampled, epsilon in laws:
         for low, high in [("0", "1"), ("-1", "3"), ("-0.1", "0.2"), ("1e-3", "1e6"), ("-1e300", "7e-300")]:
             line, task = asked(vector(epsilon, dimension, sampled, low, high))
             yield line
@@ -247,16 +231,8 @@ def odd_lines() -> Iterator[Line]:
     told = answer(task, {"label": "sad"}, 3)
     yield from ({**told, "number": number} for number in (3.0, -0.0, 2**53, -1, 3.5, "3", True, None))
     yield from ({**told, "left": left} for left in (1e9, 999_999_999.0, 1e18, 2**53, -1, None))
-    seen: tuple[Any, ...] = (
-        {},
-        {"0": []},
-        {"0": ["00" * 8]},
-        {"1": []},
-        {"00": []},
-        {"x": []},
-        {"0": "abc"},
-        {"0": [1]},
-    )
+    kept: tuple[Any, ...] = ([], ["00" * 8])
+    seen: list[Any] = [{}, *({"0": one} for one in kept), {"1": []}, {"00": []}, {"x": []}, {"0": "abc"}, {"0": [1]}]
     yield from ({**told, "seen": one} for one in (*seen, [], None))
     yield from ({**told, "secret": secret} for secret in ("", "11", "11" * 31, "11" * 64))
     yield {name: own for name, own in told.items() if name != "values"}
@@ -293,16 +269,8 @@ def refused_tasks() -> Iterator[Line]:
     for place in ("key", "signature"):
         for value in ("", "00", "zz" * 32, outer[place][:-2], outer[place].replace("a", "b"), 5):
             yield {"op": "task", "data": canonical({**outer, place: value}).decode()}
-    for spelling in (
-        data + " ",
-        data + "\n",
-        "\ufeff" + data,
-        data[:-1],
-        data.replace(":1,", ":1.0,", 1),
-        "[]",
-        "{}",
-        "null",
-    ):
+    behind, within = (data + " ", data + "\n", "\ufeff" + data, data[:-1]), data.replace(":1,", ":1.0,", 1)
+    for spelling in (*behind, within, "[]", "{}", "null"):
         yield {"op": "task", "data": spelling}
     yield {"op": "task", "data": data.replace('"key"', '"key":"","key"', 1)}
     yield {"op": "task", "data": data.replace("label", "l\\u0061bel")}
@@ -319,9 +287,8 @@ def refused_tasks() -> Iterator[Line]:
         {**degree(12, "0.5"), "digits": degree(12, "0.5")["digits"][::-1]},
         {**degree(12, "0.5"), "digits": degree(12, "0.5")["digits"][:-1]},
     ]
-    bad = [
-        {**vector("4", 7, 2), "epsilon": told} for told in (4, "4.0000000001", "4e0", "-4", "0", "+4", "04", ".5", "")
-    ]
+    wrong = (4, "4.0000000001", "4e0", "-4", "0", "+4", "04", ".5", "")
+    bad = [{**vector("4", 7, 2), "epsilon": told} for told in wrong]
     bad += [{**vector("4", 7, 2), "low": told} for told in ("1", "nan", "-1e999", "-.5", 0, "0x0", "-")]
     bad += [{**vector("4", 7, 2), "names": told} for told in ([], ["a", "a"], [""], "a", [1])]
     bad += [{**choice("1", 3), "classes": ["a"]}, {**choice("1", 3), "share": str(WORD // 3 + 1)}, {"kind": "income"}]
@@ -329,24 +296,13 @@ def refused_tasks() -> Iterator[Line]:
     bad += [{**degree(12), "highest": 10}, {**degree(12), "lowest": 1}, {**degree(12), "digits": ["1"] * 61}]
     for field in (*weak, *bad):
         yield {"op": "task", "data": signed("task", TASK, facts(field, least=1)).decode()}
-    changes: list[dict[str, Any]] = [
-        {"version": 1},
-        {"version": 3},
-        {"version": "2"},
-        {"version": True},
-        {"least": 13},
-        {"opens": -1},
-        {"closes": 0},
-        {"name": " "},
-        {"ids": 1},
-    ]
+    changes: list[dict[str, Any]] = [{"version": told} for told in (1, 3, "2", True)]
+    changes += [{"least": 13}, {"opens": -1}, {"closes": 0}, {"name": " "}, {"ids": 1}]
     changes += [{"fields": []}, {"fields": [label(), label()]}, {"more": "facts"}, {"public": "none"}, {"people": 0}]
     for change in changes:
         yield {"op": "task", "data": signed("task", TASK, {**good, **change}).decode()}
-    yield {
-        "op": "task",
-        "data": signed("task", TASK, {**good, "version": 1}).decode().replace('signature":"', 'signature":"0'),
-    }
+    old = signed("task", TASK, {**good, "version": 1}).decode()
+    yield {"op": "task", "data": old.replace('signature":"', 'signature":"0')}
     # The same facts, signed by whoever runs the collector: another task than the one whose hash people were told.
     other = signed("task", TASK, good, STRANGER).decode()
     yield from ({"op": "task", "data": one, "expected": task} for one in (data, other))
@@ -401,28 +357,15 @@ def refused_ids() -> Iterator[Line]:
     right = lines_of(PEOPLE[:3])
     yield {"op": "ids", "task": task, "data": right.hex()}  # before the task is known
     yield line
-    for data in (
-        right[:-1],
-        right + b"\n",
-        b"\xef\xbb\xbf" + right,
-        right + b"5\n",
-        b"\xff" + right,
-        b"",
-        b"\n",
-        b"[]\n",
-    ):
+    marked = right[:-1], right + b"\n", b"\xef\xbb\xbf" + right, right + b"5\n", b"\xff" + right
+    for data in (*marked, b"", b"\n", b"[]\n"):
         yield {"op": "ids", "task": task, "data": data.hex()}
     yield {"op": "ids", "task": task, "data": lines_of((PEOPLE[1], PEOPLE[0], PEOPLE[2])).hex()}
     yield {"op": "ids", "task": task, "data": 5}
     lists: list[tuple[str, ...]] = [(one, "Bob", other) for one, other in TWINS]
     # Each once, and as many as the task has people; as many of them different; a letter that no device knows.
-    lists += [
-        ("Ann", "Bob", "Ann"),
-        ("Ann", "Bob"),
-        ("Ann", "Bob", "Cem", "Dia"),
-        ("Ann", "Bob", "\u2ffc"),
-        ("Ann", "Bob", " "),
-    ]
+    lists += [("Ann", "Bob", "Ann"), ("Ann", "Bob"), ("Ann", "Bob", "Cem", "Dia")]
+    lists += [("Ann", "Bob", other) for other in ("\u2ffc", " ")]
     for ids in lists:
         line, task = asked(links(3, "1"), people=3, ids=ids_hash(ids))
         yield line
@@ -443,37 +386,22 @@ def refused_bytes() -> Iterator[Line]:
     filled, unasked = bytearray.fromhex(body), bytearray.fromhex(body)
     filled[-1] |= 1
     unasked[1] |= 4
-    bodies = [
-        body[:-2],
-        body + "00",
-        "",
-        filled.hex(),
-        unasked.hex(),
-        "60" + body[2:],
-        "e0" + body[2:],
-        "18" + body[2:],
-    ]
+    bodies = [body[:-2], body + "00", "", filled.hex(), unasked.hex(), *(one + body[2:] for one in ("60", "e0", "18"))]
     for one in (*bodies, "0000ff80"):  # the last one: a degree above the highest
         yield {"op": "validate", "task": task, "number": 3, "nonce": NONCES[1].hex(), "body": one}
     for text in ("{", "nul", "null", "0.5", "1.0", "1e2", "-0", "01", "9007199254740992", "NaN", " 1", "[1,]", "'a'"):
         yield {"op": "parse", "data": text.encode().hex()}
     for text in ('"\\u0061"', '"\\/"', '"\\u001F"', '{"b":1,"a":2}', '{"a":1,"a":1}', '{"ä":1}', '["\\ud800"]', '"\t"'):
         yield {"op": "parse", "data": text.encode().hex()}
-    yield from (
-        {"op": "parse", "data": data} for data in ("ff", "22c08022", "22eda08022", "efbbbf31", "5b" * 33 + "5d" * 33)
-    )
+    hexes = "ff", "22c08022", "22eda08022", "efbbbf31", "5b" * 33 + "5d" * 33
+    yield from ({"op": "parse", "data": data} for data in hexes)
     yield from ({"op": "canonical", "value": value} for value in (None, 0.5, 2**53, -(2**53), {"ä": 1}, [[None]]))
 
 
 FILES = {
-    "plain": plain_lines,
-    "features": feature_lines,
-    "labels": label_lines,
-    "lists": list_lines,
-    "whole": whole_lines,
-    "reports": report_lines,
-    "refused": refused_lines,
-}
+    "plain": plain_lines, "features": feature_lines, "labels": label_lines, "lists": list_lines, "whole": whole_lines,
+    "reports": report_lines, "refused": refused_lines,
+}  # fmt: skip
 
 
 def spelled(lines: Iterable[Line]) -> str:

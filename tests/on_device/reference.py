@@ -170,12 +170,13 @@ class Device:
             total += 2 ** len(field["digits"])
         return total
 
-    def wire(self, epoch: int, body: bytes, key: bytes) -> bytes:
-        """The report of a body."""
-        id = derived(self.secret, b"report", self.hash, epoch)[:16]
-        enrolment = hashlib.sha256(PURPOSE + b"enrolment" + self.hash + key).digest()[:16]
-        told = b"\x02" + self.hash + id + enrolment + struct.pack(">I", len(body)) + body
-        return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256")
+
+def wire(task: bytes, secret: bytes, epoch: int, body: bytes, key: bytes) -> bytes:
+    """The report of a body."""
+    id = derived(secret, b"report", task, epoch)[:16]
+    enrolment = hashlib.sha256(PURPOSE + b"enrolment" + task + key).digest()[:16]
+    told = b"\x02" + task + id + enrolment + struct.pack(">I", len(body)) + body
+    return told + hmac.digest(key, told + struct.pack(">I", epoch), "sha256")
 
 
 def is_by(report: Mapping[str, Any], key: bytes, epoch: int, data: bytes) -> bool:

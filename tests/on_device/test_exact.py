@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
+import mpmath
 import pytest
 
 from graphveil.device.exact import DIGIT, WORD, digits_keep, keeps, least_exp
+from graphveil.device.noise import words
 from graphveil.mechanisms.samplers.bits import bit_law
+from tests.on_device import reference
 from tests.on_device.signing import geometric, whole
 
 EPSILONS = ("0.001", "0.1", "0.5", "1", "2.180000001", "8", "40")
@@ -45,3 +49,23 @@ def test_digits_of_degrees_are_kept_and_weaker_ones_are_not(epsilon: str) -> Non
         assert not digits_keep(weaker, overflow, Fraction(epsilon)), place
     assert not digits_keep(digits, overflow * 999 // 1000, Fraction(epsilon))
     assert not digits_keep(digits, DIGIT // 2, Fraction(epsilon))
+
+
+def test_words_are_the_keystream_of_a_counter() -> None:
+    key = bytes(range(100, 132))
+    values, parts = [0, 1, 2**32, 2**64 - 1, 5], [0, 1, 2**64 - 1, 2**32, 3]
+    pairs = zip(values, parts, strict=True)
+    assert words(key, values, parts).tolist() == [reference.word(key, *pair) for pair in pairs]
+
+
+def test_an_epsilon_is_kept_exactly_where_it_is() -> None:
+    """Against e^epsilon to 400 digits: a ratio a hair below passes, one a hair above is refused."""
+    source = random.Random(5)
+    with mpmath.workdps(400):
+        for _ in range(200):
+            epsilon = Fraction(source.randrange(1, 44 * 10**9), 10**9)
+            rare = source.randrange(1, 2**60)
+            most = int(mpmath.floor(mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator) * rare))
+            assert keeps(most, rare, epsilon)
+            assert not keeps(most + 1, rare, epsilon)
+    assert keeps(1, 1, Fraction(0)) and not keeps(0, 0, Fraction(1)) and not keeps(2, 1, Fraction(0))

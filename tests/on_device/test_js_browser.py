@@ -13,6 +13,8 @@ from tests.on_device.javascript import BUNDLE, served
 from tests.on_device.signing import degree, features, label, links, signed, task_of
 from tests.reports.browser import Browser, started
 
+pytestmark = pytest.mark.slow
+
 NONCES = [bytes([place] * 16) for place in range(3)]
 #: What every script begins with: the module, the task and the opening.
 BEGIN = """

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import keyring
@@ -17,6 +16,7 @@ from keyring.backends import null
 from graphveil.device.__main__ import main
 from graphveil.device.home import Home
 from graphveil.device.ledger import DeviceLedger
+from tests.on_device.conftest import Run
 from tests.on_device.keystores import Clear, Forgetful, Memory
 from tests.on_device.pretended import TOKEN, Pretended, pretended
 from tests.on_device.signing import label, task_of
@@ -24,7 +24,6 @@ from tests.on_device.signing import label, task_of
 ROOT = Path(__file__).parents[2]
 TASK = task_of(label())
 ENROL = ("--task", TASK.hash.hex())
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -46,28 +45,6 @@ def store(use: Callable[[KeyringBackend], None]) -> Memory:
 def collector() -> Iterator[Pretended]:
     with pretended(TASK) as found:
         yield found
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "device"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.json"
-    path.write_text('{"label": "sad"}')
-    return path
-
-
-@pytest.fixture
-def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*words: object) -> tuple[int, str, str]:
-        code = main(["--folder", str(home), *map(str, words)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
 
 
 def secrets(store: Memory) -> list[str]:
@@ -172,13 +149,6 @@ def test_a_mark_that_cannot_be_read_is_no_secret(
     (home / "secret").write_bytes(spoilt)
     code, out, err = run("answer", data)
     assert (code, out) == (2, "") and err.startswith("ledger: ") and len(store.entries) == 1
-
-
-def test_two_at_once_make_one_secret(store: Memory, home: Path) -> None:
-    store.seconds = 0.2
-    with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(lambda _: Home(home).secret(), range(4)))
-    assert [one.hex() for one in found] == secrets(store)
 
 
 def a_program(home: Path, shelf: Path, kind: str) -> subprocess.Popen[str]:

@@ -29,11 +29,8 @@ def field(kind: str, mode: str) -> dict[str, Any]:
 def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) -> None:
     task = task_of(*(field(kind, mode) for kind in kinds), people=PEOPLE)
     told = list(telling.asked(task))
-    for about, begin in (
-        (("features",), "- your numbers"),
-        (("label",), "- which one you are"),
-        (LINKS, "- whether you"),
-    ):
+    begins = {("features",): "- your numbers", ("label",): "- which one you are", LINKS: "- whether you"}
+    for about, begin in begins.items():
         found = [line for line in told if line.startswith(begin)]
         assert len(found) == bool(set(about) & set(kinds))
         for line in found:
@@ -45,14 +42,7 @@ def test_what_is_told_covers_whole_reports(kinds: tuple[str, ...], mode: str) ->
 
 
 @pytest.mark.parametrize(
-    ("mode", "other", "epsilon"),
-    [
-        ("lower", "lower", 1.5),
-        ("both", "both", 3),
-        ("directed", "directed", 3),
-        ("directed", "lower", 2.5),
-        ("lower", "both", 2),
-    ],
+    ("mode", "other", "epsilon"), [("lower", "lower", 1.5), ("directed", "directed", 3), ("directed", "lower", 2.5)]
 )
 def test_a_link_that_both_ends_report_is_counted_from_both(mode: str, other: str, epsilon: float) -> None:
     """Whoever reads that two friends name each other is right with 88.1% at epsilon 1, in mode directed too."""

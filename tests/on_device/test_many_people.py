@@ -19,22 +19,15 @@ from tests.on_device.signing import KEY, degree, facts, label, links, signed, ta
 ASKS = {"links": links(12), "degree": {**degree(12), "highest": 2**31}}
 
 
-@pytest.mark.parametrize("people", [2**20 + 1, 2**31, 2**40])
+@pytest.mark.parametrize("people", [2**20 + 1, 2**40])
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_device_takes_no_part(kind: str, people: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = facts(ASKS[kind], people=people)
     data = signed("task", TASK, told)
     with pretended(task_of(label())) as collector:
         collector.says["/task"] = (200, data)
-        words = [
-            "--folder",
-            str(tmp_path / "home"),
-            "enrol",
-            collector.url,
-            TOKEN,
-            "--task",
-            task_hash(told, KEY.public_key().public_bytes_raw()).hex(),
-        ]
+        hash = task_hash(told, KEY.public_key().public_bytes_raw()).hex()
+        words = ["--folder", str(tmp_path / "home"), "enrol", collector.url, TOKEN, "--task", hash]
         assert main(words) == 2
     told_them, error = capsys.readouterr()
     assert f"links of {people:,} people; a task that asks for links or a degree has 1,048,576 at most" in error

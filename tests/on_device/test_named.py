@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphveil.device import read
-from graphveil.device.__main__ import main
 from graphveil.device.answer import answers
 from graphveil.device.people import ids_hash
+from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
 from tests.on_device.signing import links, task_of
 
@@ -28,24 +28,12 @@ def collector() -> Iterator[Pretended]:
 
 
 @pytest.fixture
-def say(collector: Pretended, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Say:
-    enrol = [
-        "enrol",
-        collector.url,
-        TOKEN,
-        "--task",
-        TASK.hash.hex(),
-        "--as",
-        IDS[3],
-        "--folder",
-        str(tmp_path / "home"),
-    ]
-    assert main(enrol) == 0
-    capsys.readouterr()
+def say(collector: Pretended, run: Run, data: Path) -> Say:
+    assert run("enrol", collector.url, TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])[0] == 0
 
-    def said(linked: object, command: str = "answer") -> tuple[int, str, str]:
-        (tmp_path / "mine.json").write_text(json.dumps({"links": linked}))
-        return main([command, str(tmp_path / "mine.json"), "--folder", str(tmp_path / "home")]), *capsys.readouterr()
+    def said(linked: object) -> tuple[int, str, str]:
+        data.write_text(json.dumps({"links": linked}))
+        return run("answer", data)
 
     return said
 
@@ -61,21 +49,18 @@ def test_names_are_the_numbers_of_the_tasks_list(say: Say, collector: Pretended)
 @pytest.mark.parametrize(
     ("linked", "said"),
     [
-        (
-            ["Ann 12"],
-            "bad-value: an answer is not as declared: links names 'Ann 12', and nobody of that name takes part. ",
-        ),
-        (["4"], "bad-value: an answer is not as declared: links names 4, and nobody of that name takes part. "),
-        ([""], "bad-value: an answer is not as declared: links names '', and nobody"),
-        (["Ann 3"], "bad-value: an answer is not as declared: links names yourself, or somebody twice"),
-        (["Ann 4", 4], "bad-value: an answer is not as declared: links names yourself, or somebody twice"),
-        (["Ann 4", 12], "bad-value: an answer is not as declared: links names somebody by no number from 0 to 11"),
-        (["Ann 4", None], "bad-value: an answer is not as declared: links names somebody by no number"),
-        ("Ann 4", "bad-value: an answer is not as declared: links is no list of people"),
+        (["Ann 12"], "names 'Ann 12', and nobody of that name takes part. "),
+        (["4"], "names 4, and nobody of that name takes part. "),
+        (["Ann 3"], "names yourself, or somebody twice"),
+        (["Ann 4", 4], "names yourself, or somebody twice"),
+        (["Ann 4", 12], "names somebody by no number from 0 to 11"),
+        (["Ann 4", None], "names somebody by no number"),
+        ("Ann 4", "is no list of people"),
     ],
 )
 def test_nobody_is_guessed(linked: object, said: str, say: Say, collector: Pretended) -> None:
     code, _, err = say(linked)
+    said = f"bad-value: an answer is not as declared: links {said}"
     assert code == 2 and err.startswith(said) and err.count("\n") == 1 and not collector.reports
 
 

@@ -77,7 +77,8 @@ def spoilt(line: dict[str, Any]) -> list[bytes]:
     found = [json.dumps(one).encode() for one in others]
     for one, name in zip(others, line, strict=True):
         begun = json.dumps(one).removesuffix("}") + f', "{name}": '
-        found += [f"{begun}{spelling}}}".encode() for spelling in SPELLINGS]
+        # Of every fact a third of them: another third for the next one.
+        found += [f"{begun}{spelling}}}".encode() for spelling in SPELLINGS[len(found) % 3 :: 3]]
     return found
 
 
@@ -88,14 +89,11 @@ def test_both_clients_answer_alike() -> None:
     assert not any("error" in one for one in ours[: len(right)])
     done = subprocess.run([node(), str(CLIENT / "lines.js")], input=b"\n".join(lines), capture_output=True, check=True)
     theirs = [json.loads(one) for one in done.stdout.splitlines()]
-    differ = [
-        (line[:80], line[-80:], own, other)
-        for line, own, other in zip(lines, ours, theirs, strict=True)
-        if own != other
-    ]
+    pairs = zip(lines, ours, theirs, strict=True)
+    differ = [(line[:80], line[-80:], own, other) for line, own, other in pairs if own != other]
     assert not differ
     codes = Counter(one.get("error", "answered") for one in ours)
-    assert codes["bad-line"] > 1000 and codes["answered"] > 100 and codes["bad-value"] > 20, codes
+    assert codes["bad-line"] > 300 and codes["answered"] > 30 and codes["bad-value"] > 5, codes
 
 
 def test_the_program_in_python_reads_bytes_and_goes_on() -> None:

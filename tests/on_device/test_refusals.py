@@ -18,29 +18,19 @@ def refused(code: str) -> pytest.RaisesExc[DeviceError]:
     return pytest.raises(DeviceError, match=f"^{code}: ")
 
 
+#: What the vectors of `refused` do not have.
 FACTS: list[dict[str, Any]] = [
-    {"name": ""},
-    {"name": "  "},
     {"purpose": 5},
     {"contact": ["mail"]},
-    {"ids": False},
     {"nonce": ""},
-    {"opens": -1},
     {"opens": 2_000_000_000},
     {"closes": 1 << 41},
     {"least": 0},
-    {"least": 13},
-    {"people": 0},
     {"people": "012"},
     {"guarantee": "one"},
-    {"public": [1]},
-    {"fields": []},
     {"fields": {}},
     {"fields": ["label"]},
-    {"fields": [label(), label("2")]},
-    {"fields": [{**label(), "kind": "income"}]},
     {"fields": [{"kind": "label"}]},
-    {"extra": "fact"},
 ]
 
 
@@ -51,41 +41,22 @@ def test_facts_of_a_task(changes: dict[str, Any]) -> None:
 
 
 PARTS: list[tuple[str, dict[str, Any]]] = [
-    ("features", {"names": []}),
-    ("features", {"names": ["a", "a"]}),
-    ("features", {"names": ["a", ""]}),
-    ("features", {"low": "3"}),
-    ("features", {"low": -1}),
     ("features", {"low": "-1.0e400"}),
-    ("features", {"low": "+1"}),
     ("features", {"low": "-1e308", "high": "1e308"}),
     ("features", {"high": "nan"}),
-    ("features", {"epsilon": 4}),
-    ("features", {"epsilon": "0"}),
-    ("features", {"epsilon": "-1"}),
-    ("features", {"epsilon": "4.0000000001"}),
-    ("features", {"epsilon": "4e0"}),
-    ("features", {"epsilon": "04"}),
     ("features", {"epsilon": "\u0664"}),
     ("features", {"sampled": 0}),
     ("features", {"sampled": 7}),
     ("features", {"threshold": "0"}),
     ("features", {"threshold": str(2**63 + 1)}),
     ("features", {"threshold": "1.5"}),
-    ("label", {"classes": ["one"]}),
     ("label", {"classes": "one"}),
-    ("label", {"share": str(2**64 // 3 + 1)}),
     ("label", {"share": True}),
-    ("links", {"mode": "upper"}),
     ("links", {"mode": 1}),
     ("links", {"threshold": "-5"}),
     ("degree", {"digits": "1"}),
-    ("degree", {"digits": ["1"] * 61}),
     ("degree", {"digits": ["0"]}),
     ("degree", {"overflow": str(2**256 + 1)}),
-    ("degree", {"lowest": 1}),
-    ("degree", {"highest": 10}),
-    ("degree", {"extra": 1}),
 ]
 
 

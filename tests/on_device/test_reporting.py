@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -218,41 +217,13 @@ def test_a_report_has_one_encoding_and_a_tag() -> None:
         read(data[:-1])
 
 
-BAD_VALUES = [
-    {"features": [0.0] * 5},
-    {"features": [0.0] * 5 + [3.1]},
-    {"features": [0.0] * 5 + [float("nan")]},
-    {"features": [0.0] * 5 + [float("inf")]},
-    {"features": [0.0] * 5 + ["1"]},
-    {"features": [0.0] * 5 + [True]},
-    {"features": "012345"},
-    {"features": {"f0": 1.0}},
-    {"label": "angry"},
-    {"label": 0},
-    {"links": [3]},
-    {"links": [12]},
-    {"links": [-1]},
-    {"links": [5, 5]},
-    {"links": [True]},
-    {"links": "5"},
-    {"income": 3},
-]
-
-
-@pytest.mark.parametrize("values", BAD_VALUES, ids=str)
+# Every other kind is in the vectors.
+@pytest.mark.parametrize("values", [{"features": [0.0] * 5 + [3.1]}, {"label": "angry"}, {"income": 3}], ids=str)
 def test_values_that_are_not_as_declared_are_refused(values: dict[str, object], tmp_path: Path) -> None:
     task, ledger = task_of(features(), label(), links(12)), DeviceLedger(tmp_path / "ledger.jsonl")
     with refused("bad-value"):
         book(task, opening_of(task), WHO, values, ledger)
     assert ledger.booked() == []
-
-
-def test_names_and_zeros_of_either_sign_make_no_difference() -> None:
-    task = task_of(features(low="0", high="1"))
-    person = task.person(0, NONCES[0])
-    named = {f"f{place}": 0.0 for place in range(6)}
-    made = [answer(task, person, {"features": values}, SECRET) for values in ([0.0] * 6, [-0.0] * 6, named, [0] * 6)]
-    assert len({one.body for one in made}) == 1 == len({json.dumps(dict(one.names)) for one in made})
 
 
 def test_bodies_that_no_device_sends_are_refused() -> None:
@@ -274,12 +245,8 @@ def test_bodies_that_no_device_sends_are_refused() -> None:
 
 def test_weaker_thresholds_than_stated_are_refused() -> None:
     """The weakened copy of every mechanism: one part in a thousand less noise than its epsilon asks for."""
-    for field, name in (
-        (features(), "threshold"),
-        (label(), "share"),
-        (links(12), "threshold"),
-        (degree(12), "overflow"),
-    ):
+    names = "threshold", "share", "threshold", "overflow"
+    for field, name in zip((features(), label(), links(12), degree(12)), names, strict=True):
         weaker = {**field, name: str(int(field[name]) * 999 // 1000)}
         with refused("epsilon"):
             task_of(weaker)
@@ -297,11 +264,6 @@ def test_a_task_is_what_was_signed() -> None:
         Task.of(canonical({**parse(data), "task": {**told, "least": 1}}))
     with refused("not-canonical"):
         Task.of(data.replace(b'":', b'": ', 1))
-    with refused("bad-signature"):
-        Opening.of(
-            signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}, Ed25519PrivateKey.generate()),
-            task,
-        )
     opening = signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]})
     assert Opening.of(opening, task).nonces == (bytes(16),)
     with refused("bad-signature"):  # the organiser's key beside a nonce that they did not sign
@@ -324,20 +286,7 @@ def test_the_same_task_under_another_key_is_another_task() -> None:
         Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}, other), task)
 
 
-@pytest.mark.parametrize("version", [1, 3, "2", True])
-def test_another_version_is_refused_as_such(version: object) -> None:
-    """Before its signature, which is of other bytes: nobody should take an old task for a forged one."""
-    data = signed("task", TASK, facts(label(), version=version))
-    for one in (data, data.replace(b'signature":"', b'signature":"00')):
-        with refused("bad-version"):
-            Task.of(one)
-
-
-SPELLINGS = [b'{"a":1.0}', b'{"a":1,"a":1}', b'{"b":1,"a":1}', b"[9007199254740992]", b"null", b"\xff"]
-SPELLINGS += [b'["\\u0061"]', b'{"\xc3\xa4":1}', b"[1] ", b"["]
-
-
-@pytest.mark.parametrize("data", SPELLINGS)
+@pytest.mark.parametrize("data", [b'{"a":1.0}', b'{"b":1,"a":1}', b'["\\u0061"]'])
 def test_another_spelling_is_refused(data: bytes) -> None:
     with refused("not-canonical"):
         parse(data)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from graphveil.device.canonical import parse
+from graphveil.device import DeviceError
+from graphveil.device.canonical import canonical, parse
 from tests.on_device import reference
 from tests.on_device.making import FILES, FOLDER, spelled
 from tests.pages import DOCS, ROOT
@@ -61,18 +62,29 @@ def test_a_second_program_says_the_same_bytes(name: str) -> None:
             facts, key = tasks[told["task"]]
             body, names = reference.Device(facts, told["number"], nonce, secret, key).body(told["values"])
             assert (body.hex(), {str(place): own for place, own in names.items()}) == (out["body"], out["names"])
+        if told["op"] == "report":
+            secret, key = bytes.fromhex(told["secret"]), bytes.fromhex(told["key"])
+            made = reference.wire(bytes.fromhex(told["task"]), secret, told["epoch"], bytes.fromhex(told["body"]), key)
+            assert made.hex() == out["data"]
         if told["op"] == "read":
             data, key = bytes.fromhex(told["data"]), bytes.fromhex(told["key"])
             assert all(reference.is_by(report, key, told["epoch"], data) == report["tag"] for report in out["reports"])
 
 
-def test_assigned_coordinates_of_a_second_program() -> None:
-    for one in vectors("plain"):
-        told = one["in"]
+def test_coordinates_and_spellings_of_a_second_program() -> None:
+    for told, out in ((one["in"], one["out"]) for one in vectors("plain")):
         if told["op"] == "assigned":
             task, nonce = bytes.fromhex(told["task"]), bytes.fromhex(told["nonce"])
             columns = reference.assigned(task, nonce, told["number"], told["dimension"], told["size"])
-            assert columns == one["out"]["columns"]
+            assert columns == out["columns"]
+        if told["op"] == "canonical":
+            assert reference.spelled(told["value"]).hex() == out["data"]
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": [None]}, "\ud800", b"a", {1}])
+def test_what_no_json_holds_has_no_spelling(value: object) -> None:
+    with pytest.raises(DeviceError, match=r"^not-canonical: "):
+        canonical(value)
 
 
 def test_there_are_enough_of_each_kind() -> None:

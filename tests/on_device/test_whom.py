@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from graphveil.device.__main__ import main
 from graphveil.device.people import ids_hash
 from graphveil.device.token import numbered
+from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended, spelled
 from tests.on_device.signing import degree, label, links, task_of
 
+ASKED = {"token": b"Token: ", "agrees": b"[y/N]"}
 ASKS = {"links": links(12), "degree": degree(12)}
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(params=ASKS)
@@ -28,94 +29,77 @@ def collector(request: pytest.FixtureRequest) -> Iterator[Pretended]:
         yield one
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    (tmp_path / "mine.json").write_text('{"links": [5]}')
-
-    def told(*words: str) -> tuple[int, str, str]:
-        code = main(["--folder", str(tmp_path / "home"), *words])
-        return code, *capsys.readouterr()
-
-    return told
+@pytest.fixture(autouse=True)
+def mine(data: Path) -> Path:
+    data.write_text('{"links": [5]}')
+    return data
 
 
 def enrol(collector: Pretended, token: str = TOKEN) -> list[str]:
     return ["enrol", collector.url, token, "--task", collector.task.hash.hex()]
 
 
-def typed(folder: Path, words: list[str], answer: str) -> tuple[int, str]:
-    """What a command says on a real terminal to somebody who types an answer."""
+def typed(folder: Path, words: list[str], **answers: str) -> tuple[int, str]:
+    """What a command says on a real terminal to somebody who types.
+
+    Args:
+        answers: to the person's token and to whether they are who they seem to be, in this order.
+    """
     here, there = pty.openpty()
     command = [sys.executable, "-m", "graphveil.device", "--folder", str(folder), *words]
     with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
         os.close(there)
         told = b""
-        while b"[y/N]" not in told:
-            told += os.read(here, 4096)
-        os.write(here, answer.encode())
-        try:
-            while more := os.read(here, 4096):
-                told += more
-        except OSError:
-            # Nobody is at the other end of the terminal any more.
-            pass
-    os.close(here)
-    return process.returncode, told.decode()
-
-
-def test_on_a_terminal_the_person_is_asked(collector: Pretended, tmp_path: Path) -> None:
-    for answer in ("n\n", "\n", "ye\n", "\x04"):
-        code, told = typed(tmp_path / "home", enrol(collector), answer)
-        assert code == 2 and 'enrolment: you are not "Ann 3", person 3' in told
-    assert not collector.enrolled
-    code, told = typed(tmp_path / "home", enrol(collector), "y\n")
-    assert code == 0 and 'You answer as "Ann 3", person 3. If this is not you, stop' in told
-    assert len(collector.enrolled) == 1
-
-
-def test_a_token_that_is_typed_is_in_no_list_of_processes(collector: Pretended, tmp_path: Path) -> None:
-    """Where it stands on the command line, whoever is on the machine could spend it while the person is asked."""
-    here, there = pty.openpty()
-    command = [sys.executable, "-m", "graphveil.device", "--folder", str(tmp_path / "home"), *enrol(collector, "-")]
-    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
-        os.close(there)
-        told = b""
-        for asked, typed in ((b"Token: ", TOKEN), (b"[y/N]", "y")):
-            while asked not in told:
+        for question, answer in answers.items():
+            while ASKED[question] not in told:
                 told += os.read(here, 4096)
-            assert TOKEN.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
-            os.write(here, f"{typed}\n".encode())
+            # Whoever is on the machine could spend a token while the person is asked.
+            assert "token" not in answers or TOKEN.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            os.write(here, answer.encode())
+        # Nobody is at the other end of the terminal when it has ended.
         with contextlib.suppress(OSError):
             while more := os.read(here, 4096):
                 told += more
     os.close(here)
-    assert process.returncode == 0 and collector.enrolled[0]["token"] == TOKEN
+    return process.returncode, told.decode()
 
 
+@pytest.mark.slow
+def test_on_a_terminal_the_person_is_asked(collector: Pretended, home: Path) -> None:
+    for answer in ("n\n", "\n", "ye\n", "\x04"):
+        code, told = typed(home, enrol(collector), agrees=answer)
+        assert code == 2 and 'enrolment: you are not "Ann 3", person 3' in told
+    assert not collector.enrolled
+    code, told = typed(home, enrol(collector, "-"), token=f"{TOKEN}\n", agrees="y\n")
+    assert code == 0 and 'You answer as "Ann 3", person 3. If this is not you, stop' in told
+    assert [one["token"] for one in collector.enrolled] == [TOKEN]
+
+
+@pytest.mark.slow
 def test_a_token_comes_through_a_pipe(collector: Pretended, tmp_path: Path) -> None:
-    words = ["--folder", str(tmp_path / "home"), *enrol(collector, "-"), "--as", "Ann 3"]
+    words = ["--folder", str(tmp_path / "device"), *enrol(collector, "-"), "--as", "Ann 3"]
     for said, code in (("", 2), (f"{TOKEN}\n", 0)):
         command = [sys.executable, "-m", "graphveil.device", *words]
         assert subprocess.run(command, input=said, text=True, capture_output=True).returncode == code
 
 
-def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, tmp_path: Path) -> None:
+def test_off_a_terminal_the_id_is_said(run: Run, collector: Pretended, home: Path, mine: Path) -> None:
     code, out, err = run(*enrol(collector))
     assert (code, out) == (2, "") and err.startswith(
         'command: you would answer as "Ann 3", person 3. None of your data'
     )
     code, out, err = run(*enrol(collector), "--as", "Ann 4")
     assert (code, out) == (2, "") and "--as says 'Ann 4'. None of your data was sent." in err and err.count("\n") == 1
-    assert not collector.enrolled and not list((tmp_path / "home").iterdir())
+    assert not collector.enrolled and not list(home.iterdir())
     assert run(*enrol(collector), "--as", "Ann 3")[1].endswith('you are "Ann 3", person 3, from epoch 1 on; nothing '
                                                               "of yours was sent\n")  # fmt: skip
-    shown = run("show", str(tmp_path / "mine.json"))[1]
+    shown = run("show", mine)[1]
     assert 'you answer as "Ann 3", person 3; if this is not you, stop and tell the organiser\n' in shown
     # What was agreed to once is told again, and asked no more: the number stays, and the list is that of the task.
     collector.says["/ids"] = (404, b"{}")
-    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 4")[:2] == (2, "")
+    assert run("answer", mine, "--as", "Ann 4")[:2] == (2, "")
     assert not collector.reports
-    assert run("answer", str(tmp_path / "mine.json"))[1].startswith('you answer as "Ann 3", person 3\nbooked; ')
+    assert run("answer", mine)[1].startswith('you answer as "Ann 3", person 3\nbooked; ')
 
 
 def test_one_number_for_everybody_is_seen_by_who_is_not_it(run: Run, collector: Pretended) -> None:
@@ -131,16 +115,16 @@ def test_one_number_for_everybody_is_seen_by_who_is_not_it(run: Run, collector: 
 
 
 def test_who_took_part_before_ids_were_shown_is_asked_before_they_answer(
-    run: Run, collector: Pretended, tmp_path: Path
+    run: Run, collector: Pretended, home: Path, mine: Path
 ) -> None:
     assert run(*enrol(collector), "--as", "Ann 3")[0] == 0
-    (kept,) = (tmp_path / "home").glob("*/enrolled.json")
+    (kept,) = home.glob("*/enrolled.json")
     kept.write_text(kept.read_text().replace('"id": "Ann 3"', '"id": null'))
-    assert run("answer", str(tmp_path / "mine.json"))[2].startswith("command: you would answer as")
-    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 2")[2].startswith("enrolment: ")
+    assert run("answer", mine)[2].startswith("command: you would answer as")
+    assert run("answer", mine, "--as", "Ann 2")[2].startswith("enrolment: ")
     assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
-    assert run("answer", str(tmp_path / "mine.json"), "--as", "Ann 3")[0] == 0
-    assert run("answer", str(tmp_path / "mine.json"))[0] == 0 and len(collector.reports) == 2
+    assert run("answer", mine, "--as", "Ann 3")[0] == 0
+    assert run("answer", mine)[0] == 0 and len(collector.reports) == 2
 
 
 def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended) -> None:
@@ -171,6 +155,11 @@ def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str
         collector.says["/ids"] = (200, spelled(ids))
         found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
         assert found[2].startswith("bad-ids: the list of people") and not collector.enrolled
+
+
+def test_a_token_is_read_where_none_is_typed(run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{TOKEN}\n"))
+    assert run(*enrol(collector, "-"), "--as", "Ann 3")[0] == 0 and collector.enrolled[0]["token"] == TOKEN
 
 
 def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:

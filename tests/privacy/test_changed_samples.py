@@ -163,15 +163,6 @@ def test_calibration_is_pinned_and_one_sided(key: tuple[int, int, float, int], s
     assert pipeline_epsilon(parts, less, 1e-5) > epsilon
 
 
-@pytest.mark.slow
-def test_the_share_of_the_budget_is_kept() -> None:
-    parts = (Hops(count=1), ChangedSamples(steps=100, rate=0.1, samples=1))
-    more = calibrate_pipeline(2.0, 1e-5, parts, split={"hops": 9.0, "training": 1.0})
-    even = calibrate_pipeline(2.0, 1e-5, parts)
-    assert more.sigmas("hops")[0] == pytest.approx(even.sigmas("hops")[0] * math.sqrt(0.5 / 0.9), rel=0.02)
-    assert more.sigmas("training")[0] > 2 * even.sigmas("training")[0]
-
-
 def test_what_cannot_be_priced_is_refused() -> None:
     part = ChangedSamples(steps=3, rate=0.5, samples=1)
     with pytest.raises(InputError, match="changed samples have no single event"):

@@ -10,16 +10,10 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, assume, compose
+from graphveil.privacy import unit as units
 from graphveil.privacy.assumption import other_assumption
 from graphveil.privacy.observer import ALL_BUT_CURATOR, SERVER
-from graphveil.privacy.unit import (
-    NODE,
-    RELATIONSHIP,
-    UNDIRECTED_EDGE,
-    USER_FEATURES,
-    USER_FEATURES_AND_LABEL,
-    USER_LABEL,
-)
+from graphveil.privacy.unit import NODE, RELATIONSHIP, UNDIRECTED_EDGE, USER_FEATURES, USER_LABEL
 
 CLASSES = assume("classes-public", classes=3)
 ONCE, TAKING_PART = assume("reports-once"), assume("participation-public")
@@ -137,11 +131,8 @@ def test_texts_without_codes_are_read_as_they_were() -> None:
     whole = compose([guarantee(unit=USER_FEATURES), guarantee(assumes=(ONCE, other_assumption("the moon is full")))])
     fields = whole.to_dict()
     assert fields["unit"] == "one user's whole feature vector and one user's label"
-    assert [fields[name] for name in CODES] == [
-        "one-user-features+one-user-label",
-        "server",
-        ["classes-public", "reports-once", "other"],
-    ]
+    codes = ["classes-public", "reports-once", "other"]
+    assert [fields[name] for name in CODES] == ["one-user-features+one-user-label", "server", codes]
     assert Guarantee.from_dict(without_codes(fields)) == whole
 
 
@@ -153,21 +144,25 @@ def test_a_text_that_nobody_knows_is_kept() -> None:
     assert Guarantee.from_dict(found.to_dict()) == found
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"unit_code": "one-relationship"},
-        {"unit_code": "other"},
-        {"unit": "one relationship"},
-        {"unit": "one dog"},
-        {"against_code": "release-readers"},
-        {"against": "all cats"},
-        {"assumes_codes": ["reports-once"]},
-        {"assumes_codes": []},
-        {"assumes_codes": "classes-public"},
-        {"assumes": ["every user reports once"]},
-    ],
-)
+CONTRADICTIONS: list[dict[str, Any]] = [
+    *({"unit_code": code} for code in ("one-relationship", "other")),
+    *({"unit": text} for text in ("one relationship", "one dog")),
+    {"against_code": "release-readers"},
+    {"against": "all cats"},
+    *({"assumes_codes": codes} for codes in (["reports-once"], [], "classes-public")),
+    {"assumes": ["every user reports once"]},
+]
+DAMAGED: list[dict[str, Any]] = [
+    *({"epsilon": wrong} for wrong in ("many", True)),
+    *({"assumes": wrong} for wrong in ("text", [3])),
+    {"parts": "text"},
+    {"extra": 1},
+    *({"unit": wrong} for wrong in (3, ["one relationship"])),
+    {"against": ""},
+]
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
 def test_codes_and_texts_that_contradict_each_other_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="the text beside it says"):
         Guarantee.from_dict(guarantee().to_dict() | change)
@@ -175,20 +170,7 @@ def test_codes_and_texts_that_contradict_each_other_are_refused(change: dict[str
         Guarantee.from_dict(compose([guarantee()]).to_dict() | {"parts": [guarantee().to_dict() | change]})
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epsilon": "many"},
-        {"epsilon": True},
-        {"assumes": "text"},
-        {"assumes": [3]},
-        {"parts": "text"},
-        {"extra": 1},
-        {"unit": 3},
-        {"unit": ["one relationship"]},
-        {"against": ""},
-    ],
-)
+@pytest.mark.parametrize("change", DAMAGED)
 def test_damaged_storage_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Guarantee.from_dict(guarantee().to_dict() | change)
@@ -208,17 +190,11 @@ def test_compose_adds_up_and_keeps_everything() -> None:
     assert both.assumption("reports-once") == ONCE and label.assumption("classes-public") is None
     made_of = "made of: one user's whole feature vector (epsilon = 0.1, delta = 1e-06); one user's label"
     assert made_of in both.sentence()
-    assert compose([features, label], unit=USER_FEATURES_AND_LABEL).unit == USER_FEATURES_AND_LABEL
-
-
-def test_compose_names_a_unit_once() -> None:
-    assert compose([guarantee(), guarantee()]).unit == USER_LABEL
-    whole = compose([compose([guarantee(unit=USER_FEATURES), guarantee()]), guarantee(unit=RELATIONSHIP.existence())])
-    assert [part.code for part in whole.unit.parts] == [
-        "one-user-features",
-        "one-user-label",
-        "whether-one-relationship",
-    ]
+    assert compose([features, label], unit=units.USER_FEATURES_AND_LABEL).unit == units.USER_FEATURES_AND_LABEL
+    # A unit is named once.
+    assert compose([label, label]).unit == USER_LABEL
+    codes = [part.code for part in compose([both, guarantee(unit=RELATIONSHIP.existence())]).unit.parts]
+    assert codes == ["one-user-features", "one-user-label", "whether-one-relationship"]
 
 
 def test_compose_passes_void_and_infinity_on() -> None:

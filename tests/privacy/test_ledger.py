@@ -24,18 +24,10 @@ def test_a_number_bent_by_floating_point_is_forgiven_and_no_more() -> None:
         Ledger.open({"features": (1.0, 0.0)}).spend(spend(1.000000001))
 
 
-@given(st.floats(1e-6, 20))
-@settings(max_examples=40, deadline=None)
-def test_every_budget_pays_for_itself_however_many_digits_it_has(epsilon: float) -> None:
-    ledger = Ledger.open({"features": (epsilon, 0.0)}).spend(spend(epsilon))
-    assert ledger.remaining("features") == (0.0, 0.0)
-    with pytest.raises(BudgetError):
-        ledger.spend(spend(1e-9))
-
-
 @given(st.floats(1e-6, 20), st.floats(1e-12, 0.05), st.integers(1, 12))
 @settings(max_examples=40, deadline=None)
 @example(1 / 3, 1e-5, 2)
+@example(0.1 + 0.2, 1e-5, 1)
 @example(1.2345167891, 1.04496789e-5, 2)
 def test_room_for_several_payments_pays_for_them_all(epsilon: float, delta: float, many: int) -> None:
     """Rounding each of them up would let none but round prices be paid as often as was declared."""
@@ -87,15 +79,10 @@ def test_an_infinite_budget_declares_a_unit_unprotected() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Budget("", 1.0),
-        lambda: Budget("a", -1.0),
-        lambda: Budget("a", math.nan),
-        lambda: Budget("a", 1.0, 1.0),
-        lambda: Budget("a", 1.0, math.nan),
-        lambda: spend(math.nan),
-        lambda: spend(-0.1),
-        lambda: spend(0.1, delta=-0.1),
-        lambda: spend(0.1, name=""),
+        *(lambda words=words: Budget(*words) for words in (("", 1.0), ("a", -1.0), ("a", math.nan))),
+        *(lambda delta=delta: Budget("a", 1.0, delta) for delta in (1.0, math.nan)),
+        *(lambda words=words: spend(**words) for words in ({"epsilon": math.nan}, {"epsilon": -0.1})),
+        *(lambda words=words: spend(0.1, **words) for words in ({"delta": -0.1}, {"name": ""})),
         lambda: Spend("a", "b", "c", {"list": [1]}, 1.0),  # type: ignore[dict-item]
         lambda: Ledger((Budget("a", 1.0), Budget("a", 2.0))),
         lambda: Ledger(()),
@@ -104,11 +91,3 @@ def test_an_infinite_budget_declares_a_unit_unprotected() -> None:
 def test_invalid_entries_are_refused(make: Any) -> None:
     with pytest.raises(InputError):
         make()
-
-
-def test_parameters_are_copied() -> None:
-    parameters: dict[str, float | int | str] = {"dimension": 3}
-    entry = Spend("a", "features", "multi-bit", parameters, 1.0)
-    parameters["dimension"] = 4
-    assert entry.parameters == {"dimension": 3}
-    assert hash(entry) == hash(Spend("a", "features", "multi-bit", {"dimension": 3}, 1.0))

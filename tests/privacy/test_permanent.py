@@ -44,20 +44,8 @@ def test_words_are_those_that_the_definition_gives() -> None:
 
 def test_any_other_context_task_or_secret_gives_other_words() -> None:
     """Also where the parts would read alike if they were strung together."""
-    contexts = [
-        (),
-        ("a",),
-        ("ab",),
-        ("a", "b"),
-        ("a", b"b"),
-        (b"ab",),
-        (1,),
-        ("1",),
-        (11,),
-        (1, 1),
-        ("", "ab"),
-        ("ab", ""),
-    ]
+    texts: list[tuple[str | int | bytes, ...]] = [(), ("a",), ("ab",), ("a", "b"), ("", "ab"), ("ab", "")]
+    contexts = [*texts, ("a", b"b"), (b"ab",), (1,), ("1",), (11,), (1, 1)]
     seen = {words("survey", *context) for context in contexts}
     seen |= {words("other", "a"), words("survey", "a", secret=os.urandom(32))}
     assert len(seen) == len(contexts) + 2

@@ -59,16 +59,9 @@ def test_what_fits_stays_short(value: float, shown: str) -> None:
 @example(0.0149, 0.0)
 @example(1.0000049, 1.0000049e-6)
 def test_every_number_of_a_sentence_is_at_least_the_truth(epsilon: float, delta: float) -> None:
-    part = Guarantee(
-        unit=USER_LABEL,
-        relation="replace",
-        model="local",
-        epsilon=epsilon,
-        delta=delta,
-        against=SERVER,
-        assumes=(),
-    )
-    whole = Guarantee(**{**{name: getattr(part, name) for name in part.__dataclass_fields__}, "parts": (part,)})
+    kind = {"unit": USER_LABEL, "relation": "replace", "model": "local", "against": SERVER, "assumes": ()}
+    part = Guarantee(**kind, epsilon=epsilon, delta=delta)
+    whole = Guarantee(**kind, epsilon=epsilon, delta=delta, parts=(part,))
     text = whole.sentence()
     assert all(float(found) >= epsilon for found in re.findall(r"(?:e\^|epsilon = )([0-9.e+-]*[0-9])", text))
     deltas = re.findall(r"(?:delta = |plus at most )([0-9.e+-]*[0-9])", text)
@@ -90,9 +83,8 @@ def unrounded(nodes: Iterable[ast.AST], *, shown: bool) -> list[str]:
     return found
 
 
-def test_no_source_file_prints_an_epsilon_rounded_to_the_nearest() -> (
-    None
-):  # parses all of the source, for other rules too
+# Parses all of the source, for other rules too.
+def test_no_source_file_prints_an_epsilon_rounded_to_the_nearest() -> None:
     found = {
         str(file.relative_to(SOURCE)): lines
         for file in sorted(SOURCE.rglob("*.py"))

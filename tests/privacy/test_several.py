@@ -13,15 +13,8 @@ from graphveil.privacy.unit import UNDIRECTED_EDGE
 
 
 def one(epsilon: float, delta: float = 0.0) -> Guarantee:
-    return Guarantee(
-        unit=UNDIRECTED_EDGE,
-        relation="add/remove",
-        model="central",
-        epsilon=epsilon,
-        delta=delta,
-        against=ALL_BUT_CURATOR,
-        assumes=(),
-    )
+    fields = {"unit": UNDIRECTED_EDGE, "relation": "add/remove", "model": "central", "against": ALL_BUT_CURATOR}
+    return Guarantee(**fields, epsilon=epsilon, delta=delta, assumes=())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from graphveil.methods.runs.proposals import GRID, Range, Values, require_sample
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
 from graphveil.methods.runs.tuning import TRIALS, Tuned, require_tunable, tune
 from graphveil.privacy import Randomness, RepeatAndSelect
+from graphveil.privacy.printed import rounded_up
 from graphveil.progress import ProgressCallback
 
 
@@ -68,7 +69,7 @@ class Search:
         many = min(most, TRIALS if self.trials is None else self.trials)
         if self.paid(name):
             whole = METHODS[name].settle(settings)
-            price = f"epsilon {whole['epsilon']:g}, delta {whole['delta']:g}"
+            price = f"epsilon {rounded_up(whole['epsilon'])}, delta {rounded_up(whole['delta'])}"
             cost = f"{self.tuning.mean:g} trainings on average, which cost {price} all together"
         elif self.proxy is not None:
             cost = f"{many} trainings on the public {self.proxy}, and the one that is paid for"
