@@ -84,6 +84,7 @@ class LinkPrivacy:
                 f"mode {mode} for a graph whose links are {kind}",
                 where=schema.name,
                 allowed="directed" if schema.directed else "lower, both",
+                remedy="--set mode=directed" if schema.directed else "--set mode=lower",
             )
         return mode
 
