@@ -20,11 +20,13 @@ class Refusal:
     Attributes:
         reason: a phrase that stands in the one line of each.
         commands: which commands; kinds: on which kinds.
+        answers: whether something useful is shown before it.
     """
 
     reason: str
     commands: Callable[[Command], bool]
     kinds: Callable[[Kind], bool]
+    answers: bool = False
 
 
 def named(*beginnings: str) -> Callable[[Command], bool]:
@@ -96,7 +98,8 @@ def directed(kind: Kind) -> bool:
 
 #: The first that fits a cell counts.
 REFUSED: Final = (
-    Refusal("no method is named", named("train unnamed"), every),
+    Refusal("no method is named", named("train unnamed"), every, answers=True),
+    Refusal("declares its features private", named("scores"), lambda kind: raw(kind) and "features" in kind.private),
     Refusal("is an exported collection: reports, whose true values nobody holds", not_trained, collected),
     Refusal("trains on no reports of devices", methods("answer-pool", *CURATOR, *RELEASE, *OPEN), collected),
     Refusal("does not read", methods("label-pool", "label-propagation"), collected),
@@ -111,7 +114,6 @@ REFUSED: Final = (
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
-    Refusal("all pairs have equal rows", named("attack gram"), kinds("equal features")),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
@@ -126,11 +128,11 @@ def owed(kind: Kind, command: Command) -> bool:
     return any(one.commands(command) and one.kinds(kind) for one in OWED)
 
 
-def reason(kind: Kind, command: Command) -> str | None:
-    """Why a command is refused on a kind; None: it works."""
-    return next((one.reason for one in REFUSED if one.commands(command) and one.kinds(kind)), None)
+def refusal(kind: Kind, command: Command) -> Refusal | None:
+    """How a command is refused on a kind; None: it works."""
+    return next((one for one in REFUSED if one.commands(command) and one.kinds(kind)), None)
 
 
 def applies(kind: Kind, command: Command) -> bool:
     """Whether there is such a cell: what the command needs can be had."""
-    return all(reason(kind, one) is None and not owed(kind, one) and applies(kind, one) for one in command.after(kind))
+    return all(refusal(kind, one) is None and not owed(kind, one) and applies(kind, one) for one in command.after(kind))

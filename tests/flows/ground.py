@@ -48,14 +48,18 @@ class Outcome:
             return "a library speaks"
         return None if (is_json(self.out) if as_json else self.out) else "no answer"
 
-    def no_refusal(self, reason: str) -> str | None:
-        """What speaks against a clean refusal for a reason: one line, nothing on stdout, nothing left or spent."""
+    def no_refusal(self, reason: str, answers: bool) -> str | None:
+        """What speaks against a clean refusal for a reason: one line, nothing left or spent.
+
+        Args:
+            answers: whether something stands on stdout before it.
+        """
         if self.code != 2:
             return f"is not refused with {reason!r}"
         errors = [line for line in self.err.splitlines() if line.startswith("error: ")]
         if len(errors) != 1 or not self.err.endswith(f"{errors[0]}\n"):
             return "does not end in one line that begins with 'error: '"
-        if self.changed or self.out:
+        if self.changed or bool(self.out) != answers:
             return "leaves something"
         return None if reason in errors[0] else f"is refused, but not with {reason!r}"
 

@@ -52,6 +52,12 @@ def scores(
 
     with working() as tell:
         graph = load_plain(data, data_root, progress=tell)
+        if public_share is None and "features" in graph.schema.private:
+            raise InputError(
+                f"{graph.schema.name} declares its features private",
+                allowed="data whose features are public",
+                remedy="for an experiment declare a share of the people public: --public-share 0.1",
+            )
         part = public_part(graph, public_share_of(graph, public_share, seed))
         masked = masked_columns(part, columns) if columns else None
         found = public_scores(part, masked=masked, gamma=gamma, seed=seed)
