@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +18,6 @@ from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.listening import served
 from tests.collection.test_service import asked
 from tests.on_device.signing import label
-from tests.pages import ROOT
 
 
 def counted(store: Store) -> dict[str, int]:

@@ -206,28 +206,6 @@ def test_a_browser_that_asks_whether_to_keep_the_site_is_not_waited_for(browser:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
 
 
-def test_a_later_round_costs_nothing_for_the_same_answer_and_says_what_changed(
-    browser: Browser, moods: Running
-) -> None:
-    visit = Visit(browser, moods)
-    visit.joined()
-    visit.click("input[value=sad]")
-    visit.click("#preview")
-    visit.click("#send")
-    visit.sees("your report has arrived")
-    moods.store.close_epoch()
-    moods.open()
-    visit.come(f"{moods.url}/")
-    visit.click("input[value=sad]")
-    visit.click("#preview")
-    visit.sees("epsilon 0: these answers are paid for already")
-    first = read(visit.shown())[0].body
-    assert stored(moods) == [first] and "differs from the last one" not in visit.text("#now")
-    moods.store.close_epoch()
-    visit.click("#send")
-    visit.sees("This round is closed")
-
-
 def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     from selenium.webdriver.common.keys import Keys
 
