@@ -10,9 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from torch import Tensor
+
 from graphveil.methods.base.estimator import Estimator, load_estimator
+from graphveil.methods.base.released import topology_of
 from graphveil.privacy import SeededRandomness
-from tests.methods import made
+from tests.methods import links_made, made
 
 Inductive = Literal["reports", "public", "never"]
 
@@ -28,6 +31,8 @@ class Case:
         dimension: features of the test graph (100: sparse, 20: dense).
         trains: whether there is anything that a seed decides.
         one_report: whether everybody sends one of the two reports and not both.
+        links: epsilon of a bit of a neighbour list; None where the edges are public and no list is collected.
+        mode: who reports a relationship.
     """
 
     build: Callable[..., Any]
@@ -37,18 +42,63 @@ class Case:
     dimension: int = 100
     trains: bool = True
     one_report: bool = False
+    links: float | None = None
+    mode: str = "lower"
+
+    @property
+    def relationship(self) -> float:
+        return (self.links or 0.0) * (2 if self.mode == "both" else 1)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Epsilon of everything that people send, by unit."""
+        lists = {"links": self.relationship} if self.lists else {}
+        return {"features": self.features, "labels": self.labels, **lists}
 
     @property
     def private(self) -> bool:
-        return any(0 < epsilon < math.inf for epsilon in (self.features, self.labels))
+        return any(0 < epsilon < math.inf for epsilon in self.prices.values())
+
+    @property
+    def lists(self) -> bool:
+        """Whether neighbour lists are collected."""
+        return self.links is not None
 
     def graph(self, seed: int = 1) -> Any:
+        if self.lists:
+            return links_made.graph(directed=self.mode == "directed", seed=seed)
         return made.graph(self.dimension, seed=seed)
 
+    def changed(self, graph: Any, **parts: Any) -> Any:
+        """The same people with other features or labels."""
+        found = made.changed(graph, **parts)
+        if self.lists:
+            found.ids = graph.get("ids")
+        return found
+
+    def neighbour(self, graph: Any) -> Any:
+        return links_made.neighbour(graph) if self.lists else made.neighbour(graph)
+
+    def seal(self, graph: Any) -> Any:
+        """The public part of a graph."""
+        return links_made.Sealed(graph) if self.lists else made.Sealed(graph)
+
+    def server(self, method: Any, released: Any, graph: Any = None) -> Any:
+        """The server's half: a method on reports, and on the edges where these are public."""
+        public = () if self.lists else (topology_of(self.graph() if graph is None else graph),)
+        return method.fit_reports(released, *public)
+
+    def people(self, released: Any) -> Any:
+        """Reports on features and labels."""
+        return released.people if self.lists else released
+
+    def tensors(self, released: Any) -> dict[str, Tensor]:
+        return links_made.tensors_of(released) if self.lists else made.tensors_of(released)
+
     def ask(self, method: Any, graph: Any, randomness: Any = None) -> Any:
-        """What a method says of other people than those of the run; where they report, that has to be declared."""
-        said = {"people": "other"} if self.inductive == "reports" else {}
-        return method.predict_proba(graph, randomness=randomness, **said)
+        """What a method says of people who were not in the run; without ids that they are others has to be declared."""
+        declared = {"people": "other"} if self.inductive == "reports" and not self.lists else {}
+        return method.predict_proba(graph, randomness=randomness, **declared)
 
     def fit(self, graph: Any = None, *, seed: int = 0, noise: int = 1) -> Any:
         graph = self.graph() if graph is None else graph

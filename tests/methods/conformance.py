@@ -1,7 +1,9 @@
-"""What every method must do. Inherit `MethodSuite` and give it cases through a module-scoped fixture `case`.
+"""What every method that people send reports to must do: with public edges, or with neighbour lists among the reports.
 
-"Item" numbers are those of the reviewer's checklist for private graph learning: 3 no data-dependent control flow,
-5 sizes public, 7 label domain public, 11 inference is post-processing, 12 validation accounted, 17 fresh noise.
+Inherit `MethodSuite` and give it cases through a module-scoped fixture `case`. "Item" numbers are those of the
+reviewer's checklist for private graph learning: 3 no data-dependent control flow, 4 undirected edges counted once, 5
+sizes public, 7 label domain public, 8 no private degree in normalisers, 11 inference is post-processing, 12 validation
+accounted, 17 fresh noise, 18 support of outputs, 19 repeated collection.
 """
 
 from __future__ import annotations
@@ -20,95 +22,100 @@ from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
-from tests.methods import made
-from tests.methods.cases import Case, copied, load_like
+from tests.methods import links_made, made
+from tests.methods.cases import Case, copied, fit_once, load_like
 from tests.methods.new_graphs import NewGraphSuite
 
 
 class MethodSuite(NewGraphSuite):
+    @pytest.fixture
+    def fitted(self, case: Case) -> Any:
+        """A method fitted on the case's graph; each test has a copy of its own."""
+        return copied(fit_once(case))
+
     # ---- fitting ----
 
     def test_fit_is_randomize_and_then_fit_reports(self, case: Case, fitted: Any) -> None:
         graph = case.graph()
         method = case.build(seed=0)
         released = method.randomize(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-        method.fit_reports(released, topology_of(graph))
+        case.server(method, released)
         assert torch.equal(method.predict_proba(), fitted.predict_proba())
-        assert method.guarantee == fitted.guarantee
-        assert method.ledger == fitted.ledger
-
-    def test_the_same_seeds_give_the_same_method(self, case: Case, fitted: Any) -> None:
-        assert torch.equal(case.fit().predict_proba(), fitted.predict_proba())
-
-    def test_another_seed_trains_another_method_and_0_is_a_seed_too(self, case: Case, fitted: Any) -> None:
+        assert (method.guarantee, method.ledger) == (fitted.guarantee, fitted.ledger)
         if case.trains:
-            assert not torch.equal(case.fit(seed=1).predict_proba(), fitted.predict_proba())
+            assert not torch.equal(case.fit(seed=1).predict_proba(), fitted.predict_proba()), "another seed"
 
     def test_fitting_again_on_the_same_reports_is_free_and_gives_the_same(self, case: Case) -> None:
         """And other reports in between leave nothing behind: refused, for they were not paid for, or public."""
         graph, method = case.graph(), case.fit()
         before, ledger, mine = method.predict_proba(), method.ledger, method.released
-        other = case.fit(made.changed(graph, y=(graph.y + 1) % 3), noise=2).released
+        other = case.fit(case.changed(graph, y=(graph.y + 1) % 3), noise=2).released
         if case.private:
             with pytest.raises(BudgetError, match="not the collection that was paid for"):
-                method.fit_reports(other, topology_of(graph))
+                case.server(method, other)
         else:
-            assert not torch.equal(method.fit_reports(other, topology_of(graph)).predict_proba(), before)
-        assert torch.equal(method.fit_reports(mine, topology_of(graph)).predict_proba(), before)
+            assert not torch.equal(case.server(method, other).predict_proba(), before)
+        assert torch.equal(case.server(method, mine).predict_proba(), before)
         assert method.ledger == ledger
 
-    def test_reports_of_other_people_are_refused(self, case: Case, fitted: Any) -> None:
-        topology = replace(topology_of(case.graph()), num_nodes=made.NODES + 1)
-        method = case.build()
-        with pytest.raises(InputError, match=f"{made.NODES} reports for {made.NODES + 1} nodes"):
-            method.fit_reports(fitted.released, topology)
-        assert method.ledger.spends == ()
-
-    def test_reports_of_another_epsilon_are_refused(self, case: Case, fitted: Any) -> None:
-        """Whatever budget differs: both the channel that is inverted and what is booked would be wrong."""
-        privacy = fitted.privacy
+    def test_reports_of_other_people_or_budgets_are_refused(self, case: Case, fitted: Any) -> None:
+        """Whatever differs: both the channel that is inverted and what is booked would be wrong."""
+        people, method = case.people(fitted.released), case.build()
+        if not case.lists:
+            topology = replace(topology_of(case.graph()), num_nodes=made.NODES + 1)
+            with pytest.raises(InputError, match=f"{made.NODES} reports for {made.NODES + 1} nodes"):
+                method.fit_reports(fitted.released, topology)
         changes: list[dict[str, Any]] = [{"epsilon_y": 3.25}, {"epsilon_x": 3.25}, {"delta": 1e-7}]
-        for change in changes:
-            foreign = replace(fitted.released, privacy=replace(privacy, **change))
-            method = case.build()
+        foreign = [replace(people, privacy=replace(people.privacy, **change)) for change in changes]
+        if case.lists:
+            links = fitted.released.links
+            changes = [
+                {"epsilon_a": 3.25},
+                {"degree_share": 0.4},
+                {"mode": "lower" if links.mode == "both" else "both"},
+            ]
+            foreign = [replace(fitted.released, people=one) for one in foreign]
+            foreign += [replace(fitted.released, links=replace(links, **change)) for change in changes]
+        for released in foreign:
             with pytest.raises(InputError, match=r"the reports were made with .*; allowed: reports made with "):
-                method.fit_reports(foreign, topology_of(case.graph()))
-            assert method.ledger.spends == ()
+                case.server(method, released)
+        assert method.ledger.spends == ()
 
     def test_the_server_half_alone_books_the_spend(self, case: Case, fitted: Any) -> None:
-        """A server that is handed reports has them in its ledger, once, however often it trains."""
+        """A server that is handed reports has them in its ledger, once, however often it trains.
+
+        Item 19: whoever averages over fits and answers averages one and the same thing.
+        """
         method = case.build(seed=0)
         assert method.ledger.spends == ()
+        before = {name: part.clone() for name, part in case.tensors(fitted.released).items()}
         for _ in range(2):
-            method.fit_reports(fitted.released, topology_of(case.graph()))
+            case.server(method, fitted.released)
             assert method.ledger == fitted.ledger
+            assert torch.equal(method.predict_proba(case.seal(case.graph())), fitted.predict_proba())
+        assert all(torch.equal(part, before[name]) for name, part in case.tensors(method.released).items())
         if case.private:
             with pytest.raises(BudgetError):
-                graph = made.Sealed(case.graph())
-                method.randomize(graph, split=made.split_of(case.graph()), randomness=SeededRandomness(2))
+                method.randomize(
+                    case.seal(case.graph()), split=made.split_of(case.graph()), randomness=SeededRandomness(2)
+                )
 
     def test_a_collection_that_fails_half_way_stays_paid(self, case: Case, fitted: Any) -> None:
-        """Devices may have sent their reports before one refused: the next attempt is another collection."""
-        if not case.private:
-            return
-        graph, wrong = case.graph(), case.graph()
-        if 0 < case.features < math.inf:
-            stored = wrong.x.values() if wrong.x.layout == torch.sparse_csr else wrong.x.view(-1)
-            stored[0] = float("nan")
-        else:
-            wrong.y[made.split_of(graph).train] = 3
-        method = case.build(seed=0)
-        with pytest.raises(InputError):
-            method.fit(wrong, split=made.split_of(graph), randomness=SeededRandomness(1))
-        assert method.ledger == fitted.ledger
-        with pytest.raises(BudgetError):
-            method.fit(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(1))
+        """Devices may have sent their reports before one refused; what public facts forbid costs nothing."""
+        graph = case.graph()
+        for wrong in unacceptable(case):
+            method = case.build(seed=0)
+            with pytest.raises(InputError):
+                method.fit(wrong, split=made.split_of(graph), randomness=SeededRandomness(1))
+            forbidden = wrong.schema != graph.schema or wrong.y.dim() == 2
+            assert method.ledger.spends == (() if forbidden else fitted.ledger.spends)
 
     def test_progress_reaches_the_end(self, case: Case) -> None:
-        told: list[tuple[int, int]] = []
-        graph = case.graph()
-        case.build().fit(graph, randomness=SeededRandomness(1), progress=lambda at: told.append((at.done, at.total)))
-        assert told[-1][0] == told[-1][1] == len(told)
+        seen: list[tuple[int, int]] = []
+        case.build().fit(
+            case.graph(), randomness=SeededRandomness(1), progress=lambda at: seen.append((at.done, at.total))
+        )
+        assert seen == sorted(seen) and seen[-1][0] == seen[-1][1]
 
     def test_nothing_comes_out_before_fitting(self, case: Case, tmp_path: Path) -> None:
         method = case.build()
@@ -116,133 +123,160 @@ class MethodSuite(NewGraphSuite):
             with pytest.raises(InputError, match="has not been fitted; call fit or fit_reports first"):
                 ask()
 
-    def test_graphs_with_several_labels_a_node_are_refused_and_nothing_is_spent(self, case: Case) -> None:
-        graph = case.graph()
-        several = made.changed(graph, y=torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float())
-        method = case.build()
-        if math.isinf(case.labels) and isinstance(method.core, LPGNNCore):
-            return  # several public labels are what a plain network takes: see test_many_labels
-        with pytest.raises(InputError, match="several labels for each node; allowed: graphs with one label a node"):
-            method.randomize(several, split=made.split_of(graph), randomness=SeededRandomness(1))
-        assert method.ledger.spends == ()
-
-    def test_values_outside_what_was_declared_are_refused(self, case: Case) -> None:
-        graph = case.graph()
-        split = made.split_of(graph)
-        if 0 < case.features < math.inf:
-            for bad in (float("nan"), float("inf"), 1.5, -0.5):
-                wrong = case.graph()
-                stored = wrong.x.values() if wrong.x.layout == torch.sparse_csr else wrong.x.view(-1)
-                stored[0] = bad
-                with pytest.raises(InputError):
-                    case.build().randomize(wrong, split=split, randomness=SeededRandomness(1))
-        if case.labels < math.inf:
-            wrong = case.graph()
-            wrong.y[split.train] = 3
-            with pytest.raises(InputError, match="not a declared class"):
-                case.build().randomize(wrong, split=split, randomness=SeededRandomness(1))
-
     # ---- what is promised ----
 
     def test_the_guarantee_is_complete_and_says_what_is_not_protected(self, case: Case, fitted: Any) -> None:
         guarantee = fitted.guarantee
         assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
-        assert (guarantee.relation, guarantee.model) == ("replace", "local")
-        finite = [epsilon for epsilon in (case.features, case.labels) if 0 < epsilon < math.inf]
-        price = max if case.one_report else sum
+        if fitted.kind == "plain-network":
+            return  # which declared nothing public: see baselines/test_family
+        assert guarantee.model == "local" and (case.lists or guarantee.relation == "replace")
+        finite = [epsilon for epsilon in case.prices.values() if 0 < epsilon < math.inf]
+        price = max if case.one_report else math.fsum
         assert guarantee.epsilon == pytest.approx(price(finite) if finite else math.inf)
         said = guarantee.sentence()
-        assert "topology" in said and "public" in said
+        assert ("topology" in said) == (not case.lists)
         assert ("reports once" in said) == case.private
-        assert ("features are declared public" in said) == math.isinf(case.features)
-        assert ("labels are declared public" in said) == math.isinf(case.labels)
-        assert guarantee.protects is False
+        for part, epsilon in (("features", case.features), ("labels", case.labels), ("links", case.relationship)):
+            assert (f"{part} are declared public" in said) == math.isinf(epsilon)
+        assert guarantee.protects is False  # the noise of these tests can be reproduced
+
+    def test_who_reports_a_relationship_and_what_it_costs_is_said(self, case: Case, fitted: Any) -> None:
+        """Item 4: in mode "both" a relationship stands in two lists and costs twice the epsilon of a bit."""
+        if not case.lists:
+            return
+        # In mode "directed" of two people who name each other, whose links are two.
+        assert fitted.epsilon_relationship == (2 if case.mode == "directed" else 1) * case.relationship
+        if math.isinf(case.relationship):
+            return
+        text = fitted.guarantee.sentence()
+        unit = "one directed link" if case.mode == "directed" else "one relationship"
+        if any(0 < epsilon < math.inf for epsilon in (case.features, case.labels)):
+            # Two parts: "replacing" means other values and the other answer to whether it exists.
+            assert f"and whether {unit} of that user exists: replacing it" in text
+            assert f"whether {unit} exists (epsilon = {case.relationship:g}, delta = 0)" in text
+        else:
+            assert f"hides {unit}: adding or removing it" in text
+            assert f"epsilon = {case.relationship:g}" in text
+        assert ("the one with the lower id reports" in text) == (case.mode == "lower")
+        assert (f"both ends of a relationship report it, at epsilon {case.links:g} each" in text) == (
+            case.mode == "both" and fitted.links.mechanism != "degree-and-lists"
+        )
 
     def test_reproducible_noise_voids_the_guarantee_and_secure_noise_does_not(self, case: Case, fitted: Any) -> None:
-        graph = case.graph()
-        secure = case.build().fit(graph, split=made.split_of(graph), randomness=SecureRandomness()).guarantee
-        assert secure.void is None
-        assert secure.protects == case.private
+        """Item 17: the user's seed fixes weights and splits, never privacy noise.
+
+        Two collections are equal by chance with probability below 1e-6 in every case: about 1e-7 with blink-hybrid.
+        """
+        graph, runs = case.graph(), []
+        for _ in range(2):
+            runs.append(case.build(seed=0).fit(graph, split=made.split_of(graph), randomness=SecureRandomness()))
+        secure, again = runs[0].guarantee, case.tensors(runs[1].released)
+        assert secure.void is None and secure.protects == case.private
         if case.private:
             assert "reproducible (seed 1)" in str(fitted.guarantee.void)
             assert replace(fitted.guarantee, void=None) == secure
+        for name, first in case.tensors(runs[0].released).items():
+            price = case.labels if name == "labels" else case.relationship if " " in name else case.features
+            # Whose codebook is whose depends on no value, nor does who is asked.
+            public = name in ("codebooks", "who") or not 0 < price < math.inf
+            assert torch.equal(first, again[name]) == public, name
 
     def test_the_ledger_holds_what_the_settings_say(self, case: Case, fitted: Any) -> None:
-        for unit, epsilon in (("features", case.features), ("labels", case.labels)):
+        for unit, epsilon in case.prices.items():
             private = 0 < epsilon < math.inf
             assert fitted.ledger.total(unit)[0] == pytest.approx(epsilon if private else 0.0)
             if private:
                 assert fitted.ledger.remaining(unit)[0] == 0
         assert fitted.guarantee.delta == sum(spend.delta for spend in fitted.ledger.spends)
 
-    def test_a_second_collection_is_refused_before_data_is_read(self, case: Case) -> None:
+    def test_a_second_collection_is_refused_before_data_is_read(self, case: Case, fitted: Any, tmp_path: Path) -> None:
+        """Item 19: fresh noise on the same data would average out; the ledger, saved or not, pays for one report."""
         if not case.private:
             return
-        graph = case.graph()
-        method = case.fit(graph)
-        ledger = method.ledger
-        with pytest.raises(BudgetError):
-            method.randomize(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(2))
-        with pytest.raises(BudgetError):
-            method.fit(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(2))
-        assert method.ledger == ledger
+        ledger, graph, loaded = fitted.ledger, case.graph(), load_like(fitted, fitted.save(tmp_path))
+        for collect in (fitted.randomize, fitted.fit, loaded.randomize):
+            with pytest.raises(BudgetError):
+                collect(case.seal(graph), split=made.split_of(graph), randomness=SeededRandomness(2))
+        assert fitted.ledger == ledger
 
-    def test_fresh_noise_whatever_the_seed(self, case: Case) -> None:
-        """Item 17: the user's seed fixes weights and splits, never privacy noise.
+    def test_post_processing_only(self, case: Case, fitted: Any) -> None:
+        """Items 3, 8, 11 and 12: with the reports frozen, no true link, degree or label can change anything.
 
-        44 labels at epsilon 2 are the reports of least noise: equal twice by chance with probability 3e-9.
+        The server is handed a graph on which one true link is toggled and every test label is another: of lists it has
+        no argument for it, and asked about its people it answers from what it has, reading nothing.
         """
         graph = case.graph()
-        runs = [case.build(seed=0).fit(graph, randomness=SecureRandomness()).released for _ in range(2)]
-        for name, first in made.tensors_of(runs[0]).items():
-            private = case.labels if name == "labels" else case.features
-            # Whose codebook is whose depends on no value, nor does who is asked.
-            public = name in ("codebooks", "who") or not 0 < private < math.inf
-            assert torch.equal(first, made.tensors_of(runs[1])[name]) == public
-
-    def test_the_server_needs_reports_and_topology_only(self, case: Case, fitted: Any) -> None:
-        """Item 3: with the reports frozen there is nothing private left for training to depend on."""
-        method = case.build(seed=0).fit_reports(fitted.released, topology_of(made.sealed(case.graph())))
-        assert torch.equal(method.predict_proba(), fitted.predict_proba())
-        assert method.history == fitted.history
+        method = case.server(case.build(seed=0), fitted.released, made.sealed(graph))
+        asked = [None, case.seal(graph)]
+        if case.lists:
+            other = links_made.toggled(graph, 5, 17)
+            other.y = torch.where(made.split_of(graph).test, (graph.y + 1) % 3, graph.y)
+            asked += [graph, other, case.seal(other)]
+        for each in asked:
+            assert torch.equal(method.predict_proba(each), fitted.predict_proba())
+        assert (method.history, method.ledger) == (fitted.history, fitted.ledger)
 
     def test_devices_draw_as_much_noise_for_every_data_set(self, case: Case) -> None:
-        """Item 3: number, order and size of the calls for noise are those of a neighbouring data set."""
-        graph = case.graph()
-        asked = []
-        for people in (graph, made.neighbour(graph)):
+        """Item 3: number, order and size of the calls for noise are those of a neighbouring data set.
+
+        Item 18: what is sent are whole numbers of one type and shape, whatever the values; how many are named in a list
+        is what its noise hides.
+        """
+        graph, asked, sent = case.graph(), [], []
+        for people in (graph, case.neighbour(graph)):
             noise = made.Counted()
-            case.build().randomize(people, split=made.split_of(graph), randomness=noise)
+            released = case.build().randomize(people, split=made.split_of(graph), randomness=noise)
             asked.append(noise.asked)
-        assert asked[0] == asked[1]
-        assert bool(asked[0]) == case.private
-
-    def test_reports_of_neighbours_come_from_the_same_finite_set(self, case: Case) -> None:
-        """Item 18: what is sent are whole numbers of one type and shape, whatever the values."""
-        graph = case.graph()
-        sent = [
-            made.tensors_of(case.build().randomize(g, split=made.split_of(graph), randomness=SeededRandomness(1)))
-            for g in (graph, made.neighbour(graph))
-        ]
+            sent.append(case.tensors(released))
+        assert (case.lists or asked[0] == asked[1]) and bool(asked[0]) == case.private
+        assert sent[0].keys() == sent[1].keys()
         for name, first in sent[0].items():
-            assert not first.is_floating_point()
-            assert (first.dtype, first.shape) == (sent[1][name].dtype, sent[1][name].shape)
+            assert not first.is_floating_point() and first.dtype == sent[1][name].dtype
+            assert name.endswith("columns") or first.shape == sent[1][name].shape
 
-    def test_parameters_do_not_depend_on_values(self, case: Case) -> None:
-        """Items 5 and 6: everybody at the ends of the range, one class only: the same ledger and guarantee."""
+    def test_what_one_person_sends_stays_within_the_guarantee(self, case: Case, fitted: Any) -> None:
+        """Item 4: log Pr[all reports | D] - log Pr[.. | D'] is at most epsilon, over everyone's reports together.
+
+        Another vector, another label and one relationship more: 60 collections from either side, and half of the
+        claimed epsilon is exceeded where it is small enough to be met by chance.
+        """
+        if not case.private or not case.lists:
+            return
+        graph, worst = case.graph(), 0.0
+        other = case.neighbour(graph)
+        untouched = torch.ones(made.NODES, dtype=torch.bool)
+        untouched[[5, 17]] = False
+        for seed in range(60):
+            method = case.build()
+            released = method.randomize(
+                (graph, other)[seed % 2], split=made.split_of(graph), randomness=SeededRandomness(seed)
+            )
+            ratio = links_made.likelihood(method, released, graph) - links_made.likelihood(method, released, other)
+            assert float(ratio[untouched].abs().max()) == 0
+            worst = max(worst, abs(float(ratio.sum())))
+        assert worst <= fitted.guarantee.epsilon + 1e-9
+        assert worst > case.relationship / 2 or math.isinf(case.relationship)
+
+    def test_parameters_do_not_depend_on_values(self, case: Case, fitted: Any) -> None:
+        """Items 5 and 6: everybody at the ends of the range, nobody linked: the same ledger and guarantee."""
         graph = case.graph()
         extreme = np.zeros_like(made.dense(graph.x))
         extreme[0] = 1
-        other = made.changed(graph, x=extreme, y=torch.where(graph.y >= 0, 0, -1))
-        first, second = case.fit(graph), case.fit(other)
-        assert first.ledger == second.ledger
-        assert first.guarantee == second.guarantee
-        assert first.predict_proba().shape == second.predict_proba().shape
+        if case.lists:
+            other = case.changed(graph, x=extreme)
+            if not math.isinf(case.relationship):
+                other.edge_index = graph.edge_index[:, :0]
+        else:
+            other = case.changed(graph, x=extreme, y=torch.where(graph.y >= 0, 0, -1))
+        found = case.fit(other)
+        assert (found.ledger, found.guarantee) == (fitted.ledger, fitted.guarantee)
+        assert found.predict_proba().shape == fitted.predict_proba().shape
 
     def test_an_empty_class_keeps_its_place(self, case: Case) -> None:
         """Item 7: nobody is of class 1, yet there are three columns and the classes keep their order."""
         graph = case.graph()
-        method = case.fit(made.changed(graph, y=torch.where(graph.y == 1, 2, graph.y)))
+        method = case.fit(case.changed(graph, y=torch.where(graph.y == 1, 2, graph.y)))
         assert method.predict_proba().shape == (made.NODES, 3)
         assert method.schema.classes == graph.schema.classes
 
@@ -250,84 +284,102 @@ class MethodSuite(NewGraphSuite):
         """Item 12: nothing released, selected or recorded depends on labels that nobody sent."""
         graph = case.graph()
         split = made.split_of(graph)
-        flipped = made.changed(graph, y=torch.where(split.test, (graph.y + 1) % 3, graph.y))
+        flipped = case.changed(graph, y=torch.where(split.test, (graph.y + 1) % 3, graph.y))
         method = case.build(seed=0).fit(flipped, split=split, randomness=SeededRandomness(1))
-        assert torch.equal(method.released.labels, fitted.released.labels)
-        assert bool((method.released.labels[~(split.train | split.val)] == -1).all())
+        labels = case.people(method.released).labels
+        assert torch.equal(labels, case.people(fitted.released).labels)
+        assert bool((labels[~(split.train | split.val)] == -1).all())
         assert torch.equal(method.predict_proba(), fitted.predict_proba())
         assert method.history == fitted.history
 
     # ---- predictions ----
 
-    def test_probabilities_are_probabilities(self, case: Case, fitted: Any) -> None:
-        found = fitted.predict_proba()
-        assert found.shape == (made.NODES, 3)
-        assert bool((found >= 0).all())
+    def test_probabilities_are_probabilities_and_the_score_is_the_share_that_is_met(
+        self, case: Case, fitted: Any
+    ) -> None:
+        found, graph = fitted.predict_proba(), case.graph()
+        assert found.shape == (made.NODES, 3) and bool((found >= 0).all())
         assert torch.allclose(found.sum(dim=1), torch.ones(made.NODES), atol=1e-5)
         assert torch.equal(fitted.predict(), found.argmax(dim=1))
-
-    def test_score_is_the_share_of_known_labels_that_are_met(self, case: Case, fitted: Any) -> None:
-        graph = case.graph()
         known = graph.y >= 0
         share = float((fitted.predict()[known] == graph.y[known]).float().mean())
         assert fitted.score(graph) == pytest.approx(share)
-        one = torch.zeros(made.NODES, dtype=torch.bool)
-        one[0] = True
+        one = torch.arange(made.NODES) == 0
         assert fitted.score(graph, one) == float(fitted.predict()[0] == graph.y[0])
-        assert fitted.score(graph, one, randomness=None) == fitted.score(graph, one)
-
-    def test_predicting_on_the_training_graph_reads_nothing_private(self, case: Case, fitted: Any) -> None:
-        """Item 11: inference is post-processing of what was released."""
-        graph = made.sealed(case.graph())
-        assert torch.equal(fitted.predict_proba(graph), fitted.predict_proba())
-        assert torch.equal(fitted.predict(graph), fitted.predict())
 
     # ---- files ----
 
     def test_a_saved_method_comes_back_the_same(self, case: Case, fitted: Any, tmp_path: Path) -> None:
-        fitted.save(tmp_path)
+        content = fitted.save(tmp_path).read_bytes()
+        for name, secret in secrets(case.graph(), case.tensors(fitted.released), fitted).items():
+            assert secret not in content, name
         for loaded in (load_method(tmp_path), load_like(fitted, tmp_path)):
             assert type(loaded.core) is type(fitted.core)
             assert torch.equal(loaded.predict_proba(), fitted.predict_proba())
-            assert torch.equal(loaded.predict(made.sealed(case.graph())), fitted.predict())
-            assert loaded.guarantee == fitted.guarantee
-            assert loaded.ledger == fitted.ledger
-            assert loaded.history == fitted.history
+            assert torch.equal(loaded.predict(case.seal(case.graph())), fitted.predict())
+            for part in ("guarantee", "ledger", "history", "privacy", "links", "epsilon_relationship"):
+                assert getattr(loaded, part, None) == getattr(fitted, part, None), part
             assert loaded.schema == replace(fitted.schema, notes=())
             if case.inductive != "never":
                 new = case.graph(seed=2)
                 mine = case.ask(copied(fitted), new, SeededRandomness(5))
                 assert torch.equal(case.ask(loaded, new, SeededRandomness(5)), mine)
 
-    def test_a_loaded_method_cannot_collect_again(self, case: Case, fitted: Any, tmp_path: Path) -> None:
-        if case.private:
-            loaded: Any = load_method(fitted.save(tmp_path))
-            graph = case.graph()
-            with pytest.raises(BudgetError):
-                loaded.randomize(made.Sealed(graph), split=made.split_of(graph), randomness=SeededRandomness(2))
-
-    def test_a_saved_method_holds_no_reports_edges_or_raw_values(self, case: Case, fitted: Any, tmp_path: Path) -> None:
-        graph = case.graph()
-        content = fitted.save(tmp_path).read_bytes()
-        for name, secret in secrets(graph, fitted.released).items():
-            assert secret not in content, name
-
-    def test_files_that_are_not_this_method_are_refused_in_one_line(
-        self, case: Case, fitted: Any, tmp_path: Path
-    ) -> None:
-        file = fitted.save(tmp_path / "mine")
-        file.write_bytes(file.read_bytes()[:-5])
-        propagation = fitted.kind == "label-propagation"
-        other = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1) if propagation else LabelPropagation(epsilon_y=1.0)
-        other.fit(case.graph(), randomness=SeededRandomness(1)).save(tmp_path / "other")
-        for path in ("mine", "other", "missing"):
+    def test_damaged_and_foreign_files_are_refused_in_one_line(self, case: Case, fitted: Any, tmp_path: Path) -> None:
+        content = fitted.save(tmp_path / "whole").read_bytes()
+        for name, damaged in damage(content).items():
+            (tmp_path / f"{name}.safetensors").write_bytes(damaged)
+        plain = fitted.kind == "lpgnn"
+        other = LabelPropagation(epsilon_y=1.0) if plain else LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=1)
+        other.fit(made.graph(20), randomness=SeededRandomness(1)).save(tmp_path / "foreign.safetensors")
+        for name in (*damage(content), "foreign", "missing"):
             with pytest.raises(ModelFileError) as refused:
-                load_like(fitted, tmp_path / path)
-            assert "\n" not in str(refused.value)
-            assert path in str(refused.value)
+                load_like(fitted, tmp_path / f"{name}.safetensors")
+            assert "\n" not in str(refused.value) and name in str(refused.value)
 
 
-def secrets(graph: Any, released: Any) -> dict[str, bytes]:
+def unacceptable(case: Case) -> list[Any]:
+    """Graphs that a collection must refuse whole: values outside what is declared, links that cannot be."""
+    found = []
+    if not (math.isinf(case.labels) and not case.lists and isinstance(case.build().core, LPGNNCore)):
+        # Several public labels are what a plain network takes: see test_many_labels.
+        found.append(case.changed(case.graph(), y=torch.nn.functional.one_hot(case.graph().y.clamp_min(0), 3).float()))
+    if 0 < case.features < math.inf:
+        for bad in (math.nan, math.inf, 1.5, -0.5):
+            wrong = case.graph()
+            made.values(wrong)[0] = bad
+            found.append(wrong)
+    if case.labels < math.inf:
+        wrong = case.graph()
+        wrong.y[made.split_of(case.graph()).train] = 3
+        found.append(wrong)
+    if not case.lists:
+        return found
+    if not math.isinf(case.relationship):
+        for column in ([[3], [3]], [[0], [made.NODES]], [[-1], [0]]):
+            wrong = case.graph()
+            wrong.edge_index = torch.cat([wrong.edge_index, torch.tensor(column)], dim=1)
+            found.append(wrong)
+    other = case.graph()
+    other.schema = replace(other.schema, directed=not other.schema.directed)
+    return [*found, other] if case.build().links.mode is not None else found
+
+
+def damage(content: bytes) -> dict[str, bytes]:
+    """The ways in which a file arrives broken."""
+    flipped = bytearray(content)
+    flipped[len(content) // 2] ^= 1
+    return {
+        "short": content[:-5],
+        "shorter": content[: len(content) // 2],
+        "longer": content + b"\0",
+        "empty": b"",
+        "flipped": bytes(flipped),
+        "cheaper": content.replace(b'\\"epsilon_y\\":', b'\\"epsilon_z\\":'),
+    }
+
+
+def secrets(graph: Any, reported: dict[str, torch.Tensor], fitted: Any) -> dict[str, bytes]:
     """What must not stand in a saved file, as the bytes it would be stored in."""
     number = np.float32(made.CANARY)
     found = {
@@ -335,14 +387,22 @@ def secrets(graph: Any, released: Any) -> dict[str, bytes]:
         "canary as float64": np.float64(number).tobytes(),
         "canary as text": b"0.73105",
         "notes that count private values": b"made by social_graph",
+        "an id": b"person 1/7",
     }
     arrays = {
         "true labels": graph.y.numpy()[8:40],
+        "senders": graph.edge_index.numpy()[0, 8:40],
         "edges": graph.edge_index.numpy()[1, 8:40],
+        "degrees": np.bincount(graph.edge_index[0].numpy(), minlength=made.NODES)[4:44],
         "features": made.dense(graph.x).ravel()[: 4 * graph.x.shape[1]],
-        **{f"reported {name}": part.numpy().ravel()[8:56] for name, part in made.tensors_of(released).items()},
+        **{f"reported {name}": part.numpy().ravel()[8:56] for name, part in reported.items()},
     }
+    edges = getattr(getattr(fitted, "topology", None), "edge_index", None)
+    if edges is not None and edges.shape[1] >= 56:
+        arrays["denoised links"] = edges.numpy()[1, 8:56]
     for name, array in arrays.items():
+        if len(array) < 24:
+            continue
         for dtype in (np.int64, np.int32, np.uint8, np.float32):
             found[f"{name} as {dtype.__name__}"] = array.astype(dtype).tobytes()
         found[f"{name} as text"] = ", ".join(str(value) for value in array.tolist()).encode()

@@ -1,18 +1,14 @@
-"""Cases of the methods that collect neighbour lists, and graphs and checks that their tests share."""
+"""Graphs and checks that the tests of methods with neighbour lists share."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from graphveil.graphs import make_graph
-from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
 
@@ -36,42 +32,6 @@ class Sealed:
     @property
     def edge_index(self) -> NoReturn:
         raise AssertionError("links were read")
-
-
-@dataclass(frozen=True)
-class LinkCase:
-    """One method under test.
-
-    Args:
-        build: an unfitted method, for a seed.
-        x, a, y: epsilon of the features (0: none sent), of a bit of a list, and of the label.
-        mode: who reports a relationship.
-        inductive: what people of another graph must send: reports, nothing that is not public, or it cannot be.
-        trains: whether a seed decides anything.
-    """
-
-    build: Callable[..., Any]
-    x: float
-    a: float
-    y: float
-    mode: str
-    inductive: str = "reports"
-    trains: bool = True
-
-    @property
-    def relationship(self) -> float:
-        return self.a * (2 if self.mode == "both" else 1)
-
-    @property
-    def private(self) -> bool:
-        return any(0 < epsilon < math.inf for epsilon in (self.x, self.a, self.y))
-
-    def graph(self, seed: int = 1) -> Any:
-        return graph(directed=self.mode == "directed", seed=seed)
-
-    def fit(self, people: Any = None, *, seed: int = 0, noise: int = 1) -> Any:
-        people = self.graph() if people is None else people
-        return self.build(seed=seed).fit(people, split=made.split_of(people), randomness=SeededRandomness(noise))
 
 
 def graph(*, directed: bool = False, seed: int = 1) -> Any:
@@ -125,9 +85,3 @@ def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
         truth = part.count(graph.edge_index) if name == "degrees" else graph.edge_index
         total += part.log_likelihood(released.lists[name], truth)
     return total
-
-
-@cache
-def fit_once(case: LinkCase) -> Any:
-    """Fit a case on its own graph, once for all tests."""
-    return case.fit()

@@ -61,10 +61,15 @@ class Counted:
 def graph(dimension: int = 100, *, seed: int = 1) -> Any:
     """60 people in 3 communities with a canary among the features; sparse when `dimension` is 100, dense at 20."""
     made = social_graph(NODES, 6, dimension, 3, apps=4, seed=seed)
-    stored = made.x.values() if made.x.layout == torch.sparse_csr else made.x.view(-1)
-    stored[7] = CANARY
+    values(made)[7] = CANARY
     made.y[UNKNOWN] = -1
     return made
+
+
+def values(graph: Any) -> Tensor:
+    """The stored features of a graph, which may be written to."""
+    found: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x.view(-1)
+    return found
 
 
 def dense(x: Tensor) -> np.ndarray:

@@ -13,7 +13,7 @@ from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, social_graph
 from graphveil.mechanisms.by_blocks import PEOPLE
-from graphveil.methods import METHODS, NodeSums
+from graphveil.methods import METHODS
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import SeededRandomness
@@ -137,12 +137,6 @@ def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
             method.fit(cm.Unreadable(cm.graph()), engine=LocalEngine(2))
         assert not method.ledger.spends
-
-
-def test_one_thread_here_is_what_all_methods_have() -> None:
-    assert LocalEngine(1) == LOCAL
-    graph = cm.graph()
-    NodeSums(**_ALL, degree_bound=3).fit(graph, split=cm.split_of(graph), engine=LocalEngine(1))
 
 
 def test_trials_of_a_search_refuse_an_engine_before_anything_is_read() -> None:

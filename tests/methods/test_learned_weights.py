@@ -29,6 +29,13 @@ def test_they_cost_what_uniform_weights_cost(name: str, tmp_path: Any) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize(("weights", "share"), [("similarity", 0.7310585786), ("kernel", 1.0)])
+def test_weighted_messages_pay_for_their_own_largest_weight(name: str, weights: str, share: float) -> None:
+    plain, weighted = cm.fit(name), cm.fit(name, weights=weights)
+    assert weighted.published.noise.sigmas[0] == pytest.approx(share * plain.published.noise.sigmas[0])
+
+
+@BOTH
 def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One edge changes two rows of the weighted sums, each by at most one, and no other edge's weight."""
     replay = cm.Replay(monkeypatch)
@@ -85,7 +92,7 @@ def test_sharpness_0_is_uniform(name: str) -> None:
 @BOTH
 def test_private_labels_and_other_graphs_are_refused(name: str) -> None:
     kind: Any = cm.KINDS[name]
-    with pytest.raises(InputError, match=r"unit node: weights learned from labels; allowed: uniform"):
+    with pytest.raises(InputError, match="weights = learned with unit node: .*; allowed: uniform"):
         kind(epsilon=1.0, unit="node", weights="learned")
     with pytest.raises(InputError, match="exist for the training graph only; allowed: queries = 0"):
         kind(epsilon=1.0, queries=1, weights="learned")

@@ -22,17 +22,6 @@ def test_it_is_the_first_of_the_grid_at_either_end_of_the_band(least: float) -> 
     assert set(found.tried) <= set(GRID)
 
 
-def test_no_epsilon_is_asked_twice() -> None:
-    asked: list[float] = []
-
-    def band(epsilon: float) -> Band:
-        asked.append(epsilon)
-        return rising(epsilon)
-
-    smallest(Goal("lift", 0.12), band)
-    assert len(asked) == len(set(asked)) <= len(GRID)
-
-
 def test_a_goal_that_is_out_of_reach_is_said_with_the_best_that_was_found() -> None:
     found = smallest(Goal("lift", 0.9), rising)
     assert found.hopeful is None and found.sure is None
@@ -57,8 +46,3 @@ def test_the_upper_end_is_what_to_take() -> None:
 def test_what_is_no_goal_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="no goal"):
         goal_of(text)
-
-
-def test_goals_are_read() -> None:
-    assert goal_of("accuracy=0.8") == Goal("accuracy", 0.8)
-    assert goal_of(" lift = 0.02") == Goal("lift", 0.02)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from graphveil.graphs import social_graph
-from graphveil.methods.advise.rehearsal import Band, Rehearsal, Trial, rehearse
+from graphveil.methods.advise.rehearsal import Rehearsal, Trial, rehearse
 from graphveil.methods.advise.worlds import World
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.intervals import Interval
@@ -34,10 +34,6 @@ def test_every_world_is_met_with_every_seed_and_progress_says_where_it_is() -> N
     assert [(event.done, event.total) for event in told] == [(place, 6) for place in range(6)]
     assert {event.stage for event in told} == {"rehearsing label-propagation at epsilon 2"}
     assert len({trial.accuracy.mean for trial in found.trials[:3]}) > 1
-
-
-def test_the_same_rehearsal_gives_the_same_figures() -> None:
-    assert spread(2.0, world()) == spread(2.0, world())
 
 
 def test_it_is_what_a_run_with_that_noise_reaches() -> None:
@@ -67,12 +63,6 @@ def test_more_epsilon_brings_more_where_labels_follow_contacts() -> None:
     assert lifts[0].low < lifts[1].low and lifts[1].low > 0.1
 
 
-def test_contacts_that_say_nothing_bring_nothing() -> None:
-    """A third of contacts inside one of three classes is chance: the band has zero in it."""
-    band = spread(4.0, world(1 / 3), world(1 / 3, seed=2), seeds=(0, 1)).band("lift")
-    assert band.low < 0 < band.high
-
-
 def trial(mean: float, half: float, accuracy: float = 0.5) -> Trial:
     lift = Interval(mean, mean - half, mean + half, (mean,))
     return Trial("made", Interval(accuracy, accuracy - half, accuracy + half, (accuracy,)), lift, "majority")
@@ -83,11 +73,6 @@ def test_a_band_reaches_from_the_least_to_the_greatest_end_of_all_intervals() ->
     lift, accuracy = found.band("lift"), found.band("accuracy")
     assert (lift.low, lift.high) == (pytest.approx(0.0), pytest.approx(0.4))
     assert (accuracy.low, accuracy.high) == (pytest.approx(0.4), pytest.approx(0.8))
-
-
-def test_a_band_is_told_in_points_with_its_signs() -> None:
-    assert Band(-0.031, 0.2).points == "-3.1 to +20.0"
-    assert Band(0.01, 0.02).to_dict() == {"low": 0.01, "high": 0.02}
 
 
 @pytest.mark.parametrize(

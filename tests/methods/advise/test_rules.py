@@ -16,20 +16,15 @@ DEGREES = [None, 3.0, 60.0]
 
 
 @pytest.mark.parametrize("trust", TRUSTS)
-@pytest.mark.parametrize("private", DECLARATIONS, ids=lambda parts: "+".join(parts) or "nothing")
-@pytest.mark.parametrize("degree", DEGREES)
-def test_no_rule_takes_a_private_part_for_public(trust: str, private: tuple[str, ...], degree: float | None) -> None:
+def test_no_rule_takes_a_private_part_for_public(trust: str) -> None:
     """What is private is protected by the method that is advised, or not collected at all."""
-    rule = rule_for(trust, private, degree)
-    if rule is None or rule.method is None:
-        return
-    covered = {*rule.protects, *(("features", "labels") if rule.settings else ())}
-    assert set(private) <= covered, f"{rule.method} does not protect {set(private) - covered}"
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_where_nothing_is_private_nothing_is_spent(trust: str) -> None:
-    assert rule_for(trust, (), 50.0) is None
+    assert rule_for(trust, (), 50.0) is None, "where nothing is private nothing is spent"
+    for private, degree in itertools.product(DECLARATIONS, DEGREES):
+        rule = rule_for(trust, private, degree)
+        if rule is None or rule.method is None:
+            continue
+        covered = {*rule.protects, *(("features", "labels") if rule.settings else ())}
+        assert set(private) <= covered, f"{rule.method} does not protect {set(private) - covered}"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.trust}-{rule.method}")
@@ -62,10 +57,3 @@ def test_an_epsilon_that_is_asked_for_takes_the_place_of_the_advised_one() -> No
 def test_noisy_votes_of_whole_people_take_many_contacts(degree: float | None, method: str) -> None:
     rule = rule_for("curator", ("features", "labels", "edges"), degree)
     assert rule is not None and rule.method == method
-
-
-def test_rules_cannot_be_changed() -> None:
-    with pytest.raises(AttributeError):
-        RULES[0].__setattr__("epsilon", 100.0)
-    with pytest.raises(TypeError):
-        TRUSTS["everybody"] = "all"  # type: ignore[index]

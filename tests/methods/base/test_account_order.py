@@ -192,12 +192,6 @@ def test_a_remembered_collection_is_free_and_another_one_is_named_as_such() -> N
     assert len(held.ledger.spends) == 2
 
 
-def test_the_first_collection_that_is_handed_in_keeps_its_plain_name() -> None:
-    held = account()
-    held.recognise("a", [spend()])
-    assert [one.name for one in held.ledger.spends] == ["reports"] and held.collections == {"a"}
-
-
 def test_a_collection_that_could_not_be_paid_is_not_free_the_next_time() -> None:
     held = account()
     held.recognise("a", [spend()])
@@ -206,12 +200,6 @@ def test_a_collection_that_could_not_be_paid_is_not_free_the_next_time() -> None
             held.recognise("b", [spend()])
         assert "an account of its own" in str(refused.value)
     assert held.collections == {"a"} and len(held.ledger.spends) == 1
-
-
-def test_what_needs_no_price_is_not_remembered() -> None:
-    held = account()
-    held.recognise("a", ())
-    assert not held.collections and not held.ledger.spends
 
 
 def test_the_first_release_brings_its_ledger_and_a_second_one_costs_as_much_again() -> None:

@@ -13,15 +13,13 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.asking import (
-    handed_in,
     pay_for,
     reports_from,
     require_queries,
-    require_source,
     side_by_side,
 )
 from graphveil.methods.base.people import BY_ID, Found
-from graphveil.privacy import Ledger, SeededRandomness, Spend, assume
+from graphveil.privacy import Ledger, SeededRandomness, Spend
 
 FEATURES = [info.name for info in catalogue() if info.kind == "features"]
 SPEND = Spend("feature reports", "features", "made", {}, 1.0)
@@ -54,28 +52,11 @@ def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]
     assert found[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
 
 
-def test_where_nothing_was_kept_the_new_ones_stand_alone() -> None:
-    found = side_by_side(Found(torch.full((3,), -1)), {}, {"levels": torch.tensor([7, 8, 9])})
-    assert found["levels"].tolist() == [7, 8, 9]
-
-
-def test_noise_needs_a_source() -> None:
-    source = SeededRandomness(0)
-    assert require_source(source, "features") is source
-    with pytest.raises(InputError, match="predict: the people of a new graph send features, which needs a source"):
-        require_source(None, "features")
-
-
 @pytest.mark.parametrize("queries", [-1, 1.0, True, "2", None, 10**6 + 1])
 def test_a_number_of_queries_is_a_whole_one(queries: Any) -> None:
     assert require_queries(0) == 0 and require_queries(10**6) == 10**6
     with pytest.raises(InputError, match=r"queries = .* allowed: a whole number of at least 0"):
         require_queries(queries)
-
-
-def test_reports_from_outside_are_said_in_the_guarantee() -> None:
-    assert handed_in("town") == assume("reports-handed-in", graph="town")
-    assert "town" in handed_in("town").sentence
 
 
 def opened(**budgets: tuple[float, float]) -> Ledger:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -14,7 +13,7 @@ import torch
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.account import Account
-from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored, signature_of, stored_probabilities
+from graphveil.methods.base.core import FittedCore, Stored, signature_of, stored_probabilities
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.links.lists_core import ListsCore
@@ -55,13 +54,6 @@ def test_after_fitting_the_public_facts_are_those_of_the_collection() -> None:
     core.leave()
     assert core.fitted and core.schema is FACTS and core.result == Left()
     assert not other.fitted, "what one core has learnt is not another's"
-
-
-def test_who_keeps_nothing_of_people_writes_and_reads_nothing(tmp_path: Path) -> None:
-    core = ForgetsPeople()
-    core.keep(tmp_path / "model")
-    core.recall(tmp_path / "model")
-    assert not list(tmp_path.iterdir())
 
 
 class Log(list[str]):
@@ -152,13 +144,6 @@ def test_who_cannot_be_served_is_neither_asked_nor_charged(half: Half) -> None:
     assert not core.account.ledger.spends and not core.account.collections
 
 
-def test_a_budget_that_is_spent_is_refused_before_anybody_is_asked(half: Half) -> None:
-    core, graph = half.build(), half.graph()
-    ask(core, graph)
-    with pytest.raises(BudgetError):
-        ask(core, half.sealed(graph))
-
-
 def test_training_is_on_what_was_collected(half: Half) -> None:
     core = half.build()
     collected = core.collect(half.graph(), split=made.split_of(made.graph(20)), randomness=SeededRandomness(1))
@@ -182,10 +167,6 @@ def test_own_reports_are_recognised_for_nothing_and_others_are_not(half: Half) -
     assert len(fresh.account.ledger.spends) == len(spends)
 
 
-def test_a_relationship_costs_what_its_lists_cost_together() -> None:
-    assert Lists().epsilon_relationship == LinkPrivacy(3.0).relationship_epsilon
-
-
 @dataclass(frozen=True)
 class Options:
     epochs: int = 5
@@ -202,12 +183,6 @@ class Settled:
     def __init__(self, *, epsilon: float, **settings: Any) -> None: ...
 
 
-class Bare:
-    settings_type = Options
-
-    def __init__(self, epsilon: float, *, rule: str = "pool") -> None: ...
-
-
 def test_a_signature_spells_every_setting_out() -> None:
     found = signature_of(Settled).parameters
     assert list(found) == ["epsilon", "epochs", "hidden"]
@@ -216,17 +191,8 @@ def test_a_signature_spells_every_setting_out() -> None:
     assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in found.values())
 
 
-def test_a_core_without_further_settings_keeps_its_signature() -> None:
-    assert signature_of(Bare) == inspect.signature(Bare)
-
-
 def stored(probabilities: Any) -> Stored:
     return Stored({}, {"probabilities": probabilities})
-
-
-def test_stored_probabilities_come_back_as_they_are() -> None:
-    rows = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
-    assert torch.equal(stored_probabilities(stored(rows), 2), rows)
 
 
 @pytest.mark.parametrize(
@@ -242,8 +208,3 @@ def test_stored_probabilities_come_back_as_they_are() -> None:
 def test_probabilities_of_another_shape_would_answer_for_other_people(probabilities: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         stored_probabilities(stored(probabilities), 2)
-
-
-def test_a_file_without_probabilities_is_none_of_a_method() -> None:
-    with pytest.raises(KeyError):
-        stored_probabilities(Stored({}, {}), 2)

@@ -88,11 +88,6 @@ def test_a_loss_without_the_channel_is_another_one() -> None:
         assert float(plain.loss(logits())) != pytest.approx(float(long_form(logits(), hops)), rel=1e-3)
 
 
-def test_targets_without_propagation_are_the_noisy_labels() -> None:
-    assert objective(0).fit_nodes.tolist() == [0, 1, 3, 5, 6]
-    assert objective(0).train_targets.tolist() == [0, 2, 2, 0, 1]
-
-
 def test_targets_after_two_hops_by_hand() -> None:
     """Two steps along 0-1-2-3: node 0 hears itself (weight 1/2) and 2 (1/sqrt 8); 1 hears 1 and 3; 3 hears 3 and 1.
 
@@ -103,15 +98,6 @@ def test_targets_after_two_hops_by_hand() -> None:
     assert float(spread[0, 2]) == pytest.approx(8**-0.5)
     assert objective(2).fit_nodes.tolist() == [0, 1, 3, 5]
     assert objective(2).train_targets.tolist() == [0, 2, 2, 0]
-
-
-def test_validation_labels_help_to_make_targets() -> None:
-    """After one hop node 1 hears 0 (class 0) and the validation node 2 (class 2): 2 is no less central, 0 is a leaf."""
-    assert float((power(1) @ one_hots())[1, 2]) == pytest.approx(1 / 2)
-    assert float((power(1) @ one_hots())[1, 0]) == pytest.approx(2**-0.5)
-    mass = power(1) @ one_hots()
-    nodes = objective(1).fit_nodes
-    assert objective(1).train_targets.tolist() == mass[nodes].argmax(dim=1).tolist()
 
 
 def test_nodes_that_no_label_reaches_are_left_out_and_not_given_class_0() -> None:
@@ -163,21 +149,6 @@ def test_a_perfect_model_scores_the_ideal_and_is_estimated_perfect() -> None:
     assert abs(share - found.ideal) < error
     assert abs(estimate - 1) < error / (CHANNEL.keep - CHANNEL.flip)
     assert abs(share - 1.1 * found.ideal) > error
-
-
-def test_training_accuracy_counts_every_training_node() -> None:
-    expected = (logits()[TRAIN].argmax(dim=1) == LABELS[TRAIN]).float().mean()
-    assert objective(2).train_accuracy(logits()) == pytest.approx(float(expected))
-
-
-def test_without_validation_nodes_validation_says_nothing() -> None:
-    assert objective(2, val=torch.zeros(7, dtype=torch.bool)).validate(logits()) == (0.0, 0.0, 0.0)
-
-
-def test_label_matrix_has_a_row_for_everybody_and_a_column_for_every_class() -> None:
-    assert label_matrix(LABELS, TRAIN | VAL, CLASSES).tolist() == one_hots().tolist()
-    assert label_matrix(LABELS, VAL, CLASSES).sum() == 1
-    assert label_matrix(torch.tensor([-1]), torch.tensor([False]), 2).tolist() == [[0, 0]]
 
 
 def test_without_correction_the_loss_is_plain_cross_entropy_on_the_labels_as_they_came() -> None:

@@ -99,21 +99,6 @@ def test_averaging_over_many_questions_finds_what_one_report_finds(monkeypatch: 
 
 
 @BOTH
-def test_known_ids_are_answered_from_what_they_sent_whatever_their_graph(name: str, tmp_path: Path) -> None:
-    """Other order, other links, other name, fewer of them; in this process and after save and load: nobody is asked."""
-    method = fit(name)
-    paid, guarantee = method.ledger, method.guarantee
-    shuffled = torch.randperm(made.NODES, generator=torch.Generator().manual_seed(0)).tolist()
-    loaded = load_method(method.save(tmp_path))
-    for other in (graph(shuffled, name="elsewhere"), graph(range(10, 30)), graph(without=5)):
-        answers = [one.predict_proba(other) for one in (method, loaded)]
-        assert torch.equal(*answers)
-    assert torch.allclose(method.predict_proba(graph(shuffled)), method.predict_proba()[shuffled], atol=1e-5)
-    assert (method.ledger, loaded.ledger) == (paid, paid)
-    assert method.guarantee == guarantee
-
-
-@BOTH
 def test_only_new_ids_are_asked_and_their_price_is_theirs_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method = fit(name)
     before, price, asked = method.ledger, method.guarantee.epsilon, []

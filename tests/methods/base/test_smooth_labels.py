@@ -66,18 +66,6 @@ def test_the_loss_is_the_cross_entropy_and_least_at_the_targets() -> None:
     assert float(found.loss(best)) <= float(found.loss(best + 0.1 * logits))
 
 
-def test_accuracies_count_own_labels() -> None:
-    labels = torch.tensor([0, 1, 2, 0])
-    p = normalised(torch.tensor([[0, 1], [1, 0]]), 4)
-    found = smooth_labels(labels, mask(4, 0, 1), mask(4, 2, 3), p, 1, classes=CLASSES)
-    says = torch.eye(CLASSES)[torch.tensor([0, 2, 2, 1])] * 5
-    assert found.train_accuracy(says) == 0.5
-    loss, share, estimate = found.validate(says)
-    assert share == estimate == 0.5
-    wanted = torch.nn.functional.cross_entropy(says[2:], labels[2:])
-    assert loss == pytest.approx(float(wanted))
-
-
 def test_without_validation_nodes_nothing_is_said() -> None:
     labels, p = torch.tensor([0, 1]), normalised(torch.zeros(2, 0, dtype=torch.int64), 2)
     found = smooth_labels(labels, mask(2, 0, 1), mask(2), p, 3, classes=2)

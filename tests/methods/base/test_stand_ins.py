@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.aggregation import from_scipy
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split, social_graph
 from graphveil.methods import LPGNN, load_method
@@ -36,10 +35,6 @@ def fitted(graph: Graph, kind: str, **settings: Any) -> Any:
     return model.fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(5))
 
 
-def test_ones_are_ones() -> None:
-    assert rows("ones", 4).tolist() == [[1.0] * 4] * 5
-
-
 @pytest.mark.parametrize(("dimension", "codes"), [(6, [3, 1, 1, 1, 0]), (3, [2, 1, 1, 1, 0]), (1, [0, 0, 0, 0, 0])])
 def test_degrees_are_one_hot_and_the_last_code_stands_for_all_larger_ones(dimension: int, codes: list[int]) -> None:
     found = rows("degree", dimension)
@@ -57,12 +52,6 @@ def test_uniform_numbers_fill_the_unit_interval_evenly_and_follow_the_seed() -> 
     assert (rows("uniform", 3, 1) == rows("uniform", 3, 1)).all() and (
         rows("uniform", 3, 1) != rows("uniform", 3, 2)
     ).any()
-
-
-def test_normal_numbers_are_those_of_a_method_without_features() -> None:
-    found = rows("normal", 8)
-    assert (np.count_nonzero(found, axis=1) == 1).all()
-    assert from_scipy(stand_in_features("normal", STAR, 8, 0)[0]).shape == (5, 8)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", STAND_INS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import shutil
 from pathlib import Path
@@ -14,8 +13,8 @@ import torch
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, random_split, social_graph
-from graphveil.methods import ClassSums, load_method
-from graphveil.methods.base.start import AT_ONCE, SHIPPED, Reader, read_start, save_start, start_notes
+from graphveil.methods import load_method
+from graphveil.methods.base.start import SHIPPED, Reader, read_start, save_start, start_notes
 from graphveil.methods.curator import sum_clues
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
@@ -83,15 +82,6 @@ def test_reading_a_file_twice_gives_the_same_scores(task: str, tmp_path: Path) -
     assert torch.allclose(first.scores(*clues).mean(dim=1), torch.zeros(7), atol=1e-5)
 
 
-@TASKS
-def test_many_nodes_are_read_in_parts_and_to_the_same_end(task: str) -> None:
-    own, common = SIZES[task]
-    clues = torch.randn(AT_ONCE + 3, 2, own), torch.randn(AT_ONCE + 3, common)
-    reader = shipped(task)
-    whole = reader.scores(*clues)
-    assert torch.allclose(whole[-3:], reader.scores(clues[0][-3:], clues[1][-3:]), atol=1e-5)
-
-
 # ---- in a method ----
 
 
@@ -106,13 +96,6 @@ def test_a_start_changes_neither_what_is_released_nor_what_is_promised(task: str
         assert torch.equal(without.released.labels, beside.released.labels)
     assert not torch.equal(without.predict_proba(), beside.predict_proba())
     assert torch.equal(beside.predict_proba(), fitted(task, "public").predict_proba())
-
-
-@TASKS
-def test_a_file_of_ones_own_joins_as_the_shipped_one_does(task: str, tmp_path: Path) -> None:
-    mine = fitted(task, own_file(tmp_path / "mine.safetensors", task))
-    assert mine.predict_proba().isfinite().all()
-    assert not torch.equal(mine.predict_proba(), fitted(task, "public").predict_proba())
 
 
 @TASKS
@@ -145,12 +128,6 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_is_spent(task: str,
     assert not model.ledger.spends
 
 
-@TASKS
-def test_another_word_is_refused(task: str) -> None:
-    with pytest.raises(InputError, match=r"start = 'private'; allowed: none, public or a \.safetensors file"):
-        built(task, "private")
-
-
 def test_propagation_has_no_pool_that_a_start_could_join() -> None:
     from graphveil.methods import LabelPropagation
 
@@ -164,26 +141,6 @@ def test_a_run_on_a_training_graph_says_so(task: str, tmp_path: Path) -> None:
     assert "was itself trained on cora:" in start_notes("public", task, "cora")[0]
     assert "was itself trained on digits:" in start_notes(mine, task, "digits")[0]
     assert start_notes("public", task, "digits") == start_notes(None, task, "cora") == ()
-
-
-@pytest.mark.parametrize("noise", ["normal", "geometric"])
-@pytest.mark.parametrize("epsilon", [0.5, math.inf])
-def test_sums_of_either_law_are_read_with_noise_and_without(noise: str, epsilon: float) -> None:
-    graph, split = example()
-    model = ClassSums(epsilon=epsilon, epochs=6, hidden=4, noise=noise, start="public")
-    found = model.fit(graph, split=split, randomness=SeededRandomness(1)).predict_proba()
-    assert found.isfinite().all()
-    assert torch.allclose(found.sum(dim=1), torch.ones(150), atol=1e-5)
-
-
-def test_a_reader_that_says_nothing_changes_next_to_nothing(tmp_path: Path) -> None:
-    """All of its weights are 0: the pool has one more opinion, that all classes are alike."""
-    network = ClassReader(*SIZES["class-sums"], 4, generator=torch.Generator())
-    for weight in network.parameters():
-        weight.data.zero_()
-    file = save_start(tmp_path / "mute.safetensors", "class-sums", network, {"graphs": []})
-    without, beside = (fitted("class-sums", start).predict_proba() for start in (None, str(file)))
-    assert float((without.argmax(dim=1) == beside.argmax(dim=1)).float().mean()) > 0.9
 
 
 def test_a_wider_reader_of_ones_own_is_read_by_its_width(tmp_path: Path) -> None:

@@ -37,19 +37,6 @@ def refusal(path: Path) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 2_000, -1_000, -1])
-def test_truncated_files_are_refused(content: bytes, length: int, tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(content[:length])
-    refusal(file)
-
-
-def test_files_with_something_appended_are_refused(content: bytes, tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(content + b"\0")
-    refusal(file)
-
-
 @pytest.mark.parametrize("bit", [0, 6])
 def test_flipped_bits_are_noticed(content: bytes, bit: int, tmp_path: Path) -> None:
     """At 300 places over the file: header, settings, epsilons, ledger and weights alike.
@@ -79,13 +66,6 @@ def test_a_changed_epsilon_is_noticed(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(content.replace(before, after))
     assert "does not match its recorded hash" in refusal(file)
-
-
-def test_the_undamaged_file_loads(content: bytes, tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(content)
-    assert load_method(file).kind == LPGNN.kind
-    assert torch.equal(load_method(tmp_path).predict_proba(), load_method(file).predict_proba())
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
@@ -119,12 +99,6 @@ def test_safetensors_of_others_are_refused(tmp_path: Path) -> None:
     for header in ("no json", "[1, 2]", "{}", json.dumps({"format": FORMAT + 1})):
         save_file({"weight": torch.zeros(3)}, file, metadata={KEY: header})
         refusal(file)
-
-
-def test_a_newer_format_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "newer.safetensors"
-    save_file({}, file, metadata={KEY: json.dumps({"format": 99, "kind": "lpgnn", "facts": {}, "sha256": ""})})
-    assert "format 99; allowed: format 1" in refusal(file)
 
 
 def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
@@ -177,14 +151,6 @@ def test_every_backbone_has_the_shapes_that_loading_expects(model: str, scaling:
         refusal(file)
 
 
-def test_spread_labels_of_other_shapes_are_refused_at_load(tmp_path: Path) -> None:
-    file = LabelPropagation(epsilon_y=1.0).fit(made.graph(), randomness=SeededRandomness(1)).save(tmp_path)
-    kind, facts, tensors = read_method(file)
-    for wrong in (tensors["probabilities"][:, :2].contiguous(), tensors["probabilities"].flatten()):
-        save_method(file, kind, facts, {"probabilities": wrong})
-        assert "probabilities are" in refusal(file)
-
-
 @pytest.mark.parametrize("name", ["missing", "missing.safetensors"])
 def test_missing_files_are_refused_with_a_remedy(name: str, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="no saved model; give the run folder or the file that save wrote"):
@@ -230,7 +196,9 @@ def test_the_search_for_secrets_would_find_them(tmp_path: Path) -> None:
     leaky = {"y": graph.y, "edges": graph.edge_index, "x": graph.x.to_dense(), **made.tensors_of(method.released)}
     facts = {"labels": graph.y.tolist(), "notes": list(graph.schema.notes)}
     found = save_method(tmp_path, "kind", facts, leaky).read_bytes()
-    hidden = [name for name, secret in secrets(graph, method.released).items() if secret in found]
+    hidden = [
+        name for name, secret in secrets(graph, made.tensors_of(method.released), method).items() if secret in found
+    ]
     for name in ("canary as float32", "true labels as int64", "edges as int64", "features as float32"):
         assert name in hidden
     for name in ("reported labels as int64", "reported indices as int32", "reported bits as uint8"):

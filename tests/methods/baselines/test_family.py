@@ -60,24 +60,6 @@ def test_it_is_lpgnn_without_noise(name: str) -> None:
     assert torch.equal(by_hand.predict_proba(), private.predict_proba())
 
 
-def test_raw_labels_and_features_are_what_is_trained_on() -> None:
-    people = graph()
-    reports = BASELINES.collect(
-        build_method("sage", FAST, 3), people, made.split_of(people), randomness=SeededRandomness(1)
-    )
-    known = reports.labels >= 0
-    assert torch.equal(reports.labels[known], people.y[known]) and bool(known.any())
-    assert np.array_equal(np.asarray(reports.features), made.dense(people.x))
-
-
-def test_a_collection_trains_several_networks_and_returns_its_labels() -> None:
-    people, model = graph(), build_method("gcn", FAST, 3)
-    reports = BASELINES.collect(model, people, made.split_of(people), randomness=SeededRandomness(1))
-    labels = BASELINES.train(model, reports, people)
-    assert torch.equal(labels, reports.labels) and torch.equal(BASELINES.train(model, reports, people), labels)
-    assert model.predict_proba().shape == (made.NODES, 3)
-
-
 def test_only_the_perceptron_reads_no_edges() -> None:
     assert {name: "edges" in find_method(name).reads for name in NAMES} == {
         "gcn": True,
@@ -110,13 +92,6 @@ def test_what_makes_a_baseline_cannot_be_set(name: str, setting: str) -> None:
         build_method(name, {setting: 1}, 3)
 
 
-def test_unknown_backbones_and_settings_are_refused() -> None:
-    with pytest.raises(InputError, match="sage"):
-        baseline("transformer")
-    with pytest.raises(InputError, match="epochs"):
-        baseline("gcn", epochs=0)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_promises_nothing_and_disturbs_nothing(name: str) -> None:
     found = plan(name, graph(), FAST).to_dict()
@@ -124,12 +99,6 @@ def test_a_plan_promises_nothing_and_disturbs_nothing(name: str) -> None:
     assert found["seconds"] > 0 and found["memory_mb"] > 0 and found["advice"] == []
     assert all(row["features"] is None and row["labels"] is None for row in found["noise_to_signal"])
     assert (found["links"], found["curator"], found["release"]) == (None, None, None)
-
-
-def test_settings_of_a_run_are_those_that_were_settled() -> None:
-    settled = find_method("gcn").settle(FAST)
-    assert BASELINES.used_settings(build_method("gcn", FAST, 3), settled) == settled
-    assert {"epsilon_x", "epsilon_y", "model"} & set(settled) == set()
 
 
 def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself() -> None:
@@ -153,11 +122,6 @@ def test_it_has_no_rivals_and_no_warning_and_says_what_it_read() -> None:
     assert BASELINES.warning(model, people) is None
     (note,) = BASELINES.notes(model, people, {}, controlled=True)
     assert "NOT PROTECTED" in note and "declared private: features, labels" in note and BASELINES.serves_releases
-
-
-def test_several_runs_are_called_a_simulation_unless_they_share_one_release() -> None:
-    model = fitted("gcn")
-    assert "5 repeats" in BASELINES.repeats_note(model, 5) and "release" not in BASELINES.repeats_note(model, 5)
 
 
 def test_labels_that_nobody_knows_are_not_trained_on() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
-import torch
 
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
@@ -15,12 +13,6 @@ from graphveil.methods.curator import controls as curator_controls
 from graphveil.methods.curator.controls import RIVAL_SETTINGS, curator_ceiling, curator_controls_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
-
-
-@pytest.mark.parametrize("name", cm.KINDS)
-def test_without_noise_the_unit_does_not_matter_and_no_degree_is_bounded(name: str) -> None:
-    node, edge = (cm.fit(name, epsilon=math.inf, unit=unit) for unit in ("node", None))
-    assert torch.equal(node.predict_proba(), edge.predict_proba())
 
 
 @pytest.mark.parametrize("name", cm.KINDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import DPMLP, load_method
 from graphveil.methods.curator.dp_mlp import DPMLPCore
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
 
@@ -36,14 +35,6 @@ def test_it_spends_its_epsilon_once() -> None:
     assert method.history == ()
 
 
-def test_a_validation_label_decides_nothing() -> None:
-    """Item 12."""
-    start, other = cm.graph(), cm.graph()
-    val = cm.split_of(start).val
-    other.y[val] = (other.y[val] + 1) % 3
-    assert torch.equal(cm.fit("dp-mlp", start).predict_proba(), cm.fit("dp-mlp", other).predict_proba())
-
-
 def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
     method, start = cm.fit("dp-mlp"), cm.graph(seed=2)
     other = make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))
@@ -55,25 +46,9 @@ def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
         loaded.predict_proba()
 
 
-def test_without_privacy_it_validates_and_says_so() -> None:
-    method = cm.fit("dp-mlp", epsilon=math.inf)
-    assert "NOT PROTECTED" in method.guarantee.sentence()
-    assert len(method.history) == cm.FAST["epochs"]
-
-
 def test_units_of_edges_are_refused() -> None:
     with pytest.raises(InputError, match="reads no edges"):
         DPMLP(epsilon=1.0, unit="edge")
-
-
-def test_noise_is_fresh() -> None:
-    start = cm.graph()
-    one, two = (
-        DPMLP(epsilon=2.0, **cm.FAST).fit(start, split=cm.split_of(start), randomness=SecureRandomness())
-        for _ in range(2)
-    )
-    assert not torch.equal(one.predict_proba(), two.predict_proba())
-    assert one.guarantee.void is None
 
 
 @pytest.mark.parametrize("hidden", [3, 16, None])

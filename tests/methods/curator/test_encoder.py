@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import scipy.sparse as sp
 import torch
 
-from graphveil.errors import InputError
-from graphveil.methods import GCON, Caribou
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.training import of_all, read_features
-from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
-
-ONE_EDGE = pytest.mark.parametrize("method", [GCON, Caribou])
 
 
 def test_rows_are_at_most_one_long_and_keep_no_gradient() -> None:
@@ -42,14 +36,3 @@ def test_many_nodes_are_read_some_at_a_time_and_come_out_in_their_order(sparse: 
 
     torch.testing.assert_close(of_all(network, [read]), torch.from_numpy(rows.toarray()) @ weights)
     assert len(sizes) == 2 and sum(sizes) == 300_001
-
-
-@ONE_EDGE
-def test_directed_graphs_are_refused_before_anything_is_read(method: Any) -> None:
-    """The bound on what an edge moves leans on every edge being there in both directions."""
-    start = cm.graph()
-    start.schema = replace(start.schema, directed=True)
-    fitted = method(epsilon=2.0, epochs=2, hidden=4)
-    with pytest.raises(InputError, match="for undirected graphs"):
-        fitted.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
-    assert fitted.ledger.spends == ()

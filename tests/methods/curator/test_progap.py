@@ -1,8 +1,7 @@
-"""Unit "node": GAP, ProGAP and node sums with private training; what all units share is tested in test_gap.py."""
+"""Unit "node": GAP, ProGAP and node sums with private training; what all units share: test_training_checklist.py."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from torch import nn
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
-from graphveil.methods import load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
@@ -54,34 +52,10 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
 
 
 @EVERY
-def test_nothing_is_chosen_or_reported_by_private_labels(name: str) -> None:
-    """Item 12: a flipped validation label changes nothing, and no epoch's figures are kept."""
-    start, other = cm.graph(), cm.graph()
-    val = cm.split_of(start).val
-    other.y[val] = (other.y[val] + 1) % 3
-    one, two = cm.fit(name, start, **NODE), cm.fit(name, other, **NODE)
-    assert torch.equal(one.predict_proba(), two.predict_proba())
-    assert one.history == ()
-
-
-@EVERY
 def test_the_last_training_is_paid_for_once(name: str) -> None:
     method = cm.fit(name, **NODE)
     with pytest.raises(BudgetError, match="a publication pays for one"):
         method.fit_published(method.published, randomness=SeededRandomness(2))
-
-
-@EVERY
-def test_rows_of_the_training_nodes_do_not_leave_with_the_model(name: str, tmp_path: Path) -> None:
-    """Item 10: the file has weights only; everybody else's view is what is promised."""
-    method = cm.fit(name, **NODE)
-    assert method.predict_proba().shape == (60, 3)
-    method.save(tmp_path)
-    loaded = load_method(tmp_path)
-    with pytest.raises(InputError, match="each is for that node only"):
-        loaded.predict_proba()
-    assert loaded.guarantee.assumption("joint-privacy")
-    assert loaded.guarantee == method.guarantee
 
 
 @EVERY

@@ -82,6 +82,13 @@ def test_item_5_n_m_and_delta_are_public(name: str) -> None:
     audits.edges_decide_no_public_number(name)
 
 
+@EVERY
+def test_item_7_a_class_nobody_has_keeps_its_column(name: str) -> None:
+    start = cm.graph()
+    start.y[start.y == 2] = 0
+    assert audits.fit(name, start).predict_proba().shape == (60, 3)
+
+
 @EDGES
 def test_item_8_no_private_degree_normalises(name: str) -> None:
     audits.another_neighbour_only_adds(name)
@@ -105,16 +112,19 @@ def test_item_10_a_nodes_own_row_is_its_own(name: str, tmp_path: Path) -> None:
 
 
 @EDGES
-def test_item_11_inference_is_post_processing_or_metered(name: str) -> None:
-    """Known nodes: answered with the graph sealed, free. Other people: refused before anything is read."""
+def test_item_11_inference_is_post_processing_or_metered(name: str, tmp_path: Path) -> None:
+    """Known nodes: answered with the graph sealed, free, saved or not. Other people: refused before they are read."""
     method, start = audits.fit(name, cm.graph()), cm.graph()
     paid, found = method.ledger, method.predict_proba()
-    assert torch.equal(method.predict_proba(cm.Unreadable(start)), found)
-    assert method.ledger == paid
+    method.save(tmp_path)
     other = cm.Unreadable(make_graph(start.x, start.edge_index, start.y, cm.made.changed(start, name="others").schema))
-    with pytest.raises(InputError if name == "class-sums" else BudgetError):
-        method.predict_proba(other, randomness=SeededRandomness(0))
-    assert method.ledger == paid
+    for model in (method, load_method(tmp_path)):
+        assert torch.equal(model.predict_proba(cm.Unreadable(start)), found)
+        with pytest.raises(InputError if name == "class-sums" else BudgetError):
+            model.predict_proba(other, randomness=SeededRandomness(0))
+        assert (model.ledger, model.guarantee, model.history) == (paid, method.guarantee, method.history)
+        assert (model.privacy, model.settings) == (method.privacy, method.settings)
+        assert model.epsilon_relationship == method.epsilon_relationship
 
 
 @EDGES
@@ -126,6 +136,17 @@ def test_item_11_answers_do_not_betray_who_is_linked(name: str) -> None:
     moved[5] = 1 - moved[5]
     answers = method.predict_proba(cm.made.changed(start, x=moved))
     assert torch.equal(answers, method.predict_proba())
+
+
+@EDGES
+def test_item_11_training_on_the_publication_again_is_free_and_gives_the_same(name: str) -> None:
+    method = audits.fit(name, cm.graph())
+    found, paid = method.predict_proba(), method.ledger
+    assert torch.equal(method.fit_published(method.published).predict_proba(), found) and method.ledger == paid
+    with pytest.raises(InputError, match=r"published with|publication was made with"):
+        audits.METHODS[name](epsilon=3.0, hidden=4).fit_published(method.published)
+    with pytest.raises(BudgetError):
+        method.publish(cm.Unreadable(cm.graph()), split=cm.split_of(cm.graph()), randomness=SeededRandomness(1))
 
 
 def test_item_11_dp_mlp_reads_no_edge_to_answer() -> None:
@@ -140,6 +161,18 @@ def test_item_11_dp_mlp_reads_no_edge_to_answer() -> None:
 @NODES
 def test_item_12_validation_labels_are_private_too(name: str) -> None:
     audits.validation_labels_decide_nothing(name)
+
+
+@EDGES
+def test_item_12_labels_of_test_nodes_are_never_used(name: str) -> None:
+    """Labels outside training and validation change nothing; a training label does."""
+    start = cm.graph()
+    split = cm.split_of(start)
+    found = audits.fit(name, start).predict_proba()
+    for mask, same in ((split.test, True), (split.train, False)):
+        other = cm.graph()
+        other.y[mask] = (other.y[mask] + 1) % 3
+        assert torch.equal(audits.fit(name, other).predict_proba(), found) == same
 
 
 def test_item_13_tuning_costs_more_noise_than_one_training() -> None:
@@ -225,6 +258,7 @@ def test_item_16_batch_normalisation_is_refused(network: str) -> None:
 @EVERY
 def test_item_17_noise_is_fresh(name: str) -> None:
     audits.noise_is_fresh(name)
+    assert "seed 1" in (audits.fit(name, cm.graph()).guarantee.void or "")
 
 
 def test_item_17_forked_workers_share_no_noise() -> None:
@@ -252,3 +286,20 @@ def test_item_18_deviations_beyond_those_of_float_generators_are_drawn() -> None
     assert law is not None and law.limit >= 12 * noise.sigmas[0] * 2**10
     beyond = math.exp(law.log_tail([round(5.8 * law.sigma)])[0])
     assert beyond == pytest.approx(stats.norm.sf((round(5.8 * law.sigma) - 0.5) / law.sigma), rel=1e-3)
+
+
+@EVERY
+def test_without_privacy_it_is_said_and_no_noise_is_drawn(name: str) -> None:
+    asked: list[tuple[int, int]] = []
+    start, kind = cm.graph(), audits.METHODS[name]
+    method = kind(epsilon=math.inf, epochs=2, hidden=4).fit(
+        start,
+        split=cm.split_of(start),
+        randomness=SeededRandomness(1),
+        progress=lambda at: asked.append((at.done, at.total)),
+    )
+    assert "NOT PROTECTED" in method.guarantee.sentence() and len(method.history) >= 2
+    assert method.ledger.spends == () and method.guarantee.protects is False
+    again = audits.fit(name, start, noise=SeededRandomness(9), epsilon=math.inf)
+    assert torch.equal(method.predict_proba(), again.predict_proba())
+    assert asked == sorted(asked) and asked[-1][0] == asked[-1][1]

@@ -13,31 +13,29 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods import LinkBeliefs, load_method
 from graphveil.methods.base.features import unit_rows
 from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS
 from graphveil.methods.base.network import Labels
-from graphveil.methods.base.storage import read_method, save_method
 from graphveil.methods.links.controls import random_edges
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED, Opinion, worth_pooling
 from graphveil.methods.links.regression import without_links
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
-from tests.methods.link_conformance import LinkSuite
-from tests.methods.links_made import LinkCase
+from tests.methods.cases import Case
+from tests.methods.conformance import MethodSuite
 from tests.models.test_block_model import planted
 from tests.sizes import LargestTensor
 
 
-def of(x: float | None, a: float, y: float, mode: str, **settings: Any) -> LinkCase:
+def of(x: float | None, a: float, y: float, mode: str, **settings: Any) -> Case:
     asked = None if settings.pop("left_open", False) else mode
     build = partial(LinkBeliefs, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, rounds=4, **settings)
     # Of 60 people's public features the regression alone is taken, which no seed decides.
     trains = x is None or ("reading" in settings and x < math.inf)
-    return LinkCase(build, x or 0.0, a, y, mode, "never", trains=trains)
+    return Case(build, x or 0.0, y, "never", 20, trains, links=a, mode=mode)
 
 
 CASES = {
@@ -51,32 +49,13 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> LinkCase:
-    found: LinkCase = request.param
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
     return found
 
 
-class TestLinkBeliefs(LinkSuite):
+class TestLinkBeliefs(MethodSuite):
     pass
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon_a": math.inf}, "epsilon_a = inf: links are public; train lpgnn"),
-        ({"epsilon_a": 0}, "epsilon_a = 0 is not a privacy budget"),
-        ({"reading": "tea leaves"}, "reading 'tea leaves' is not known; allowed: beliefs, sums, all"),
-        ({"rounds": 0}, r"rounds = 0; allowed: a whole number in 1\.\.1000"),
-        ({"rounds": True}, "rounds = True"),
-        ({"blocks": "wooden"}, "blocks 'wooden' with reading beliefs; allowed: full, or planted beside beliefs"),
-        ({"blocks": "planted", "reading": "sums"}, "blocks 'planted' with reading sums"),
-        ({"mode": "upper"}, "mode 'upper' is not known"),
-        ({"device": "abacus"}, "device 'abacus' is not available"),
-    ],
-)
-def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        LinkBeliefs(**{"epsilon_x": 1.0, "epsilon_a": 4.0, **settings})
 
 
 def test_planted_blocks_are_asked_for_kept_in_a_file_and_cost_nothing(tmp_path: Path) -> None:
@@ -131,24 +110,6 @@ def test_lists_that_tell_something_are_used_and_help(mode: str, y: float, readin
     assert float((alone.argmax(dim=1) == graph.y)[split.test].float().mean()) < 0.5
 
 
-def dense(nodes: int = 400) -> Any:
-    """3 communities, 60 links a person, features that tell little: as in a university."""
-    edges, classes = planted(nodes, 60, 0.6, seed=1)
-    order = torch.argsort(edges[0] * nodes + edges[1])
-    plain = social_graph(nodes, 6, 20, 3, apps=4, seed=1)
-    return make_graph(plain.x, edges[:, order], classes, plain.schema)
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_many_weak_reports_say_together_what_none_says_alone(reading: str) -> None:
-    """Epsilon 2: nearly half of the reported links are false, and 2 in 5 true ones lead to other classes."""
-    graph, method = dense(), LinkBeliefs(epsilon_x=math.inf, epsilon_a=2.0, reading=reading)
-    split = half(graph)
-    method.fit(graph, split=split, randomness=SeededRandomness(1))
-    assert method.variant == LINKS_USED
-    assert method.score(graph, split.test) > 0.75
-
-
 @pytest.mark.parametrize("reading", READINGS)
 def test_strangers_in_the_lists_cost_no_accuracy(reading: str) -> None:
     """Links between people drawn at random: what comes out is what comes out of lists that nobody wrote."""
@@ -184,16 +145,6 @@ def test_lists_that_mislead_are_left_out() -> None:
     assert torch.allclose(method.predict_proba(), torch.softmax(without_links(method.released, seed=0)[0], dim=1))
 
 
-def test_lists_that_tell_nothing_change_nothing() -> None:
-    """At epsilon 0.001 a report is worth a thousandth of a bit: used or not, the same probabilities to a hundredth."""
-    graph = communities()
-    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=1e-3, rounds=5)
-    method.fit(graph, split=tenth(graph), randomness=SeededRandomness(2))
-    assert method.released is not None
-    alone = torch.softmax(without_links(method.released, seed=0)[0], dim=1)
-    assert float((method.predict_proba() - alone).abs().max()) < 0.01
-
-
 def test_the_choice_reads_released_labels_alone() -> None:
     """Item 12: validation labels go through their mechanism before they judge."""
     graph = communities()
@@ -213,15 +164,6 @@ def test_without_validation_nodes_some_training_nodes_judge() -> None:
     method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0).fit(graph, split=split, randomness=SeededRandomness(1))
     assert method.variant == LINKS_USED
     assert method.score(graph, split.test) > 0.8
-
-
-def test_a_split_without_training_nodes_is_refused() -> None:
-    graph = communities()
-    nobody = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    with pytest.raises(InputError, match="no training node carries a label; give the split some training nodes"):
-        LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0).fit(
-            graph, split=Split(nobody, ~nobody, nobody), randomness=SeededRandomness(1)
-        )
 
 
 @pytest.mark.parametrize(("epsilon", "mode"), [(1e-3, "both"), (60.0, "lower")])
@@ -257,17 +199,6 @@ def test_nothing_of_all_pairs_or_of_n_times_d_is_built() -> None:
     with LargestTensor() as watch:
         method.fit(graph, randomness=SeededRandomness(1))
     assert watch.numbers < n * d / 20
-
-
-@pytest.mark.parametrize("shape", [(60, 2), (180,)])
-def test_stored_probabilities_of_other_shapes_are_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
-    graph = links_made.graph()
-    file = CASES["lower"].build().fit(graph, randomness=SeededRandomness(1)).save(tmp_path)
-    kind, facts, _ = read_method(file)
-    for tensors in ({"probabilities": torch.zeros(shape)}, {}):
-        save_method(file, kind, facts, tensors)
-        with pytest.raises(ModelFileError, match="has a missing or damaged field"):
-            LinkBeliefs.load(file)
 
 
 def test_accuracy_is_the_share_met_and_progress_counts_the_rounds_of_every_field() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR
+from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.links.names import LIST_MECHANISMS
 from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
@@ -101,23 +101,9 @@ def test_advice_names_its_unit_and_needs_no_exponents() -> None:
     assert "hold 2,371 false entries" in plan(3.0, nodes=100_000).advice[0]
 
 
-def test_large_collections_are_warned_of_in_the_mechanisms_words() -> None:
-    assert plan(3.0, nodes=100_000).warning == AdjacencyRR(epsilon=3.0, nodes=100_000).warning is not None
-    thinned = DegreePreservingRR(epsilon=3.0, nodes=100_000)
-    assert plan(3.0, nodes=100_000, mechanism="degree-preserving").warning == thinned.warning is not None
-    assert plan(12.0, nodes=100_000).warning is None
-
-
 def test_public_links_have_no_plan_and_wrong_modes_are_refused() -> None:
     assert link_plan(LinkPrivacy(math.inf), SCHEMA, 100) is None
     with pytest.raises(InputError, match="mode directed for a graph whose links are undirected; allowed: lower, both"):
         link_plan(LinkPrivacy(1.0, "directed"), SCHEMA, 100)
     with pytest.raises(InputError, match="mode both for a graph whose links are directed; allowed: directed"):
         link_plan(LinkPrivacy(1.0, "both"), DIRECTED, 100)
-
-
-@pytest.mark.parametrize("nodes", [1, 2, 3])
-def test_a_handful_of_people_have_a_plan_too(nodes: int) -> None:
-    found = plan(1.0, nodes=nodes)
-    assert all(math.isfinite(value) for value in (found.swamped_below, found.clean_above, *found.precision.values()))
-    assert found.advice

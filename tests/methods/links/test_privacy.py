@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import BudgetError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
@@ -107,43 +106,3 @@ def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
     nothing = links.guarantee(PUBLIC.guarantee(UNDIRECTED), UNDIRECTED, 60)
     assert math.isinf(nothing.epsilon)
     assert "NOT PROTECTED" in nothing.sentence()
-
-
-def test_the_mode_follows_the_links_and_must_fit_them() -> None:
-    assert LinkPrivacy(1.0).mode_for(UNDIRECTED) == "lower"
-    assert LinkPrivacy(1.0).mode_for(DIRECTED) == "directed"
-    assert LinkPrivacy(1.0, "both").mode_for(UNDIRECTED) == "both"
-    for mode, schema, allowed in (
-        ("directed", UNDIRECTED, "lower, both"),
-        ("lower", DIRECTED, "directed"),
-        ("both", DIRECTED, "directed"),
-    ):
-        with pytest.raises(InputError, match=f"mode {mode} for a graph whose links are .*; allowed: {allowed}"):
-            LinkPrivacy(1.0, mode).spends(schema, 60)
-
-
-@pytest.mark.parametrize("value", [0, -1, math.nan, -math.inf, True, "1", None])
-def test_budgets_that_are_none_are_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="is not a privacy budget; allowed: a number above 0, or inf"):
-        LinkPrivacy(value)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
-        ({"mechanism": "flip"}, "list mechanism 'flip' is not known; allowed: lists, degree-preserving"),
-        ({"degree_share": 1.0}, "degree_share = 1.0; allowed: a number from 0.01 to 0.99"),
-        ({"degree_share": math.nan}, "degree_share = nan"),
-    ],
-)
-def test_settings_outside_their_range_are_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        LinkPrivacy(1.0, **fields)
-
-
-def test_item_5_sizes_and_prices_are_those_of_public_facts() -> None:
-    """Nothing here takes a graph: schema and number of people fix every parameter."""
-    links = LinkPrivacy(1.0, "both", "degree-and-lists")
-    assert links.spends(UNDIRECTED, 60) == links.spends(replace(UNDIRECTED, notes=("other",)), 60)
-    assert links.declare(PUBLIC.open_ledger()).budget[-1].epsilon == 2

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.methods import LinkBeliefs, load_method
+from graphveil.methods import LinkBeliefs
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.links.names import READINGS
-from graphveil.methods.links.readings import FIRST, LINKS_UNUSED, LINKS_USED, PARTS, judged_labels, read_lists
+from graphveil.methods.links.readings import judged_labels, read_lists
 from graphveil.methods.links.regression import with_labels
-from graphveil.methods.registry import build_method
 from graphveil.models.label_prior import log_channel
 from graphveil.privacy import SeededRandomness
 from graphveil.progress import Progress
@@ -27,11 +25,6 @@ def released(**settings: Any) -> Any:
     graph = links_made.graph()
     method = LinkBeliefs(**{"epsilon_x": math.inf, "epsilon_a": 6.0, **settings})
     return method.randomize(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-
-
-def test_every_reading_has_parts_and_every_part_a_first_weight() -> None:
-    assert set(PARTS) == set(READINGS)
-    assert {part for alone, lists in PARTS.values() for part in (*alone, *lists)} == set(FIRST)
 
 
 @pytest.mark.parametrize(
@@ -78,18 +71,6 @@ def test_reports_without_training_labels_are_refused(reading: str) -> None:
     empty = replace(sent, people=replace(sent.people, train=nobody, val=nobody))
     with pytest.raises(InputError, match="no training node carries a label; give the split some training nodes"):
         read_lists(empty, reading, rounds=2, seed=0)
-
-
-@pytest.mark.parametrize(("name", "reading"), [("link-beliefs", "beliefs"), ("list-sums", "sums"), ("links", "all")])
-def test_methods_by_name_have_their_reading_and_keep_it_in_a_file(name: str, reading: str, tmp_path: Path) -> None:
-    graph = links_made.graph()
-    method = build_method(name, {"epsilon_a": 6.0}, 3)
-    assert method.reading == reading
-    method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-    loaded = load_method(method.save(tmp_path))
-    assert loaded.reading == reading
-    assert loaded.variant in (LINKS_USED, LINKS_UNUSED)
-    assert torch.equal(loaded.predict_proba(), method.predict_proba())
 
 
 @pytest.mark.parametrize("mode", ["lower", "both"])

@@ -151,10 +151,3 @@ def test_degrees_of_silent_people_are_the_usual_ones(mode: str) -> None:
         expected.append(float(degrees_of(some).double().mean()))
     true = graph.edge_index.shape[1] / int(graph.num_nodes)
     assert abs(np.mean(expected) / true - 1) < 0.15
-
-
-def test_more_pairs_than_can_be_named_are_refused() -> None:
-    mechanism = AdjacencyRR(epsilon=8.0, nodes=6_000)
-    sent = mechanism.randomize(torch.empty(2, 0, dtype=torch.int64), randomness=SeededRandomness(0))
-    with pytest.raises(InputError, match="sent no list"):
-        pairs_of(mechanism, sent, torch.zeros(6_000, dtype=torch.bool))

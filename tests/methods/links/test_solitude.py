@@ -7,23 +7,22 @@ from functools import partial
 from typing import Any
 
 import pytest
-import torch
 
 from graphveil.errors import InputError
 from graphveil.methods import Solitude
 from graphveil.methods.links.names import DENOISERS
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
-from tests.methods.link_conformance import LinkSuite
-from tests.methods.links_made import LinkCase
+from tests.methods.cases import Case, Inductive
+from tests.methods.conformance import MethodSuite
 
 SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4}
 
 
-def of(x: float | None, a: float, y: float, mode: str, inductive: str = "reports", **settings: Any) -> LinkCase:
+def of(x: float | None, a: float, y: float, mode: str, inductive: Inductive = "reports", **settings: Any) -> Case:
     asked = None if settings.pop("left_open", False) else mode
     build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, **{**SHORT, **settings})
-    return LinkCase(build, x or 0.0, a, y, mode, inductive)
+    return Case(build, x or 0.0, y, inductive, 20, links=a, mode=mode)
 
 
 CASES = {
@@ -43,12 +42,12 @@ CASES = {
 
 
 @pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> LinkCase:
-    found: LinkCase = request.param
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
     return found
 
 
-class TestSolitude(LinkSuite):
+class TestSolitude(MethodSuite):
     pass
 
 
@@ -57,35 +56,6 @@ def short(**settings: Any) -> Solitude:
 
 
 # ---- settings ----
-
-
-@pytest.mark.parametrize("name", ["epsilon_x", "epsilon_a", "epsilon_y"])
-@pytest.mark.parametrize("value", [0, -1.0, math.nan, -math.inf, True, "1"])
-def test_epsilons_that_are_no_budget_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"{name} = .* is not a privacy budget; allowed: a number above 0, or inf"):
-        short(**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"denoiser": "gnn"}, r"denoiser 'gnn' is not known; allowed: calibration, "),
-        ({"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
-        ({"epoch": 3}, r"setting 'epoch' is not known; allowed: .*epochs"),
-        ({"degree_share": 0.0, "denoiser": "blink-hard"}, "degree_share = 0.0; allowed: a number from 0.01 to 0.99"),
-        ({"degree_share": math.nan}, "degree_share = nan"),
-        ({"lambda1": -1.0}, "lambda1 -1.0; allowed: a number of 0 or more"),
-        ({"lambda2": math.nan}, "lambda2 nan"),
-        ({"learning_rate_a": math.inf}, "learning_rate inf"),
-        ({"complement": 0.5}, "complement 0.5; allowed: a whole number"),
-        ({"denoiser": "blink-soft", "steps_x": 2}, "blink-soft weighs every pair and does not propagate"),
-        ({"denoiser": "blink-soft", "model": "gat"}, "blink-soft weighs every pair, which model gat cannot read"),
-        ({"hidden": 0}, "hidden = 0"),
-    ],
-)
-def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        short(**settings)
 
 
 def test_hops_left_open_are_those_that_each_part_needs() -> None:
@@ -152,40 +122,6 @@ def test_calibration_weighs_the_reported_links_and_no_others(mode: str, tied: bo
     assert max(weights.values()) <= 1
     pairs = [(w, weights[j, i]) for (i, j), w in weights.items() if (j, i) in weights]
     assert all(first == second for first, second in pairs) == tied
-
-
-def test_without_calibration_weights_stay_as_they_are() -> None:
-    graph = links_made.graph()
-    method = short(denoiser="none").fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-    assert method.topology is not None
-    assert method.topology.weights is None  # type: ignore[union-attr]
-
-
-def test_settings_of_training_touch_neither_ledger_nor_guarantee() -> None:
-    graph = links_made.graph()
-    plain = short().fit(graph, randomness=SecureRandomness())
-    for changes in ({"hidden": 9}, {"epochs": 1}, {"lambda1": 0.5, "lambda2": 0.0}, {"complement": 9}, {"seed": 7}):
-        other = short(**changes).fit(graph, randomness=SecureRandomness())
-        assert (plain.ledger, plain.guarantee) == (other.ledger, other.guarantee)
-
-
-def test_smoothed_labels_are_learned_where_labels_are_public() -> None:
-    """l_y counts hops of public labels; their own label where no neighbour has one."""
-    from graphveil.methods.base.smooth_labels import smooth_labels
-    from graphveil.models import structure_for
-
-    labels, train = torch.tensor([0, 1, 1, 2]), torch.tensor([1, 1, 0, 1]).bool()
-    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    p = structure_for("sage", edges, 4)
-    found = smooth_labels(labels, train, ~train, p, 1, classes=3)
-    assert torch.allclose(found.targets, torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]))
-    assert found.val_labels.tolist() == [1]
-    plain = smooth_labels(labels, train, ~train, p, 0, classes=3)
-    assert torch.equal(plain.targets.argmax(dim=1), labels[train])
-    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
-    expected = torch.nn.functional.cross_entropy(logits[train], labels[train])
-    assert torch.allclose(plain.loss(logits), expected)
-    assert plain.validate(logits)[1:] == (float(logits[2].argmax() == 1),) * 2
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])

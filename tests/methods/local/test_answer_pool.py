@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph, random_split, social_graph
 from graphveil.methods import METHODS, LabelPropagation
 from graphveil.methods.base.released import topology_of
@@ -53,10 +53,6 @@ def telling_graph(people: int = 900) -> Graph:
     return make_graph(x, graph.edge_index, graph.y, schema)
 
 
-def accuracy(method: Any, graph: Graph, test: torch.Tensor) -> float:
-    return float((method.predict_proba().argmax(dim=1) == graph.y)[test].double().mean())
-
-
 def test_everybody_sends_a_label_or_an_answer() -> None:
     graph, split = made.graph(), made.split_of(made.graph())
     method = ASKED(seed=0)
@@ -91,20 +87,6 @@ def test_either_takes_the_largest_epsilon_and_delta() -> None:
         either([])
 
 
-def test_an_answer_that_tells_helps_and_one_that_does_not_costs_little() -> None:
-    """900 people, epsilon 2, fixed seeds, five splits: 3 points more at least, and at most 1 point less."""
-    graph, gains = telling_graph(), {"0>=0.5": [], "1>=0.5": []}
-    for seed in range(5):
-        split, drawn = random_split(graph, seed), {"randomness": SeededRandomness(seed)}
-        plain = LabelPropagation(epsilon_y=2.0, rule="pool", seed=seed).fit(graph, split=split, **drawn)
-        for question, gained in gains.items():
-            method = ASKED(epsilon_x=2.0, epsilon_y=2.0, question=question, seed=seed)
-            method.fit(graph, split=split, randomness=SeededRandomness(seed))
-            gained.append(accuracy(method, graph, split.test) - accuracy(plain, graph, split.test))
-    assert np.mean(gains["0>=0.5"]) > 0.03
-    assert np.mean(gains["1>=0.5"]) > -0.01
-
-
 def test_answers_of_friends_are_heard() -> None:
     """Where all friends but one share a class, turning what they answered moves the guess for the one who is silent."""
     graph, split = telling_graph(300), random_split(telling_graph(300), 0)
@@ -123,14 +105,6 @@ def test_answers_of_friends_are_heard() -> None:
     friends = graph.edge_index[0][graph.edge_index[1] == one]
     assert bool(released.features.who[friends].any())
     assert float((found[0] - found[1]).abs().max()) > 1e-3
-
-
-def test_nobody_is_asked_twice() -> None:
-    graph, split = made.graph(), made.split_of(made.graph())
-    method = ASKED(seed=0)
-    method.randomize(graph, split=split, randomness=SeededRandomness(1))
-    with pytest.raises(BudgetError):
-        method.randomize(graph, split=split, randomness=SeededRandomness(2))
 
 
 def test_where_nobody_is_left_to_ask_labels_alone_decide() -> None:

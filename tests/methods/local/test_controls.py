@@ -48,6 +48,18 @@ def test_controls_read_no_features_and_no_labels_but_those_of_test_nodes(name: s
         assert np.array_equal(open_[control](), sealed[control]()), control
 
 
+def test_each_method_is_compared_with_what_it_is_not() -> None:
+    """Where no features are collected random numbers stand in for them: a control without edges would be the method."""
+    common, graph = {"public-only", "majority"}, made.graph()
+    for method, controls in (
+        (LPGNN(epsilon_x=None, epsilon_y=1.0, epochs=1), {"label-propagation", "label-pool"}),
+        (LabelPropagation(epsilon_y=1.0, rule="pool"), {"label-propagation", "random-features"}),
+        (LabelPropagation(epsilon_y=1.0), set()),
+    ):
+        method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+        assert set(controls_of(method, graph, made.split_of(graph))) == common | controls
+
+
 def test_public_only_is_an_even_guess_where_labels_are_private() -> None:
     graph = made.graph()
     split = made.split_of(graph)

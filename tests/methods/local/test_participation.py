@@ -81,12 +81,6 @@ def test_reports_of_some_are_predicted_from_too(graph: Graph, sent: LocalReports
     assert torch.allclose(again, core.probabilities(), atol=1e-6)
 
 
-def test_nobody_is_known_again_by_a_row_that_is_somebody_elses(graph: Graph, sent: LocalReports) -> None:
-    core = lpgnn().fit_reports(of_some(sent, half(graph)), topology_of(graph))
-    assert not core.kept.rows and not core.kept.places
-    assert core.kept.own == 0
-
-
 def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports) -> None:
     silent = sent.train & half(graph)
     fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)

@@ -10,7 +10,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, load_graph, random_split
-from graphveil.methods import LPGNN, LabelPropagation, load_method
+from graphveil.methods import LabelPropagation, load_method
 from graphveil.privacy import SeededRandomness
 from tests.graphs.made import folder
 
@@ -86,13 +86,6 @@ def test_a_saved_method_knows_its_columns_and_its_question(graph: Graph, tmp_pat
     assert again.guarantee == method.guarantee
     assert torch.equal(again.predict_proba(), method.predict_proba())
     assert again.get_params() == method.get_params()
-
-
-def test_a_network_reads_encoded_columns_like_any_features(graph: Graph, tmp_path: Path) -> None:
-    method = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=3).fit(graph, randomness=SeededRandomness(1))
-    assert method.predict_proba().shape == (PEOPLE, 2)
-    method.save(tmp_path)
-    assert load_method(tmp_path).schema.columns == method.schema.columns == graph.schema.columns
 
 
 def test_a_question_that_this_folder_does_not_have_is_refused(graph: Graph) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from graphveil.errors import InputError
-from graphveil.methods import LPGNN, load_method
-from graphveil.methods.registry import build_method
+from graphveil.methods import LPGNN
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.methods.cases import Case
@@ -65,21 +62,3 @@ def test_the_units_of_features_change_nothing() -> None:
         for one in (graph, wide)
     ]
     assert torch.allclose(found[0], found[1], atol=1e-4)
-
-
-def test_a_saved_model_predicts_other_people_as_before(tmp_path: Path) -> None:
-    built = build_method("upgnet", {"epsilon_x": 4.0, **SHORT}, 3)
-    assert (built.denoising, built.settings.steps_x) == ("upgnet", 2)
-    graph = made.graph()
-    built.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-    built.save(tmp_path / "model")
-    again = load_method(tmp_path / "model")
-    ask: dict[str, Any] = {"people": "other"}
-    other = made.graph(seed=2)
-    found = [one.predict_proba(other, randomness=SeededRandomness(5), **ask) for one in (built, again)]
-    assert again.denoising == "upgnet" and torch.equal(found[0], found[1])
-
-
-def test_another_way_to_smooth_is_refused() -> None:
-    with pytest.raises(InputError, match="denoising 'wavelets'"):
-        LPGNN(epsilon_x=1.0, epsilon_y=1.0, denoising="wavelets")

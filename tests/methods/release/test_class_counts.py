@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, DataError, InputError, ModelFileError
-from graphveil.graphs import Split, draw_private, load_graph, make_graph, social_graph, validate, write_release
+from graphveil.errors import BudgetError, DataError, InputError
+from graphveil.graphs import Split, load_graph, make_graph, social_graph, validate, write_release
 from graphveil.methods import ClassCounts, HeteroRR, load_method
 from graphveil.methods.release.count_readings import COUNTS_UNUSED, COUNTS_USED, read_public
 from graphveil.methods.release.heterorr import domain_of
-from graphveil.methods.release.public_part import everybody, public_part_of
-from graphveil.methods.runs import experiment
-from graphveil.methods.runs.plan import plan
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.methods.release.public_part import public_part_of
+from graphveil.privacy import SeededRandomness
 from tests.methods import made, released_made
 
 
@@ -71,27 +69,6 @@ def test_what_is_published_holds_no_private_edge_and_no_test_label() -> None:
     assert torch.equal(out.release.counts.groups[known], graph.y[known])
 
 
-def test_the_price_is_paid_before_the_graph_is_read_and_once() -> None:
-    graph = released_made.graph()
-    method = ClassCounts(epsilon_a=2.0)
-    method.release(graph, randomness=SeededRandomness(1))
-    (spend,) = method.ledger.spends
-    assert (spend.name, spend.unit, spend.mechanism, spend.epsilon) == ("class counts", "edges", "class-counts", 2.0)
-    with pytest.raises(BudgetError):
-        method.release(released_made.Sealed(graph), randomness=SeededRandomness(1))
-    sealed = ClassCounts(epsilon_a=2.0)
-    with pytest.raises((RuntimeError, AttributeError)):
-        sealed.release(released_made.Sealed(graph), randomness=SeededRandomness(1))
-
-
-def test_the_guarantee_is_one_private_edge_and_says_what_is_open() -> None:
-    said = fitted().guarantee
-    assert (said.epsilon, said.unit.text, said.void is None) == (3.0, "one private undirected edge", False)
-    assert said.assumption("features-published-open") and said.assumption("labels-published-open")
-    out = ClassCounts(epsilon_a=3.0).release(released_made.graph(), randomness=SecureRandomness())
-    assert out.release.guarantee.void is None
-
-
 # ---- what is made of it ----
 
 
@@ -122,12 +99,6 @@ def test_without_validation_nodes_the_readings_have_their_first_weights() -> Non
     alone = Split(split.train, torch.zeros_like(split.val), split.test)
     method = ClassCounts(epsilon_a=3.0).fit(graph, split=alone, randomness=SeededRandomness(1))
     assert torch.isfinite(method.predict_proba()).all()
-
-
-def test_everybody_with_a_label_trains_or_validates() -> None:
-    split = everybody(torch.tensor([0, 1, -1, 2, 0, 1, 1, 0, 2]))
-    assert (int(split.train.sum()), int(split.val.sum()), int(split.test.sum())) == (6, 2, 0)
-    assert not bool((split.train | split.val)[2])
 
 
 # ---- folders and files ----
@@ -171,9 +142,6 @@ def test_a_saved_model_predicts_the_same_and_cannot_release_again(tmp_path: Path
     assert (again.variant, again.guarantee, again.ledger) == (method.variant, method.guarantee, method.ledger)
     with pytest.raises(BudgetError):
         again.release(graph, randomness=SeededRandomness(2))
-    with pytest.raises(ModelFileError):
-        (tmp_path / "model.safetensors").write_bytes(b"{}")
-        load_method(tmp_path)
 
 
 def test_other_people_and_what_cannot_be_served_are_refused() -> None:
@@ -184,19 +152,6 @@ def test_other_people_and_what_cannot_be_served_are_refused() -> None:
         ClassCounts(epsilon_a=math.inf)
     with pytest.raises(InputError, match="features and labels as they are"):
         HeteroRR(epsilon_x=1.0, epsilon_a=1.0, edges="class-counts")
-    with pytest.raises(InputError, match="has not been fitted"):
-        ClassCounts(epsilon_a=1.0).predict_proba()
 
 
 # ---- runs ----
-
-
-def test_a_run_has_the_public_part_as_its_control_and_made_edges_as_rivals() -> None:
-    graph = draw_private(social_graph(150, average_degree=8, dimension=20, classes=3, seed=1), 0.9, 1)
-    result = experiment.run("class-counts", graph, settings={"epsilon_a": 2.0}, randomness=SeededRandomness(1))
-    assert set(result.scores.controls) == {"public-edges", "no-edges"}
-    assert {"edge-rr", "edge-rand", "lap-graph"} <= set(result.scores.rivals)
-    assert result.privacy.epsilon_relationship == 2.0
-    planned = plan("class-counts", graph, {"epsilon_a": 2.0})
-    assert planned.guarantee.epsilon == 2.0
-    assert "deviation of 1.4" in planned.advice[0]

@@ -13,7 +13,6 @@ from graphveil.errors import InputError
 from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import METHODS, require_trainable
 from graphveil.methods.release.controls import (
-    made_edge_controls,
     random_in_place,
     release_controls_of,
     release_notes,
@@ -93,11 +92,6 @@ def test_random_edges_are_as_many_and_lie_in_the_protected_pairs() -> None:
     keys = {tuple(pair) for pair in edge_index.T.tolist()}
     assert {tuple(pair) for pair in known.T.tolist()} <= keys
     assert not torch.equal(edge_index, random_in_place(graph, seed=4))
-
-
-def test_a_release_of_features_alone_has_the_usual_controls_only() -> None:
-    graph = released(epsilon_a=math.inf)
-    assert made_edge_controls(trained(graph), graph, made.split_of(graph)) == {}
 
 
 def test_several_labels_a_node_have_controls_too() -> None:

@@ -56,6 +56,7 @@ def test_controls_are_free_and_rivals_pay_the_same() -> None:
     assert method.ledger == ledger
 
 
+@pytest.mark.slow
 def test_what_was_published_has_no_rivals_and_may_be_read_again() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)

@@ -9,7 +9,6 @@ import torch
 
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.cost import ASSUMED_DEGREE
-from graphveil.methods.release.names import CHAINS
 from graphveil.methods.release.outlook import Outlook, outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
 
@@ -58,9 +57,3 @@ def test_public_edges_say_how_many_private_ones_to_assume() -> None:
     privacy = ReleasePrivacy(math.inf, 1.0, edges="class-counts")
     assert outlook_of(privacy, PairDomain(100, None, ring), 3).neighbours == ASSUMED_DEGREE
     assert outlook_of(privacy, PairDomain(100, None, wheel), 3).neighbours == 40.0
-
-
-@pytest.mark.parametrize("edges", ["public-tree", *CHAINS])
-def test_trees_are_not_expected_to_buy_anything(edges: str) -> None:
-    found = expected(edges, 2.0, 1000)
-    assert found.noise is None and "class-counts did" in found.sentence

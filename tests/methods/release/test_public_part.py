@@ -50,26 +50,6 @@ def test_groups_are_labels_where_they_are_known_and_guesses_elsewhere() -> None:
     assert int(groups.min()) >= 0 and int(groups.max()) < public.people.classes
 
 
-def test_where_all_labels_are_public_they_are_the_groups() -> None:
-    graph = made.changed(released_made.graph(), y=torch.arange(made.NODES) % 3)
-    assert torch.equal(public_part_of(graph, None, domain_of(graph)).groups(), graph.y)
-
-
-def test_opinions_are_logarithms_of_probabilities() -> None:
-    opinions = part().opinions
-    assert len(opinions) == 3
-    for scores in opinions:
-        assert scores.shape == (made.NODES, 3)
-        assert torch.allclose(scores.exp().sum(dim=1), torch.ones(made.NODES), atol=1e-5)
-
-
-def test_a_graph_without_public_edges_has_features_alone() -> None:
-    graph = made.graph(20)
-    public = public_part_of(graph, made.split_of(graph), domain_of(graph))
-    assert public.pairs.shape == (2, 0)
-    assert torch.isfinite(read_public(public)).all()
-
-
 @pytest.mark.parametrize("labelled", [0, 1, 3, 8])
 def test_a_quarter_of_those_with_a_label_validates(labelled: int) -> None:
     labels = torch.full((20,), -1)

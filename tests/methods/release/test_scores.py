@@ -49,15 +49,6 @@ def test_a_score_that_has_weight_must_be_there(alpha: Any, beta: Any, gamma: flo
         combine(*(None if v is None else torch.tensor(v) for v in (alpha, beta)), gamma)
 
 
-def test_two_lengths_or_negative_scores_are_refused() -> None:
-    with pytest.raises(InputError, match="2 and 3 scores"):
-        combine(torch.ones(2), torch.ones(3), 0.5)
-    with pytest.raises(InputError, match="at least 0"):
-        declared_scores([1.0, -1.0])
-    with pytest.raises(InputError, match="at least 0"):
-        declared_scores([1.0, math.nan])
-
-
 def test_sensitivity_is_the_mean_change_by_masking() -> None:
     rows = torch.tensor([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
     masked = torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])
@@ -112,14 +103,6 @@ def test_the_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtraError, match=r"graphveil\[shap\]"):
         public_scores(part)
     assert public_scores(part, masked=torch.zeros(4, 20), gamma=0.0).source == PUBLIC
-
-
-def test_a_stamp_names_source_and_shares() -> None:
-    one = declared_scores([1, 3])
-    assert one.shares == (0.25, 0.75)
-    assert one.stamp == declared_scores([2, 6]).stamp
-    stamps = {one.stamp, declared_scores([1, 2]).stamp, Scores((0.25, 0.75), PUBLIC, "elsewhere").stamp}
-    assert len(stamps) == 3
 
 
 def test_a_share_that_no_randomizer_could_honour_is_none() -> None:

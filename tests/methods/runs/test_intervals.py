@@ -35,13 +35,6 @@ def test_runs_that_vary_use_students_t_on_the_scale_of_log_odds() -> None:
     assert found.mean == wide.mean == pytest.approx(0.55)
 
 
-def test_on_many_runs_it_is_scipys_and_not_the_normal_one() -> None:
-    means = np.random.default_rng(2).normal(0.6, 0.01, 30)
-    found = over_runs([Interval(mean, mean, mean, (mean,)) for mean in means])
-    low, high = stats.t.interval(0.95, 29, loc=np.mean(means), scale=stats.sem(means))
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
-
-
 @pytest.mark.parametrize(("shares", "kind"), [((0.5, 0.5), "wilson"), ((0.60, 0.62), "wilson"), ((0.3, 0.9), "t")])
 def test_of_nodes_and_runs_the_wider_interval_is_taken(shares: tuple[float, float], kind: str) -> None:
     hits = [np.arange(50) < round(share * 50) for share in shares]
@@ -78,15 +71,6 @@ def test_one_run_uses_wilsons_interval_over_its_nodes() -> None:
     assert found.runs == (0.64,)
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 30, 5_000])
-def test_one_run_that_is_right_or_wrong_everywhere_is_not_certain(nodes: int) -> None:
-    """z^2 / (n + z^2) is left: 11% after 30 nodes."""
-    left = 1.959964**2 / (nodes + 1.959964**2)
-    right, wrong = interval([np.ones(nodes)]), interval([np.zeros(nodes)])
-    assert (right.mean, right.low, right.high) == (1.0, pytest.approx(1 - left, abs=1e-6), 1.0)
-    assert (wrong.mean, wrong.low, wrong.high) == (0.0, 0.0, pytest.approx(left, abs=1e-6))
-
-
 def test_differences_of_one_run_are_those_of_bonett_and_price() -> None:
     """10 of 100 better, none worse: (11 - 1) / 102 -+ 1.96 sqrt((11/102 + 1/102 - (10/102)^2) / 102)."""
     better = np.array([1.0] * 10 + [0.0] * 90)
@@ -120,7 +104,7 @@ def test_an_even_guess_is_known_exactly() -> None:
     assert (found.low, found.high, found.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")
 
 
-@pytest.mark.parametrize(("runs", "nodes", "spread"), [(1, 400, 0.0), (1, 12, 0.0), (3, 400, 0.08), (5, 400, 0.08)])
+@pytest.mark.parametrize(("runs", "nodes", "spread"), [(1, 12, 0.0), (3, 400, 0.08)])
 def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int, spread: float) -> None:
     """4,000 experiments at a true mean of 0.7: coverage is 95% +- 2 points; intervals a third narrower fail.
 
@@ -137,8 +121,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int, s
     assert abs(narrow / 4_000 - 0.95) > 0.02
 
 
-@pytest.mark.parametrize(("better", "worse"), [(0.1, 0.05), (0.2, 0.2)])
-def test_paired_intervals_cover_the_truth_as_often_as_they_say(better: float, worse: float) -> None:
+def test_paired_intervals_cover_the_truth_as_often_as_they_say(better: float = 0.1, worse: float = 0.05) -> None:
     """4,000 experiments on 200 nodes; false alarms and the narrower interval as above."""
     rng = np.random.default_rng(0)
     covered = narrow = 0
@@ -152,29 +135,8 @@ def test_paired_intervals_cover_the_truth_as_often_as_they_say(better: float, wo
     assert abs(narrow / 4_000 - 0.95) > 0.02
 
 
-def test_paired_differences_are_narrower_than_unpaired_ones() -> None:
-    """Two methods that are right on nearly the same nodes: the interval of the lift knows it."""
-    rng = np.random.default_rng(1)
-    mine = (rng.random(500) < 0.7).astype(float)
-    theirs = mine.copy()
-    theirs[:10] = 0
-    lift = interval([mine - theirs], difference=True)
-    assert lift.high - lift.low < 0.3 * (interval([mine]).high - interval([mine]).low)
-
-
-def test_of_one_value_a_run_nothing_is_known_but_how_they_vary() -> None:
-    assert interval([np.array([0.4])], difference=True) == Interval(0.4, 0.4, 0.4, (0.4,), "unknown")
-    assert interval([np.array([0.4]), np.array([0.5])]).kind == "t"
-
-
 def test_runs_without_an_interval_of_their_own_do_not_narrow_that_of_others() -> None:
     whole = interval([np.array([1.0] * 30 + [0.0] * 20)])
     bare = Interval(whole.mean, whole.mean, whole.mean, whole.runs)
     found = over_runs([whole, bare])
     assert (found.low, found.high, found.kind) == (pytest.approx(whole.low), pytest.approx(whole.high), "wilson")
-
-
-def test_intervals_become_json() -> None:
-    found = interval([np.array([0.0, 1.0])] * 2).to_dict()
-    assert (found["mean"], found["runs"], found["kind"]) == (0.5, [0.5, 0.5], "wilson")
-    assert set(Interval(0.5, 0.4, 0.6, (0.5,)).to_dict()) == {"mean", "low", "high", "runs"}

@@ -16,7 +16,7 @@ from dp_accounting import rdp
 
 from graphveil.errors import BudgetError, DataError, GraphveilError, InputError
 from graphveil.graphs import Split
-from graphveil.methods import DPMLP, GAP, METHODS, load_method
+from graphveil.methods import GAP, METHODS, load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.experiment import run
@@ -128,15 +128,6 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
         tuned(kind)
 
 
-def test_trials_of_all_settings_have_the_noise_of_their_own_pipeline() -> None:
-    """One hop has less noise than three; both weigh the same."""
-    one, three = (GAP(tuning=TUNING, **{**FAST, "hops": hops}).planned_noise(cm.graph().schema, 30) for hops in (1, 3))
-    assert three.sigmas[0] / one.sigmas[0] == pytest.approx(math.sqrt(3), rel=1e-9)
-    assert one.trial == pytest.approx(three.trial, rel=1e-6)
-    single = GAP(**{**FAST, "hops": 1}).planned_noise(cm.graph().schema, 30)
-    assert one.sigmas[0] > 1.4 * single.sigmas[0] and single.trial == single.score == 0.0
-
-
 def test_more_trials_cost_more_noise_and_never_more_than_declared() -> None:
     schema = cm.graph().schema
     for unit in ("edge", "node"):
@@ -231,11 +222,6 @@ def test_nobody_to_judge_is_refused() -> None:
     split = cm.split_of(cm.graph())
     with pytest.raises(InputError, match="no validation node"):
         tuned("gap by edge", split=Split(split.train, torch.zeros_like(split.val), split.test))
-
-
-def test_a_tuning_without_protection_is_refused() -> None:
-    with pytest.raises(InputError, match="nothing is protected"):
-        CuratorPrivacy(math.inf, tuning=TUNING)
 
 
 # ---- the trials ----
@@ -356,9 +342,8 @@ def test_the_noise_of_a_count_follows_its_law() -> None:
 # ---- what comes out ----
 
 
-@ALL
-def test_a_saved_model_still_says_what_tuning_cost(kind: str, tmp_path: Path) -> None:
-    found = tuned(kind).method
+def test_a_saved_model_still_says_what_tuning_cost(tmp_path: Path) -> None:
+    found = tuned("gap by node").method
     found.save(tmp_path / "model.safetensors")
     loaded: Any = load_method(tmp_path / "model.safetensors")
     assert loaded.privacy == found.privacy and loaded.privacy.tuning == RepeatAndSelect(5.0)
@@ -404,8 +389,3 @@ def test_a_run_tells_the_price_and_the_best_and_nothing_of_the_others(monkeypatc
     assert "23" not in " ".join(result.notes)
     assert result.cost.seconds < 5 * result.cost.seconds_method
     assert result.privacy.guarantee.epsilon == 4.0 and result.privacy.guarantee.void is not None
-
-
-def test_dp_mlp_without_tuning_is_as_before() -> None:
-    plain = DPMLP(**FAST).planned_noise(cm.graph().schema, 30)
-    assert plain.score == plain.trial == 0.0

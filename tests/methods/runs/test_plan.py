@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, make_graph
+from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import METHODS
 from graphveil.methods.links.plan import LinkPlan
@@ -69,9 +69,11 @@ def label_deviation(epsilon: float, classes: int = 3) -> float:
 @pytest.mark.parametrize("name", METHODS)
 def test_no_private_value_is_read(name: str) -> None:
     """Features without content and labels that raise are enough, for every method."""
-    found = planned(cycle(30), name)
-    assert found.seconds > 0
-    assert found.memory_mb > 0
+    for graph in (cycle(30), Faceless([(0, 1)], 12)):
+        found = planned(graph, name)
+        assert found.seconds > 0 and found.memory_mb > 0
+        # Noise-to-signal where no signal arrives is infinite, which JSON cannot say as a number.
+        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == name
 
 
 def test_unknown_methods_and_settings_are_refused() -> None:
@@ -99,7 +101,7 @@ def test_one_hop_on_a_star_in_closed_form() -> None:
         assert row.labels == pytest.approx(label_deviation(1.0), rel=1e-4)
 
 
-@pytest.mark.parametrize("hops", [1, 2, 4, 8])
+@pytest.mark.parametrize("hops", [0, 2, 8])
 def test_hops_on_a_cycle_in_closed_form(hops: int) -> None:
     """Every row of P^K is a binomial law with sum of squares binom(2K, K) / 4^K, and P^K 1 = 1.
 
@@ -111,23 +113,7 @@ def test_hops_on_a_cycle_in_closed_form(hops: int) -> None:
     expected = deviation(1.0) / 2 * math.sqrt(squares)
     assert middle.features == pytest.approx(expected, rel=0.06)
     assert middle.labels == pytest.approx(label_deviation(1.0) * math.sqrt(squares), rel=0.06)
-    assert middle.features != pytest.approx(expected * math.sqrt(squares), rel=0.06)
-
-
-def test_without_hops_noise_is_that_of_one_report() -> None:
-    found = planned(cycle(50), epsilon_x=1.0, epsilon_y=1.0, steps_x=0, steps_y=0)
-    assert found.figures.noise[0].features == pytest.approx(deviation(1.0) / 2, rel=1e-4)
-
-
-def test_noise_falls_with_epsilon_and_with_degree() -> None:
-    graph = made.graph()
-    settings = {"steps_x": 1, "steps_y": 1}
-    loud, quiet = (planned(graph, epsilon_x=e, epsilon_y=e, **settings).figures.noise for e in (0.5, 3.0))
-    for before, after in zip(loud, quiet, strict=True):
-        assert after.features < before.features
-        assert after.labels < before.labels
-    assert [row.degree for row in loud] == sorted(row.degree for row in loud)
-    assert loud[2].features < loud[0].features
+    assert hops == 0 or middle.features != pytest.approx(expected * math.sqrt(squares), rel=0.06)
 
 
 def test_what_is_not_collected_or_public_has_no_noise() -> None:
@@ -135,14 +121,6 @@ def test_what_is_not_collected_or_public_has_no_noise() -> None:
     assert {(row.features, row.labels) for row in none} == {(None, None)}
     assert planned(cycle(20), "label-propagation", epsilon_y=1.0).figures.noise[0].features is None
     assert planned(cycle(20), "label-propagation", epsilon_y=1.0).figures.noise[0].labels is not None
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_plans_are_valid_json_on_graphs_with_isolated_nodes_too(name: str) -> None:
-    """Noise-to-signal where no signal arrives is infinite, which JSON cannot say as a number."""
-    lonely = Faceless([(0, 1)], 12)
-    content = planned(lonely, name).to_dict()
-    assert json.loads(json.dumps(content, allow_nan=False))["method"] == name
 
 
 @pytest.mark.parametrize(
@@ -164,11 +142,6 @@ def test_the_size_of_a_report(settings: dict[str, Any], expected: float) -> None
     assert planned(cycle(20), **settings).report_bytes == pytest.approx(expected)
 
 
-def test_a_multi_bit_report_does_not_grow_with_the_dimension() -> None:
-    wide = Faceless([(0, 1)], 12, replace(SCHEMA, dimension=1_000_000))
-    assert planned(wide).report_bytes < 5
-
-
 @pytest.mark.parametrize("mechanism", ["privunit", "one-bit", "laplace", "gaussian"])
 def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> None:
     """20 people with 1,000,000 features: 20 million numbers, where multi-bit keeps one a person."""
@@ -178,7 +151,7 @@ def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> N
     assert dense.seconds > sampled.seconds
 
 
-@pytest.mark.parametrize("mechanism", ["multi-bit", "duchi", "piecewise", "hybrid", "three-outputs", "sub-optimal"])
+@pytest.mark.parametrize("mechanism", ["multi-bit", "piecewise"])
 def test_several_bits_a_person_cost_several_numbers(mechanism: str) -> None:
     few, many = (planned(cycle(1_000), epsilon_x=epsilon, mechanism=mechanism) for epsilon in (1.0, 4.5))
     assert many.memory_mb - few.memory_mb == pytest.approx(24 * 1_000 / 1e6)
@@ -210,16 +183,6 @@ def test_true_links_are_never_looked_at(name: str) -> None:
     assert timeless(sealed)["links"] == timeless(planned(graph, name))["links"]
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_ten_times_as_many_private_links_leave_the_plan_as_it_is(name: str) -> None:
-    """Item 5: planning output must not depend on the private values."""
-    graph = links_made.graph()
-    pairs = torch.triu_indices(60, 60, 1)[:, : 5 * graph.edge_index.shape[1]]
-    many = make_graph(graph.x, torch.cat([pairs, pairs.flip(0)], dim=1), graph.y, graph.schema, ids=graph.ids)
-    assert many.edge_index.shape[1] >= 8 * graph.edge_index.shape[1]
-    assert timeless(planned(many, name)) == timeless(planned(graph, name))
-
-
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_the_plan_of_lists_is_the_mechanisms_own_and_the_guarantee_that_of_the_run(mode: str) -> None:
     graph = links_made.graph(directed=mode == "directed")
@@ -241,27 +204,10 @@ def test_public_links_have_no_figures() -> None:
     assert (found.figures, found.advice, found.epsilon["one relationship"]) == (None, (), math.inf)
 
 
-def test_more_false_entries_cost_more() -> None:
-    wide = Faceless([(0, 1)], 20_000)
-    few, many = (planned(wide, "solitude", epsilon_a=epsilon) for epsilon in (12.0, 4.0))
-    assert many.memory_mb > few.memory_mb
-    assert many.report_bytes > few.report_bytes
-    thinned = planned(wide, "dprr", epsilon_a=4.0)
-    assert thinned.memory_mb < many.memory_mb
-
-
-def test_graphs_with_several_labels_a_person_are_refused() -> None:
-    graph = links_made.graph()
-    graph.y = torch.zeros(60, 3)
-    with pytest.raises(InputError, match="several labels for each node"):
-        planned(graph, "solitude")
-
-
 # ---- how to split a budget ----
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7, 40, 1000])
-@pytest.mark.parametrize("total", [1e-3, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0])
+@pytest.mark.parametrize(("total", "classes"), [(1e-3, 1000), (1.0, 2), (4.0, 7), (8.0, 40), (100.0, 3)])
 def test_a_split_never_spends_more_than_the_total(total: float, classes: int) -> None:
     epsilon_x, epsilon_y = advised_split(total, classes)
     assert epsilon_y > 0
@@ -303,10 +249,3 @@ def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
     assert found.false_edges == pytest.approx(4950 / (math.exp(4) + 1), rel=1e-6)
     assert found.noise["feature-rr"] > 5 * found.noise["multi-bit"]
     assert planned(cycle(100), "feature-rr").figures.protected_pairs == 0  # type: ignore[union-attr]
-
-
-def test_a_plan_of_a_markov_chain_is_called_asymptotic() -> None:
-    found = planned(cycle(100), "priv-hrg")
-    assert found.guarantee.assumes[0].code == "asymptotic"
-    assert found.advice[0].startswith("asymptotic")
-    assert found.figures is not None and found.figures.steps == 10_000

@@ -67,12 +67,6 @@ def test_tpe_learns_from_scores() -> None:
     assert late("tpe") < 0.6 * late("random")
 
 
-def test_a_grid_lists_everything() -> None:
-    proposed = proposals({"a": (1, 2), "b": (3, 4)}, 20, "grid", 0)
-    assert list(proposed) == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
-    assert (proposed.total, list(proposed.known)) == (4, [])
-
-
 def take(proposed: Proposals, count: int) -> list[dict[str, Any]]:
     """So many of the proposals, told their scores, and one more that is never told."""
     tried = []
@@ -96,12 +90,6 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path) -> None:
     for other in (("there", SPACE, 0), ("here", {"hidden": (1, 2)}, 0), ("here", SPACE, 1)):
         key, space, seed = other
         assert list(proposals(space, 6, "tpe", seed, file, key).known) == []
-
-
-@pytest.mark.parametrize(("low", "high", "log"), [(2, 1, False), (1, 1, False), (0, 1, True), (1, math.inf, False)])
-def test_what_is_no_range(low: float, high: float, log: bool) -> None:
-    with pytest.raises(InputError):
-        Range(low, high, log)
 
 
 def test_a_sampler_that_learns_is_refused_where_trials_have_a_price() -> None:

@@ -12,7 +12,6 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.experiment import run
-from graphveil.methods.runs.proposals import candidates
 from graphveil.methods.runs.search import Search
 from graphveil.methods.runs.tuning import require_tunable, tunable, tune
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -61,16 +60,6 @@ def test_the_best_on_released_validation_labels_is_kept(name: str) -> None:
     settings = found.method.settings
     assert (settings.hidden, settings.learning_rate) == (best.settings["hidden"], best.settings["learning_rate"])
     assert all(0 <= trial.score <= 1 for trial in found.trials)
-
-
-def test_test_labels_change_nothing() -> None:
-    """Item 12: neither the choice nor the model looks at labels of nodes that are only tested."""
-    graph, split = made.graph(), made.split_of(made.graph())
-    labels = graph.y.clone()
-    labels[split.test & (labels >= 0)] = (labels[split.test & (labels >= 0)] + 1) % 3
-    one, other = tuned("lpgnn", graph), tuned("lpgnn", made.changed(graph, y=labels))
-    assert one.trials == other.trials
-    assert torch.equal(one.method.predict_proba(), other.method.predict_proba())
 
 
 @pytest.mark.parametrize("name", ["lpgnn", "solitude", "sage"])
@@ -122,19 +111,6 @@ def test_nothing_to_try_nobody_to_judge_and_a_total_for_the_label_are_refused() 
         tuned("lpgnn", graph, split=blind)
     with pytest.raises(InputError, match="nothing to tune"):
         tune("lpgnn", graph, {"epsilon": 1.0}, OVER, split=split, randomness=SecureRandomness())
-
-
-def test_candidates_are_all_combinations_or_so_many_different_ones() -> None:
-    assert candidates(OVER, 4, 0) == [
-        {"hidden": 2, "learning_rate": 0.01},
-        {"hidden": 2, "learning_rate": 0.1},
-        {"hidden": 4, "learning_rate": 0.01},
-        {"hidden": 4, "learning_rate": 0.1},
-    ]
-    wide = {"hidden": tuple(range(1, 60)), "epochs": tuple(range(1, 60))}
-    drawn = candidates(wide, 30, 1)
-    assert len({tuple(one.items()) for one in drawn}) == 30
-    assert drawn == candidates(wide, 30, 1) != candidates(wide, 30, 2)
 
 
 def test_a_run_says_what_was_tried_and_chosen() -> None:

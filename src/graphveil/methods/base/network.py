@@ -119,8 +119,7 @@ def train_network(
     Raises:
         InputError: when no training node carries a label, or none is reached by label propagation.
     """
-    if not bool(labels.train.any()):
-        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    _require_taught(labels.train)
     device, p = settings.device, _hops_of(topology, settings)
     inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
     generator = torch.Generator().manual_seed(settings.seed)
@@ -208,14 +207,25 @@ def _objective(
 
 
 def require_reached(topology: Topology, split: Split, hops: int) -> None:
-    """Refuse hops of labels that reach no training node, by who sends one alone.
+    """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
 
     Raises:
         InputError: naming the option.
     """
+    _require_taught(split.train)
     if hops:
         mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
         _require_targets(bool((mass[split.train] > 0).any()), hops)
+
+
+def _require_taught(train: Tensor) -> None:
+    """Refuse to learn from nobody.
+
+    Raises:
+        InputError: where the mask [n] of training nodes is empty.
+    """
+    if not bool(train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
 
 
 def _require_targets(reached: bool, hops: int) -> None:
