@@ -92,7 +92,7 @@ def test_sharpness_0_is_uniform(name: str) -> None:
 @BOTH
 def test_private_labels_and_other_graphs_are_refused(name: str) -> None:
     kind: Any = cm.KINDS[name]
-    with pytest.raises(InputError, match="weights = learned with unit node: .*; allowed: uniform"):
+    with pytest.raises(InputError, match=r"weights = learned with unit node: .*; allowed: uniform"):
         kind(epsilon=1.0, unit="node", weights="learned")
     with pytest.raises(InputError, match="exist for the training graph only; allowed: queries = 0"):
         kind(epsilon=1.0, queries=1, weights="learned")

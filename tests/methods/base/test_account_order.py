@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,6 @@ def on_disk(folder: Path, budget: float = 1.0) -> Account:
 
 def unread() -> Sent:
     raise AssertionError("private data was read")
-
-
-Buying = Callable[..., Any]
 
 
 class ReadsFirst(Account):

@@ -21,7 +21,6 @@ from graphveil.methods.base.storage import ANSWERS, kept_file, read_method, save
 from graphveil.privacy import PermanentRandomness, SecureRandomness, SeededRandomness, assume
 from tests.methods import made
 
-NAMES = [f"person {row}" for row in range(made.NODES)]
 KINDS: dict[str, Any] = {
     "lpgnn": lambda **more: LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2, hidden=4, **more),
     "solitude": lambda **more: Solitude(epsilon_x=1.0, epsilon_a=4.0, epochs=2, hidden=4, **more),
