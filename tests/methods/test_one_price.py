@@ -1,9 +1,10 @@
 """One person, one price: every call of every method that reads what it protects pays first, and pays every time.
 
-`CALLS` names, for each method, the calls that read, and the part of the graph by which a reader gives itself away
-(`noise`: where public checks look at the same part, the first draw of noise stands for reading). Each call is made
+`CALLS` names, for each method, the calls that read, and the parts of the graph by which a reader gives itself away.
+Each call is made
 
-    with data that refuse to be read        the ledger has grown when they are reached for
+    with data that refuse to be read        the ledger has grown when they are reached for: with the account on a disk
+                                            a crash in between errs to the private side
     twice with data that can be read        the second time the ledger has grown again, or the call is refused, or
                                             the answer is the first one, bit by bit
     after save and load, unread             refused, or the answer is the first one, bit by bit
@@ -20,7 +21,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from graphveil.aggregation import CountedSum, PerturbedSum
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.estimator import VFGNN
 from graphveil.graphs import make_graph, random_split
@@ -41,9 +44,9 @@ class Read(Exception):
 
 
 class Unread:
-    """A graph one part of which refuses to be read."""
+    """A graph some parts of which refuse to be read; of labels anybody may ask for their shape, which is public."""
 
-    def __init__(self, graph: Any, secret: str) -> None:
+    def __init__(self, graph: Any, secret: tuple[str, ...]) -> None:
         self.__dict__.update(graph=graph, secret=secret)
 
     def get(self, name: str) -> Any:
@@ -53,9 +56,21 @@ class Unread:
         return self.graph[name]
 
     def __getattr__(self, name: str) -> Any:
-        if name == self.__dict__["secret"]:
+        found = getattr(self.__dict__["graph"], name)
+        if name == "y" and name in self.__dict__["secret"]:
+            return found.as_subclass(UnreadLabels)
+        if name in self.__dict__["secret"]:
             raise Read(name)
-        return getattr(self.__dict__["graph"], name)
+        return found
+
+
+class UnreadLabels(Tensor):
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in (Tensor.dim, Tensor.ndim.__get__, Tensor.shape.__get__):
+            raise Read("y")
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
 
 
 class Undrawn(SecureRandomness):
@@ -74,13 +89,13 @@ class Call:
 
     Args:
         method, settings: what is called.
-        secret: the part by which a reader gives itself away.
+        secret: the parts by which a reader gives itself away.
         ask: the call on a method, a graph and a source of noise; gives a tensor, or what has to be fitted on.
         fitted: whether it is asked of a fitted method.
     """
 
     method: str
-    secret: str
+    secret: tuple[str, ...]
     ask: Callable[[Any, Any, Any], Any]
     settings: dict[str, Any] = field(default_factory=dict)
     fitted: bool = False
@@ -120,29 +135,30 @@ def declared(method: Any, graph: Any, noise: Any) -> Any:
 
 # lap-graph: 60 people get no edge at all in a tenth of its draws by default, and two empty graphs are one publication
 RELEASES: dict[str, dict[str, Any]] = {"priv-hrg": {"steps": 20}, "lap-graph": {"epsilon_a": 2.0, "count_share": 0.5}}
+PEOPLE, EVERYTHING = ("x", "y"), ("x", "y", "edge_index")
 NODE = {"unit": "node", "degree_bound": 5}
 CALLS: dict[str, Call] = {
-    "lpgnn collects": Call("lpgnn", "x", collect),
-    "lpgnn fits": Call("lpgnn", "x", fit),
-    "lpgnn asks new ids": Call("lpgnn", "x", predict, fitted=True),
-    "lpgnn asks declared others": Call("lpgnn", "x", declared, fitted=True),
-    "upgnet collects": Call("upgnet", "x", collect),
-    "label-propagation collects": Call("label-propagation", "noise", collect),
-    "label-pool collects": Call("label-pool", "noise", collect),
-    "answer-pool collects": Call("answer-pool", "x", collect, {"question": "0>=0.5"}),
-    "solitude collects": Call("solitude", "edge_index", collect, LISTS),
-    "solitude asks new ids": Call("solitude", "edge_index", predict, LISTS, fitted=True),
-    "solitude asks declared others": Call("solitude", "edge_index", declared, LISTS, fitted=True),
-    "blink collects": Call("blink", "edge_index", collect, LISTS),
-    "blink asks new ids": Call("blink", "edge_index", predict, LISTS, fitted=True),
-    "dprr collects": Call("dprr", "edge_index", collect, LISTS),
-    "dprr asks new ids": Call("dprr", "edge_index", predict, LISTS, fitted=True),
-    "link-beliefs collects": Call("link-beliefs", "edge_index", collect, LISTS),
-    "list-sums collects": Call("list-sums", "edge_index", collect, LISTS),
-    "links collects": Call("links", "edge_index", collect, LISTS),
-    "class-sums publishes": Call("class-sums", "x", publish),
+    "lpgnn collects": Call("lpgnn", PEOPLE, collect),
+    "lpgnn fits": Call("lpgnn", PEOPLE, fit),
+    "lpgnn asks new ids": Call("lpgnn", PEOPLE, predict, fitted=True),
+    "lpgnn asks declared others": Call("lpgnn", PEOPLE, declared, fitted=True),
+    "upgnet collects": Call("upgnet", PEOPLE, collect),
+    "label-propagation collects": Call("label-propagation", ("y",), collect),
+    "label-pool collects": Call("label-pool", ("y",), collect),
+    "answer-pool collects": Call("answer-pool", PEOPLE, collect, {"question": "0>=0.5"}),
+    "solitude collects": Call("solitude", EVERYTHING, collect, LISTS),
+    "solitude asks new ids": Call("solitude", EVERYTHING, predict, LISTS, fitted=True),
+    "solitude asks declared others": Call("solitude", EVERYTHING, declared, LISTS, fitted=True),
+    "blink collects": Call("blink", EVERYTHING, collect, LISTS),
+    "blink asks new ids": Call("blink", EVERYTHING, predict, LISTS, fitted=True),
+    "dprr collects": Call("dprr", EVERYTHING, collect, LISTS),
+    "dprr asks new ids": Call("dprr", EVERYTHING, predict, LISTS, fitted=True),
+    "link-beliefs collects": Call("link-beliefs", EVERYTHING, collect, LISTS),
+    "list-sums collects": Call("list-sums", EVERYTHING, collect, LISTS),
+    "links collects": Call("links", EVERYTHING, collect, LISTS),
+    "class-sums publishes": Call("class-sums", EVERYTHING, publish),
     **{
-        f"{name}, {unit}, {what}": Call(name, "x", ask, {**settings, **more}, fitted=what == "queries")
+        f"{name}, {unit}, {what}": Call(name, EVERYTHING, ask, {**settings, **more}, fitted=what == "queries")
         for name, options in (
             (method.name, method.options) for method in CURATOR_METHODS if "queries" in method.options
         )
@@ -150,8 +166,8 @@ CALLS: dict[str, Call] = {
         if (unit == "edge" and options["unit"].default != "node") or (unit == "node" and "degree_bound" in options)
         for what, ask, more in (("publishes", publish, {}), ("queries", predict, {"queries": 1}))
     },
-    **{f"{method.name} fits": Call(method.name, "x", fit) for method in CURATOR_METHODS},
-    **{f"{name} releases": Call(name, "x", release, RELEASES.get(name, {})) for name in tagged(RELEASE)},
+    **{f"{method.name} fits": Call(method.name, EVERYTHING, fit) for method in CURATOR_METHODS},
+    **{f"{name} releases": Call(name, PEOPLE, release, RELEASES.get(name, {})) for name in tagged(RELEASE)},
 }
 EVERY = pytest.mark.parametrize("name", CALLS)
 
@@ -171,8 +187,7 @@ def asked(call: Call) -> Any:
 
 
 def unread(call: Call, graph: Any) -> tuple[Any, Any]:
-    noisy = call.secret == "noise"
-    return (graph, Undrawn()) if noisy else (Unread(graph, call.secret), SecureRandomness())
+    return Unread(graph, call.secret), SecureRandomness()
 
 
 @EVERY
@@ -184,6 +199,24 @@ def test_it_is_paid_before_it_is_read_and_stays_paid(name: str) -> None:
         call.ask(method, *unread(call, asked(call)))
     assert len(method.ledger.spends) > len(before.spends)
     assert method.ledger.spends[: len(before.spends)] == before.spends
+
+
+@pytest.mark.parametrize("name", ["gap, edge, publishes", "gap, edge, queries", "progap fits", "class-sums publishes"])
+def test_sums_that_left_stay_paid_whatever_happens_to_the_rest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt right after noisy sums were made: who asks again is asked to pay again."""
+    sums: Any = CountedSum if name == "class-sums publishes" else PerturbedSum
+    call, real = CALLS[name], sums.perturb
+    method = build(call)
+    before = len(method.ledger.spends)
+
+    def interrupted(*rest: Any, **named: Any) -> Any:
+        real(*rest, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sums, "perturb", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call.ask(method, asked(call), SecureRandomness())
+    assert len(method.ledger.spends) == before + 1
 
 
 @EVERY

@@ -129,18 +129,6 @@ def test_it_comes_back_with_the_module_alone(name: str, tmp_path: Path) -> None:
         load(plain, backbone=case.module())
 
 
-def test_other_people_are_answered_by_the_module(tmp_path: Path) -> None:
-    """A public-features LPGNN reads any graph; predictions of the training graph come back through the module."""
-    inf = float("inf")
-    method = LPGNN(epsilon_x=inf, epsilon_y=2.0, epochs=4, backbone=CASES["lpgnn edges"].module())
-    method.fit(GRAPH, randomness=SeededRandomness(1))
-    again = LPGNN.load(method.save(tmp_path), backbone=CASES["lpgnn edges"].module())
-    fewer = made.graph()
-    fewer.edge_index = fewer.edge_index[:, :-2]
-    assert torch.allclose(again.predict_proba(fewer), method.predict_proba(fewer))
-    assert not torch.allclose(again.predict_proba(fewer), method.predict_proba())
-
-
 @ALL
 @pytest.mark.parametrize(
     ("module", "said"),

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from graphveil.graphs import Graph, load_graph
-from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.curator.plan import ASSUMED_DEGREE
@@ -156,39 +155,25 @@ def said(request: pytest.FixtureRequest) -> tuple[Promise, Plan]:
     return promise, planned(promise.method, **promise.price)
 
 
-def test_the_unit_is_what_is_paid_for_and_no_more(said: tuple[Promise, Plan]) -> None:
+def test_a_plan_says_what_is_promised_to_whom_and_what_it_leans_on(said: tuple[Promise, Plan]) -> None:
+    """Pure prices have no delta, a curator's noise has one; figures stand in their family's section alone."""
     promise, found = said
-    guarantee = found.guarantee
+    guarantee, sentence = found.guarantee, found.guarantee.sentence()
     assert guarantee.unit.covers == promise.covers
     assert (guarantee.relation, guarantee.model) == (promise.relation, promise.model)
     assert guarantee.epsilon == pytest.approx(promise.total) and guarantee.void is None
-
-
-def test_who_may_look_and_what_it_leans_on_is_said(said: tuple[Promise, Plan]) -> None:
-    promise, found = said
-    codes = {one.code for one in found.guarantee.assumes}
-    assert promise.assumes <= codes and not promise.never & codes
-    assert promise.against in str(found.guarantee.against)
-    sentence = found.guarantee.sentence()
-    for part in (found.guarantee.unit.text, promise.against, *(one.sentence for one in found.guarantee.assumes)):
-        assert part in sentence, part
-
-
-def test_pure_prices_have_no_delta_and_a_curators_noise_has_one(said: tuple[Promise, Plan]) -> None:
-    promise, found = said
     noisy = promise.section == "curator"
-    assert found.guarantee.delta == (1e-5 if noisy else 0.0)
-    assert ("plus at most" in found.guarantee.sentence()) is noisy
-
-
-def test_the_figures_stand_in_their_familys_section_alone(said: tuple[Promise, Plan]) -> None:
-    promise, found = said
+    assert guarantee.delta == (1e-5 if noisy else 0.0) and ("plus at most" in sentence) is noisy
+    codes = {one.code for one in guarantee.assumes}
+    assert promise.assumes <= codes and not promise.never & codes
+    assert promise.against in str(guarantee.against)
+    for part in (guarantee.unit.text, promise.against, *(one.sentence for one in guarantee.assumes)):
+        assert part in sentence, part
     answer = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    filled = {name for name in ("noise_to_signal", "links", "curator", "release") if answer[name]}
-    assert filled == {promise.section}
-    assert Guarantee.from_dict(answer["guarantee"]) == found.guarantee
-    assert answer["guarantee_sentence"] == found.guarantee.sentence()
+    assert {name for name in ("noise_to_signal", "links", "curator", "release") if answer[name]} == {promise.section}
+    assert Guarantee.from_dict(answer["guarantee"]) == guarantee and answer["guarantee_sentence"] == sentence
     assert found.seconds > 0 and found.memory_mb >= 0 and found.method == promise.method
+    assert (found.report_bytes > 0) is (promise.model == "local")
 
 
 def test_each_private_method_has_a_promise_here() -> None:
@@ -196,21 +181,6 @@ def test_each_private_method_has_a_promise_here() -> None:
     cores = {METHODS[one.method].core for one in PROMISES.values()}
     private = {method.core for method in METHODS.values() if BASELINE not in method.tags}
     assert private <= cores
-
-
-def test_people_who_report_send_bytes_and_people_of_a_curator_send_none() -> None:
-    for name, promise in PROMISES.items():
-        assert (planned(promise.method, **promise.price).report_bytes > 0) is (promise.model == "local"), name
-
-
-@pytest.mark.parametrize("mode", ["lower", "both"])
-def test_the_plan_of_lists_prices_a_relationship_by_who_reports_it(mode: str) -> None:
-    found = planned("solitude", epsilon_x=1.0, epsilon_a=4.0, epsilon_y=2.0, mode=mode)
-    lists: Any = found.figures
-    double = 2 if mode == "both" else 1
-    assert found.epsilon["one relationship"] == lists.epsilon_relationship == 4.0 * double
-    assert found.guarantee.epsilon == pytest.approx(3.0 + 4.0 * double)
-    assert lists.false_entries == pytest.approx(AdjacencyRR(epsilon=4.0, nodes=100, mode=mode).expected_false)
 
 
 def test_the_noise_beside_ten_neighbours_is_that_of_a_row() -> None:
@@ -238,13 +208,6 @@ def test_without_noise_a_curators_plan_has_none() -> None:
     assert set(figures.noise.sigmas) == {0.0} and set(figures.per_node) == {0.0}
     assert found.to_dict()["curator"]["noise"]["epsilon"] == "inf"
     assert found.guarantee.sentence().startswith("NOT PROTECTED")
-
-
-def test_nodes_pay_for_training_beside_the_sums() -> None:
-    node: Any = planned("gap", epsilon=8.0, unit="node", degree_bound=5).figures
-    edge: Any = planned("gap", epsilon=8.0).figures
-    assert node.noise.multipliers and not edge.noise.multipliers
-    assert min(node.noise.sigmas) > max(edge.noise.sigmas), "five entries and a training share what one edge has"
 
 
 def test_a_release_says_which_mechanism_would_have_the_least_noise() -> None:

@@ -16,7 +16,7 @@ from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import PUBLIC, advised, build_method, chosen_settings
+from graphveil.methods.registry import PUBLIC, build_method, chosen_settings
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -32,13 +32,6 @@ def test_every_setting_has_a_default_of_its_type_and_one_line_of_help(name: str)
 def test_unknown_settings_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="setting 'epsilonx' is not known; allowed: "):
         METHODS[name].settle({"epsilonx": 1.0})
-
-
-def test_settling_fills_in_defaults_and_keeps_what_was_given() -> None:
-    settled = METHODS["lpgnn"].settle({"epsilon_x": 0.5, "epochs": 7})
-    assert (settled["epsilon_x"], settled["epochs"]) == (0.5, 7)
-    assert set(settled) == set(METHODS["lpgnn"].options)
-    assert METHODS["lpgnn"].settle({})["epochs"] != 7
 
 
 @pytest.mark.parametrize(
@@ -135,14 +128,6 @@ def test_every_entry_finds_its_core_which_takes_its_options(name: str) -> None:
     assert entry.load_core().__name__ == entry.core.rpartition(":")[2]
     assert not set(entry.fixed) & set(entry.options)
     entry(**{key: value for key, value in entry.settle({}).items() if key != "epsilon" or entry.trust == "central"})
-
-
-def test_what_a_total_really_builds_is_said() -> None:
-    small, large = advised("lpgnn", {"epsilon": 2.0}, 7), advised("lpgnn", {"epsilon": 8.0}, 7)
-    assert (small.method.name, dict(small.settings)) == ("label-pool", {"epsilon_y": 2.0})
-    assert large.method.name == "lpgnn"
-    assert large.settings["epsilon_x"] + large.settings["epsilon_y"] == pytest.approx(8.0)
-    assert advised("gap", {"epsilon": 2.0}, 7).settings["epsilon"] == 2.0
 
 
 def test_a_public_name_is_the_entry_itself() -> None:

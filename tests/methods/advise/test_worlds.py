@@ -11,7 +11,6 @@ from graphveil.graphs.parts import GraphParts, SparseRows
 from graphveil.graphs.social import social_parts
 from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.worlds import World, rows_of, worlds_of
-from graphveil.methods.base.cost import ASSUMED_DEGREE
 from tests.methods.advise.made import parts, sealed
 
 
@@ -23,11 +22,6 @@ def made(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int
 
 def mean_degree(world: World) -> float:
     return float(world.graph.edge_index.shape[1] / world.graph.num_nodes)
-
-
-def test_contacts_of_which_nothing_is_known_are_as_many_as_plans_assume() -> None:
-    for world in made(parts("edges", nodes=800), "edges"):
-        assert mean_degree(world) == pytest.approx(ASSUMED_DEGREE, rel=0.1)
 
 
 def test_more_contacts_than_a_made_graph_has_room_for_are_cut() -> None:
@@ -83,12 +77,6 @@ def test_public_features_and_labels_stay_with_their_people_in_a_sample() -> None
         people = world.graph.x.numpy()[:, 0].astype(int)
         assert len(set(people)) == 1500
         assert np.array_equal(world.graph.y.numpy(), graph.y[people])
-
-
-def test_nothing_of_a_world_says_that_its_edges_are_private() -> None:
-    """Methods on a public topology would refuse it."""
-    for world in made(parts("features", "labels", "edges"), "features", "labels", "edges", degree=5.0):
-        assert "edges" not in world.graph.schema.private
 
 
 @pytest.mark.parametrize("sparse", [False, True])

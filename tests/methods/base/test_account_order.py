@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,23 +149,6 @@ def test_a_step_is_bought_whole_or_not_at_all() -> None:
     assert held.ledger.remaining("features") == (0.0, 0.0)
 
 
-def test_asking_for_room_leaves_no_trace(tmp_path: Path) -> None:
-    held = on_disk(tmp_path)
-    before = sorted(path.name for path in tmp_path.iterdir())
-    for _ in range(3):
-        held.afford(spend())
-    with pytest.raises(BudgetError):
-        held.afford(spend(1.5))
-    assert not held.ledger.spends and sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_what_costs_nothing_is_read_without_a_spend() -> None:
-    held = account()
-    assert held.buy((), lambda: 7) == 7
-    held.pay()
-    assert not held.ledger.spends
-
-
 def test_only_what_was_read_to_the_end_is_remembered() -> None:
     held = account(2.0)
     with pytest.raises(KeyboardInterrupt):
@@ -210,13 +192,6 @@ def test_the_first_release_brings_its_ledger_and_a_second_one_costs_as_much_agai
     with pytest.raises(BudgetError, match="not the collection that was paid for"):
         held.adopt("third", paid)
     assert held.collections == {"release first", "release second"}
-
-
-def test_a_copy_is_the_account_itself() -> None:
-    """A copied method asks the same people, who are paid once."""
-    held = account()
-    for other in (copy.copy(held), copy.deepcopy(held), copy.deepcopy({"a": [held]})["a"][0]):
-        assert other is held
 
 
 def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import Graph, GraphSchema
-from graphveil.methods.base.account import Account
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
 from graphveil.methods.base.core import FittedCore, Stored, signature_of, stored_probabilities
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import topology_of
-from graphveil.methods.links.lists_core import ListsCore
-from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.local.reports_core import ReportsCore
-from graphveil.privacy import Ledger, SeededRandomness
-from tests.methods import links_made, made
 
 FACTS = GraphSchema("made", 8, 0.0, 1.0, ("a", "b"))
 
@@ -54,117 +45,6 @@ def test_after_fitting_the_public_facts_are_those_of_the_collection() -> None:
     core.leave()
     assert core.fitted and core.schema is FACTS and core.result == Left()
     assert not other.fitted, "what one core has learnt is not another's"
-
-
-class Log(list[str]):
-    """What a core did, in order."""
-
-    def heard(self, word: str) -> Callable[..., Any]:
-        return lambda *rest, **options: self.append(word)
-
-
-class People(ReportsCore[Left]):
-    """Features and labels on a public topology; trains nothing and says what it was handed."""
-
-    written, fits = "people", "fit_reports"
-
-    def __init__(self, refuse: bool = False) -> None:
-        self.privacy = LocalPrivacy(1.0, 2.0)
-        self.account = Account(Ledger.open({"features": (1.0, 0.0), "labels": (2.0, 0.0)}))
-        self.refuse, self.trained = refuse, Log()
-
-    def require_served(self, graph: Graph) -> None:
-        if self.refuse:
-            raise InputError("no such people")
-
-    def fit_reports(self, released: Any, topology: Any, **how: Any) -> Any:
-        self.trained.append(f"{released.digest} on {topology.fingerprint}")
-        return self
-
-
-class Lists(ListsCore[Left]):
-    """The same on private lists."""
-
-    written, fits = "lists", "fit_reports"
-
-    def __init__(self, refuse: bool = False) -> None:
-        self.privacy, self.links = LocalPrivacy(1.0, 2.0), LinkPrivacy(3.0)
-        self.account = Account(
-            Ledger.open({"features": (1.0, 0.0), "labels": (2.0, 0.0), "edges": (3.0, 0.0), "links": (3.0, 0.0)})
-        )
-        self.refuse, self.trained = refuse, Log()
-
-    def require_served(self, graph: Graph) -> None:
-        if self.refuse:
-            raise InputError("no such people")
-
-    def fit_reports(self, released: Any, *, progress: Any = None) -> Any:
-        self.trained.append(released.digest)
-        return self
-
-
-@dataclass(frozen=True)
-class Half:
-    """A core and the graph that it asks."""
-
-    build: Callable[..., Any]
-    graph: Callable[..., Any]
-    sealed: Callable[[Any], Any]
-
-
-HALVES = {
-    "reports": Half(People, lambda: made.graph(20), made.sealed),
-    "lists": Half(Lists, links_made.graph, lambda graph: cast(Graph, links_made.Sealed(graph))),
-}
-
-
-@pytest.fixture(params=HALVES)
-def half(request: pytest.FixtureRequest) -> Half:
-    return HALVES[request.param]
-
-
-def ask(core: Any, graph: Any, noise: int = 1) -> Any:
-    return core.randomize(graph, split=made.split_of(made.graph(20)), randomness=SeededRandomness(noise))
-
-
-def test_asking_is_paid_once_and_remembered(half: Half) -> None:
-    core, graph = half.build(), half.graph()
-    reports = ask(core, graph)
-    assert core.account.collections == {reports.digest} and core.account.ledger.spends
-    paid = core.account.ledger
-    with pytest.raises(BudgetError):
-        ask(core, graph, noise=2)
-    assert core.account.ledger == paid and core.account.collections == {reports.digest}
-
-
-def test_who_cannot_be_served_is_neither_asked_nor_charged(half: Half) -> None:
-    core = half.build(refuse=True)
-    with pytest.raises(InputError, match="no such people"):
-        ask(core, half.sealed(half.graph()))
-    assert not core.account.ledger.spends and not core.account.collections
-
-
-def test_training_is_on_what_was_collected(half: Half) -> None:
-    core = half.build()
-    collected = core.collect(half.graph(), split=made.split_of(made.graph(20)), randomness=SeededRandomness(1))
-    core.train(collected)
-    core.train(collected)
-    first, second = core.trained
-    assert first == second and first.startswith(next(iter(core.account.collections)))
-
-
-def test_own_reports_are_recognised_for_nothing_and_others_are_not(half: Half) -> None:
-    core, graph = half.build(), half.graph()
-    own, other = ask(core, graph), ask(half.build(), graph, noise=2)
-    beside = () if half is HALVES["lists"] else (topology_of(graph),)
-    spends = core.account.ledger.spends
-    core.recognised(own, *beside)
-    assert core.account.ledger.spends == spends
-    with pytest.raises(BudgetError, match="not the collection that was paid for"):
-        core.recognised(other, *beside)
-    fresh = half.build()
-    fresh.recognised(other, *beside)
-    assert len(fresh.account.ledger.spends) == len(spends)
 
 
 @dataclass(frozen=True)

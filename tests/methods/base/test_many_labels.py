@@ -12,7 +12,6 @@ import torch
 from sklearn.metrics import f1_score
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.methods import LPGNN
 from graphveil.methods.base.many_labels import f1_by_label, f1_shares, many_labels, micro_f1
 from graphveil.methods.baselines.network import baseline
@@ -95,11 +94,3 @@ def test_features_may_be_private_where_several_labels_are_public() -> None:
     assert method.guarantee.epsilon == 1.0
     assert method.released is not None
     assert not method.released.labels[made.split_of(graph).test].any()
-
-
-def test_several_private_or_propagated_labels_are_refused() -> None:
-    graph = several()
-    with pytest.raises(InputError, match="several labels for each node"):
-        LPGNN(epsilon_x=math.inf, epsilon_y=1.0, epochs=2).fit(graph, randomness=NOISE)
-    with pytest.raises(InputError, match="public labels, and steps_y = 0"):
-        LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, epochs=2, steps_y=2).fit(graph, randomness=NOISE)

@@ -7,6 +7,7 @@ kill are in test_curator_mutants.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,24 +36,42 @@ from tests.methods import curator_made as cm
 EDGES = pytest.mark.parametrize("name", audits.EDGE_METHODS)
 EVERY = pytest.mark.parametrize("name", audits.METHODS)
 NODES = pytest.mark.parametrize("name", ["gap", "progap", "node-sums", "dp-mlp"])
-UNITS = pytest.mark.parametrize("unit", ["edge", "directed-edge"])
 
 
-@EDGES
-@UNITS
-def test_item_2_sensitivity_is_measured(name: str, unit: str) -> None:
-    audits.one_edge_costs_what_was_said(name, unit)
+_COSTS, _NODES = audits.one_edge_costs_what_was_said, ("gap", "progap", "node-sums", "dp-mlp")
+_WEIGHTS = {"sharpness": 3.0, "bits": 6}
+#: Item of the checklist, the audit that asks it, and of what. What the audits find is in test_training_mutants.py.
+AUDITS: list[tuple[str, Callable[..., None], tuple[Any, ...], dict[str, Any]]] = [
+    *(("2", _COSTS, (name, unit), {}) for name in audits.EDGE_METHODS for unit in ("edge", "directed-edge")),
+    *(
+        ("2", _COSTS, (name, "edge"), {"weights": weights, **_WEIGHTS})
+        for name, weights in (("gap", "similarity"), ("progap", "kernel"), ("gap", "learned"), ("progap", "learned"))
+    ),
+    *(("3", audits.nothing_else_reads_edges, (name,), {}) for name in audits.EDGE_METHODS),
+    *(("5", audits.edges_decide_no_public_number, (name,), {}) for name in audits.EDGE_METHODS),
+    *(("8", audits.another_neighbour_only_adds, (name,), {}) for name in audits.EDGE_METHODS),
+    *(("9", audits.a_list_moves_no_more_rows_than_its_bound, (degree,), {}) for degree in (1, 2, 3)),
+    *(("12", audits.validation_labels_decide_nothing, (name,), {}) for name in _NODES),
+    ("14", audits.noise_of_training_is_enough, (), {}),
+    *(("15", audits.every_step_is_charged_and_noised, (name,), {}) for name in _NODES),
+    ("15", audits.batches_are_poisson, (), {}),
+    *(("16", audits.a_broken_row_breaks_nothing, (bad,), {}) for bad in (math.nan, math.inf)),
+    ("17", audits.forked_workers_share_no_noise, (), {}),
+    *(("18", audits.noise_has_the_law_that_was_said, (name,), {}) for name in audits.EDGE_METHODS),
+]
 
 
-@pytest.mark.parametrize("weights", ["similarity", "kernel", "learned"])
-@pytest.mark.parametrize("name", ["gap", "progap"])
-def test_item_2_sensitivity_is_measured_with_weights(name: str, weights: str) -> None:
-    audits.one_edge_costs_what_was_said(name, "edge", weights=weights, sharpness=3.0, bits=6)
-
-
-@EDGES
-def test_item_3_no_control_flow_depends_on_edges(name: str) -> None:
-    audits.nothing_else_reads_edges(name)
+@pytest.mark.parametrize(
+    ("audit", "asked", "settings"),
+    [
+        pytest.param(
+            audit, asked, settings, id="-".join([item, audit.__name__, *map(str, (*asked, *settings.values()))])
+        )
+        for item, audit, asked, settings in AUDITS
+    ],
+)
+def test_an_audit_finds_nothing(audit: Callable[..., None], asked: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    audit(*asked, **settings)
 
 
 @NODES
@@ -77,26 +96,11 @@ def test_item_4_an_undirected_edge_is_charged_for_both_entries(name: str) -> Non
     assert entry.epsilon_relationship == pytest.approx(2.954, abs=0.001)
 
 
-@EDGES
-def test_item_5_n_m_and_delta_are_public(name: str) -> None:
-    audits.edges_decide_no_public_number(name)
-
-
 @EVERY
 def test_item_7_a_class_nobody_has_keeps_its_column(name: str) -> None:
     start = cm.graph()
     start.y[start.y == 2] = 0
     assert audits.fit(name, start).predict_proba().shape == (60, 3)
-
-
-@EDGES
-def test_item_8_no_private_degree_normalises(name: str) -> None:
-    audits.another_neighbour_only_adds(name)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3])
-def test_item_9_degree_bounding_is_stable(degree: int) -> None:
-    audits.a_list_moves_no_more_rows_than_its_bound(degree)
 
 
 @NODES
@@ -158,11 +162,6 @@ def test_item_11_dp_mlp_reads_no_edge_to_answer() -> None:
     assert method.ledger == paid
 
 
-@NODES
-def test_item_12_validation_labels_are_private_too(name: str) -> None:
-    audits.validation_labels_decide_nothing(name)
-
-
 @EDGES
 def test_item_12_labels_of_test_nodes_are_never_used(name: str) -> None:
     """Labels outside training and validation change nothing; a training label does."""
@@ -194,24 +193,6 @@ def test_item_14_noise_of_edges_is_one_sided() -> None:
         reach = math.sqrt(2) if unit == "edge" else 1.0
         mu = reach * math.sqrt(sum(sigma**-2 for sigma in sigmas))
         assert audits.delta_of(mu, epsilon) <= delta < audits.delta_of(1.001 * mu, epsilon)
-
-
-def test_item_14_noise_of_training_is_enough() -> None:
-    audits.noise_of_training_is_enough()
-
-
-@NODES
-def test_item_15_every_step_is_charged_and_noised(name: str) -> None:
-    audits.every_step_is_charged_and_noised(name)
-
-
-def test_item_15_batches_are_poisson() -> None:
-    audits.batches_are_poisson()
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_item_16_a_broken_row_breaks_nothing(bad: float) -> None:
-    audits.a_broken_row_breaks_nothing(bad)
 
 
 @EVERY
@@ -261,21 +242,12 @@ def test_item_17_noise_is_fresh(name: str) -> None:
     assert "seed 1" in (audits.fit(name, cm.graph()).guarantee.void or "")
 
 
-def test_item_17_forked_workers_share_no_noise() -> None:
-    audits.forked_workers_share_no_noise()
-
-
 @EVERY
 def test_item_17_no_key_or_generator_is_saved(name: str, tmp_path: Path) -> None:
     """Weights, answers and nothing else: every tensor of the file is known by name."""
     path = audits.fit(name, cm.graph()).save(tmp_path / "model")
     names = {key.split(".")[0].rstrip("0123456789") for key in load_file(path)}
     assert names <= {"network", "logits", "weight", "weights", "answers"}, names
-
-
-@EDGES
-def test_item_18_noise_has_the_law_that_was_said(name: str) -> None:
-    audits.noise_has_the_law_that_was_said(name)
 
 
 def test_item_18_deviations_beyond_those_of_float_generators_are_drawn() -> None:

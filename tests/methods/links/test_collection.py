@@ -196,16 +196,3 @@ def test_a_part_of_a_graph_has_its_own_people_and_the_links_among_them() -> None
     inside = chosen[graph.edge_index[0]] & chosen[graph.edge_index[1]]
     assert torch.equal(numbers[part.edge_index], graph.edge_index[:, inside])
     assert among(graph, torch.ones(made.NODES, dtype=torch.bool)) is graph
-
-
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_item_18_every_list_can_name_everybody_it_may_name(mode: str) -> None:
-    """Over 400 collections, linked or not: each place of every list is seen both named and not named."""
-    graph, links = links_made.graph(directed=mode == "directed"), LinkPrivacy(1.0, mode)
-    noise, seen = SeededRandomness(3), torch.zeros(made.NODES, made.NODES)
-    for _ in range(400):
-        lists = randomize_lists(graph, links, randomness=noise)["lists"].to_edge_index()
-        seen[lists[0], lists[1]] += 1
-    may = torch.triu(torch.ones(60, 60), 1).bool() if mode == "lower" else ~torch.eye(60, dtype=torch.bool)
-    assert bool((seen[~may] == 0).all())
-    assert float(seen[may].min()) > 0 and float(seen[may].max()) < 400

@@ -14,11 +14,10 @@ from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import LinkBeliefs
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.network import Labels
-from graphveil.methods.curator.messages import corners
 from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
 from graphveil.models import NamedPairs
-from graphveil.models.list_sums import list_sums, noise_scale, unbiased_labels
+from graphveil.models.list_sums import unbiased_labels
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
@@ -49,16 +48,6 @@ def test_counts_stand_beside_in_columns_of_one_scale(mode: str, columns: int) ->
     assert z.shape == (PEOPLE, columns)
     assert torch.allclose(z.mean(dim=0), torch.zeros(columns), atol=1e-5)
     assert torch.allclose(z.std(dim=0, correction=0), torch.ones(columns), atol=1e-3)
-
-
-def test_people_send_the_corners_that_class_sums_send() -> None:
-    """The amounts are those of unbiased sums of corners, on the scale of their noise."""
-    told = shares()
-    messages = told @ corners(3)
-    sums = list_sums(pairs(), messages)
-    amounts = torch.asinh(sums / max(float(noise_scale(pairs(), messages).mean()), 1.0))
-    standard = (amounts - amounts.mean(dim=0)) / amounts.std(dim=0, correction=0)
-    assert torch.allclose(beside(pairs(), told)[:, :3], standard, atol=1e-3)
 
 
 def test_public_features_are_given_as_they_are_and_private_ones_standardised() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
 from graphveil.errors import BudgetError
-from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
 from graphveil.methods.links.names import LIST_MECHANISMS
@@ -37,22 +35,6 @@ def test_item_4_a_relationship_is_charged_for_every_list_it_stands_in(mode: str,
     assert ledger.remaining(UNIT)[0] == 0
     with pytest.raises(BudgetError):
         ledger.spend(spend)
-
-
-@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
-def test_parts_share_the_budget_and_no_more(mechanism: str) -> None:
-    links = LinkPrivacy(2.0, "both", mechanism, degree_share=0.25)
-    parts = links.parts(UNDIRECTED, 60)
-    kinds: dict[str, Any] = {
-        "lists": {"lists": AdjacencyRR(epsilon=2.0, nodes=60, mode="both")},
-        "degree-preserving": {"lists": DegreePreservingRR(epsilon=2.0, nodes=60, mode="both", degree_share=0.25)},
-        "degree-and-lists": {
-            "degrees": NoisyDegree(epsilon=0.5, nodes=60, mode="both"),
-            "lists": AdjacencyRR(epsilon=1.5, nodes=60, mode="both"),
-        },
-    }
-    assert parts == kinds[mechanism]
-    assert math.fsum(part.guarantee.epsilon for part in parts.values()) == pytest.approx(links.relationship_epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [1 / 3, 0.1, 0.7777777777, 2 / 7, 1e-3 / 3, 7.9])

@@ -73,7 +73,8 @@ def test_reports_without_training_labels_are_refused(reading: str) -> None:
         read_lists(empty, reading, rounds=2, seed=0)
 
 
-@pytest.mark.parametrize("mode", ["lower", "both"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["both"])
 def test_all_readings_read_one_collection_at_one_price(mode: str) -> None:
     """What is sent does not depend on what is made of it: the same reports, guarantee and ledger."""
     graph = links_made.graph()

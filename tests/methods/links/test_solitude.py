@@ -89,18 +89,6 @@ def test_extreme_epsilons_train_to_finite_numbers(denoiser: str, epsilon: float)
     assert bool(found.isfinite().all())
 
 
-@pytest.mark.parametrize("denoiser", DENOISERS)
-@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
-def test_people_without_any_link_can_be_fitted(denoiser: str, model: str) -> None:
-    if (denoiser, model) == ("blink-soft", "gat"):
-        return
-    graph = links_made.graph()
-    graph.edge_index = graph.edge_index[:, :0]
-    method = short(epsilon_a=45.0, denoiser=denoiser, model=model)
-    found = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
-    assert bool(found.isfinite().all())
-
-
 # ---- calibration ----
 
 
@@ -122,12 +110,3 @@ def test_calibration_weighs_the_reported_links_and_no_others(mode: str, tied: bo
     assert max(weights.values()) <= 1
     pairs = [(w, weights[j, i]) for (i, j), w in weights.items() if (j, i) in weights]
     assert all(first == second for first, second in pairs) == tied
-
-
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_a_method_learns_from_links_that_are_nearly_true(mode: str) -> None:
-    """Public features, links at epsilon 12: far above an even guess."""
-    graph = links_made.graph(directed=mode == "directed")
-    split = made.split_of(graph)
-    method = Solitude(epsilon_x=math.inf, epsilon_a=12.0, mode=mode, epochs=60, model="gcn")
-    assert method.fit(graph, split=split, randomness=SeededRandomness(1)).score(graph) > 0.6

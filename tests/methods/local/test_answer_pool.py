@@ -18,7 +18,7 @@ from graphveil.methods import METHODS, LabelPropagation
 from graphveil.methods.base.released import topology_of
 from graphveil.methods.local.answers import answered, read_statistics
 from graphveil.methods.registry import advised, build_method
-from graphveil.privacy import SeededRandomness, compose, either
+from graphveil.privacy import SeededRandomness, compose
 from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
 from tests.methods import made
 from tests.methods.cases import Case
@@ -77,16 +77,6 @@ def test_the_larger_of_the_two_prices_is_what_a_person_pays() -> None:
         assert method.ledger.total("features") == (epsilon_x, 0.0)
 
 
-def test_either_takes_the_largest_epsilon_and_delta() -> None:
-    from graphveil.mechanisms import AnalyticGaussian, RandomizedResponse
-
-    features = AnalyticGaussian(epsilon=0.5, delta=1e-6, dimension=2).guarantee
-    whole = either([features, RandomizedResponse(epsilon=2.0, classes=3).guarantee])
-    assert (whole.epsilon, whole.delta) == (2.0, 1e-6)
-    with pytest.raises(InputError, match="nothing to compose"):
-        either([])
-
-
 def test_answers_of_friends_are_heard() -> None:
     """Where all friends but one share a class, turning what they answered moves the guess for the one who is silent."""
     graph, split = telling_graph(300), random_split(telling_graph(300), 0)
@@ -105,19 +95,6 @@ def test_answers_of_friends_are_heard() -> None:
     friends = graph.edge_index[0][graph.edge_index[1] == one]
     assert bool(released.features.who[friends].any())
     assert float((found[0] - found[1]).abs().max()) > 1e-3
-
-
-def test_where_nobody_is_left_to_ask_labels_alone_decide() -> None:
-    graph, split = made.graph(), made.split_of(made.graph())
-    method = ASKED(seed=0)
-    released = method.randomize(graph, split=split, randomness=SeededRandomness(1))
-    method.fit_reports(released, topology_of(graph))
-    answered = method.predict_proba()
-    labelled = ~released.features.who
-    plain = LabelPropagation(epsilon_y=1.0, rule="pool", seed=0)
-    plain.fit(graph, split=split, randomness=SeededRandomness(1))
-    assert torch.allclose(plain.predict_proba()[labelled], answered[labelled])
-    assert not torch.allclose(plain.predict_proba()[~labelled], answered[~labelled])
 
 
 def test_a_total_is_the_most_per_person_and_both_reports_get_all_of_it() -> None:

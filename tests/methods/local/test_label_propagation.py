@@ -125,14 +125,6 @@ def test_the_channel_of_randomized_response_is_inverted() -> None:
     assert bool((found > 0).all())
 
 
-def test_classes_that_nobody_reported_do_no_harm() -> None:
-    method = LabelPropagation(epsilon_y=math.inf)
-    graph = made.graph()
-    method.fit(made.changed(graph, y=torch.where(graph.y >= 0, 1, -1)), randomness=SeededRandomness(1))
-    assert set(method.predict().tolist()) <= {0, 1}
-    assert method.predict_proba().shape == (made.NODES, 3)
-
-
 def test_the_chosen_variant_is_reported_and_saved(tmp_path: Any) -> None:
     method = LabelPropagation(epsilon_y=2.0).fit(made.graph(), randomness=SeededRandomness(1))
     assert method.variant in {f"alpha={a}" for a in ALPHAS} | {f"hops={h}" for h in HOPS}

@@ -11,7 +11,6 @@ from graphveil.graphs import social_graph
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.plan import report_advice, split_advice
-from graphveil.methods.registry import build_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy.printed import rounded_up
 from graphveil.privacy.report_bound import best_accuracy, report_information
@@ -56,9 +55,3 @@ def test_a_plan_of_answers_does_not_add_up_what_nobody_pays_twice() -> None:
     assert split_advice(AskedPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (
         "compare with label-pool at the same epsilon before asking anybody: it needs no answers",
     )
-
-
-def test_the_settings_of_a_plan_build_the_method() -> None:
-    built = build_method("answer-pool", {"epsilon": 2.0, "question": "3>=0.5", "statistics": "1,0;0,1;1,1"}, 3)
-    assert built.privacy == AskedPrivacy(2.0, 2.0, question="3>=0.5")
-    assert (built.statistics, built.rule) == ("1,0;0,1;1,1", "pool")

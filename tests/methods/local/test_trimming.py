@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,6 @@ def test_ends_that_agree_weigh_the_more() -> None:
     assert torch.equal(agreement(beliefs, edges), agreement(beliefs, edges.flip(0)))
 
 
-def test_links_between_people_of_one_class_weigh_more() -> None:
-    graph, reports, topology = people()
-    made = trimmed(topology, reports, seed=0)
-    assert made.weights is not None and torch.equal(made.edge_index, topology.edge_index)
-    source, target = graph.edge_index
-    same = graph.y[source] == graph.y[target]
-    assert made.weights[same].mean() > 1.2 * made.weights[~same].mean()
-    assert float(made.weights.min()) > 0 and float(made.weights.max()) <= 1
-
-
 def test_links_of_fakes_weigh_less_than_those_of_people() -> None:
     graph, reports, topology = people()
     bent, grown = with_fakes(reports, topology, 24, Truth.of(graph.x, graph.y, 3), 1)
@@ -72,11 +61,6 @@ def test_it_costs_nothing_and_is_kept_in_a_file(tmp_path: Path) -> None:
     again = load_method(tmp_path / "model")
     assert torch.equal(again.predict_proba(), model.predict_proba())
     assert again.get_params()["trimming"] == "agreement"
-
-
-def test_public_labels_are_read_as_they_are() -> None:
-    _, reports, topology = people(math.inf)
-    assert trimmed(topology, reports, seed=0).weights is not None
 
 
 def test_what_it_cannot_weigh_is_refused() -> None:

@@ -60,6 +60,7 @@ def test_every_column_of_the_folder_can_be_asked(graph: Graph, question: str) ->
     assert method.guarantee.epsilon == 2.0
 
 
+@pytest.mark.slow
 def test_a_column_that_tells_the_class_is_worth_asking_for(graph: Graph) -> None:
     """Ten splits, fixed seeds: "age>=40" (true of seniors, hardly of juniors) adds 4 points, "skills=law" at most 2."""
     gains = {"age>=40": [], "skills=law": []}

@@ -16,9 +16,7 @@ from graphveil.methods.release.controls import (
     random_in_place,
     release_controls_of,
     release_notes,
-    release_rivals_left_out,
 )
-from graphveil.methods.release.family import RELEASES
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
@@ -119,20 +117,6 @@ def test_a_run_says_what_repeats_are() -> None:
     assert "2 repeats with fresh splits of one release" in notes
     notes = experiment.run("edge-rr", released_made.graph(), settings={"epochs": 2}, **run).notes
     assert any("a real release is made once" in note for note in notes)
-
-
-def test_a_rival_that_would_drown_is_left_out() -> None:
-    graph = made.graph(20)
-    large = made.changed(graph)
-    large.num_nodes = 20_000
-    method = HeteroRR(epsilon_x=1.0, epsilon_a=0.5)
-    assert set(release_rivals_left_out(method, large)) == {"edge-rand"}
-    method.core.published = released()
-    notes = RELEASES.notes(method, large, {}, controlled=True)
-    assert notes[-1].startswith("rival edge-rand was left out: epsilon 0.5 on")
-    assert RELEASES.notes(method, large, {}, controlled=False) == method.published.release.notes
-    assert release_rivals_left_out(method, graph) == {}
-    assert release_rivals_left_out(HeteroRR(epsilon_x=1.0, epsilon_a=math.inf), large) == {}
 
 
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:

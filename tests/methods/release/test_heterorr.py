@@ -116,13 +116,6 @@ def test_labels_go_through_randomized_response_and_unknown_ones_stay_unknown() -
     assert (out.release.keep, out.release.flip) == pytest.approx((keep, (1 - keep) / 2))
 
 
-def test_a_graph_without_public_edges_is_all_private() -> None:
-    graph = made.graph(20)
-    out = release(graph, epsilon_a=8.0)
-    assert not bool(out.public_edges.any())
-    assert domain_of(graph).size == made.NODES * (made.NODES - 1) // 2
-
-
 # ---- what it costs ----
 
 
@@ -136,13 +129,6 @@ def test_the_ledger_and_the_guarantee_say_the_same(edges: str) -> None:
     assert Guarantee.from_dict(out.guarantee.to_dict()) == out.guarantee
 
 
-def test_one_edge_alone_is_added_or_removed_and_beside_features_replaced() -> None:
-    alone = release(epsilon_x=INFINITE).release.guarantee
-    assert (alone.relation, alone.unit.text, alone.parts) == ("add/remove", "one private undirected edge", ())
-    both = release().release.guarantee
-    assert (both.relation, both.parts[1].unit.text) == ("replace", "whether one private undirected edge exists")
-
-
 def test_reproducible_noise_voids_and_secure_noise_does_not() -> None:
     graph = released_made.graph()
     for parts in ({}, {"epsilon_x": INFINITE}, {"epsilon_a": INFINITE}):
@@ -150,12 +136,6 @@ def test_reproducible_noise_voids_and_secure_noise_does_not() -> None:
     secure = build().release(graph, randomness=SecureRandomness()).release.guarantee
     assert secure.void is None and secure.protects
     assert secure == replace(release(graph).release.guarantee, void=None)
-
-
-def test_nothing_protected_is_called_so() -> None:
-    out = release(epsilon_x=INFINITE, epsilon_a=INFINITE).release
-    assert not out.guarantee.protects and out.guarantee.void is None
-    assert out.ledger.spends == ()
 
 
 def test_a_neighbour_has_the_same_ledger_guarantee_and_domain() -> None:

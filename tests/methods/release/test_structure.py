@@ -134,13 +134,3 @@ def test_what_may_be_published_does_not_know_the_truth() -> None:
     assert first.curator()["distance_of_synthetic_to_private_edges"]["blocks by class"] > 0
     with pytest.raises(InputError, match="true edges are not here"):
         blind.curator()
-
-
-def test_a_release_of_the_truth_is_at_no_distance() -> None:
-    everything = drawn(7)
-    public, true = everything[:, ::2], everything[:, 1::2]
-    found = preserved(NODES, public, true, true=true, protected=780 - public.shape[1], labels=torch.arange(NODES) % 2)
-    told = found.curator()
-    assert all(value == 0 for value in told["distance_of_released"].values() if value is not None)
-    assert told["distance_of_public_edges_only"]["edges"] > 0
-    assert told["overlap"]["common"] == true.shape[1] > 5 * told["overlap"]["chance"] / 2
