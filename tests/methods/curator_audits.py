@@ -1,7 +1,7 @@
 """What an auditor asks of the curator's methods, by item of the reviewer's checklist; a failed audit raises.
 
-The same questions are asked of the methods as they are (test_curator_checklist.py) and of mutants, which must fail them
-(test_curator_mutants.py). Numbers that judge are computed here, from what was released and from textbook formulas.
+The same questions are asked of the methods as they are (test_training_checklist.py) and of mutants, which must fail
+them (test_training_mutants.py). Numbers that judge are computed here: from what was released, and from textbooks.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def edges_between_training_nodes(start: Any, count: int) -> list[int]:
     return (train[pairs[0]] & train[pairs[1]]).nonzero()[:count, 0].tolist()
 
 
-# ---- items 2, 3, 4, 18: what one edge moves, what noise it meets, what that is worth ----
+# ---- items 2, 3, 4, 18 ----
 
 
 def one_edge_costs_what_was_said(name: str, unit: str, **settings: Any) -> None:

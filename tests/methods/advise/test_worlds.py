@@ -7,10 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from graphveil.errors import InputError
 from graphveil.graphs.parts import GraphParts, SparseRows
 from graphveil.graphs.social import social_parts
+from graphveil.methods.advise.advice import Asked, advise, all_trusts
 from graphveil.methods.advise.facts import facts_of
-from graphveil.methods.advise.worlds import World, rows_of, worlds_of
+from graphveil.methods.advise.goal import Goal
+from graphveil.methods.advise.rules import TRUSTS
+from graphveil.methods.advise.worlds import EXCESS, World, rows_of, worlds_of
+from graphveil.privacy.guessing import right_guesses
+from graphveil.progress import Progress
 from tests.methods.advise.made import parts, sealed
 
 
@@ -118,3 +124,148 @@ def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
     )
     (first,), (second,) = (worlds_of(one, facts_of(one, ("edges",), None)) for one in (graph, only))
     assert np.array_equal(first.graph.edge_index.numpy(), second.graph.edge_index.numpy())
+
+
+# ---- which method is advised for which trust and declaration, and that nothing private is read for it ----
+
+
+#: Trust, parts declared private, contacts a person -> method (None: nothing), and whether a rule fits at all.
+CHOICES = [
+    ("local", ("labels",), 8.0, "label-pool", True),
+    ("local", ("features", "labels"), 8.0, "label-pool", True),
+    ("local", ("features",), 8.0, None, True),
+    ("local", ("edges",), 8.0, None, False),
+    ("links", ("edges",), 8.0, "links", True),
+    ("links", ("labels", "edges"), 8.0, "links", True),
+    ("links", ("labels",), 8.0, None, False),
+    ("curator", ("edges",), 8.0, "class-sums", True),
+    ("curator", ("features", "labels"), 8.0, "dp-mlp", True),
+    ("curator", ("features", "labels"), 30.0, "node-sums", True),
+    ("curator", (), 8.0, None, False),
+    ("release", ("edges",), 8.0, "class-counts", True),
+    ("release", ("features",), 8.0, None, True),
+    ("federation", ("features",), 8.0, "guesses", True),
+]
+
+
+@pytest.mark.parametrize(("trust", "private", "degree", "method", "fits"), CHOICES)
+def test_the_rule_follows_from_trust_and_declaration(
+    trust: str, private: tuple[str, ...], degree: float, method: str | None, fits: bool
+) -> None:
+    graph = sealed(parts(*private, degree=degree), *private)
+    asked = Asked(private, degree=None, rehearsed=False)
+    found = advise(trust, graph, asked)
+    assert (found.rule is not None) == fits
+    assert (found.rule.method if found.rule else None) == method
+    assert set(private) <= set(found.facts.hidden)
+
+
+@pytest.mark.parametrize(
+    ("trust", "private", "hidden"),
+    [
+        ("local", ("features", "labels"), ("features", "labels")),
+        ("links", ("edges",), ("edges",)),
+        ("curator", ("edges",), ("edges",)),
+        ("curator", ("features", "labels"), ("features", "labels", "edges")),
+    ],
+)
+@pytest.mark.slow
+def test_advice_and_rehearsal_read_nothing_private(
+    trust: str, private: tuple[str, ...], hidden: tuple[str, ...]
+) -> None:
+    """Private parts fail when they are read."""
+    graph, asked = parts(*private, nodes=200), Asked(private, degree=6.0)
+    told: list[Progress] = []
+    closed = hidden if trust != "curator" or "edges" in private else private
+    found = advise(trust, sealed(graph, *closed), asked, told.append)
+    assert found.facts.hidden == hidden and len(told) == len(EXCESS)
+    assert found.rehearsal is not None and found.expected is not None
+    assert found.expected.low < found.expected.high and found.adversary is not None
+
+
+def test_a_public_data_set_is_read_as_if_its_trusts_parts_were_private() -> None:
+    graph = parts("features", "labels")
+    methods = [one.rule.method for one in all_trusts(graph, Asked(None)) if one.rule is not None]
+    assert methods == ["label-pool", "links", "class-sums", "class-counts", "guesses"]
+    assert [one.trust for one in all_trusts(graph, Asked(None))] == list(TRUSTS)
+
+
+def test_without_a_rehearsal_the_band_is_that_of_the_graphs_most_alike() -> None:
+    found = advise("curator", parts("edges"), Asked(("edges",), degree=8.0, rehearsed=False))
+    lifts = [cell.lift for cell in found.alike]
+    assert found.expected is not None and len(lifts) == 3
+    assert found.expected.low == pytest.approx(min(lifts) / 100)
+    assert found.expected.high == pytest.approx(max(lifts) / 100)
+    assert found.on == "not rehearsed"
+
+
+def test_what_was_never_measured_is_unknown() -> None:
+    found = advise("curator", parts("features", "labels"), Asked(("features", "labels"), rehearsed=False))
+    assert found.rule is not None and found.rule.method == "dp-mlp"
+    assert found.expected is None and found.alike == ()
+
+
+@pytest.mark.slow
+def test_contacts_that_follow_classes_more_bring_more() -> None:
+    found = advise("curator", parts("edges"), Asked(("edges",), degree=10.0))
+    assert found.rehearsal is not None
+    lifts = [trial.lift.mean for trial in found.rehearsal.trials]
+    assert lifts == sorted(lifts) and lifts[-1] > 0.1
+    right = right_guesses(4.0, 1e-5)
+    assert right is not None and f"at most {right[0]} are right" in str(found.adversary)
+
+
+@pytest.mark.slow
+def test_a_pilot_is_rehearsed_on_as_it_is_and_a_goal_takes_the_cautious_end() -> None:
+    graph, pilot = parts("edges"), parts("edges", nodes=400)
+    asked = Asked(("edges",), pilot=pilot, goal=Goal("lift", 0.02))
+    found = advise("curator", sealed(graph, "edges"), asked)
+    assert "pilot" in found.on and found.reached is not None and found.rehearsal is not None
+    assert len(found.rehearsal.trials) == 3
+    sure = found.reached.sure
+    assert sure is not None and found.epsilon == sure and found.reached.hopeful is not None
+    assert found.reached.hopeful <= sure and found.reached.tried[sure].low >= 0.02
+
+
+def test_facts_count_public_parts_alone() -> None:
+    graph = parts()
+    everything = facts_of(graph, ())
+    assert everything.nodes == 300 and everything.labelled == 270
+    assert everything.degree == graph.edge_index.shape[1] / 300
+    assert everything.inside is not None and 0.5 < everything.inside < 0.9
+    nothing = facts_of(sealed(graph, "features", "labels", "edges"), ("features", "labels", "edges"), 5.0)
+    assert (nothing.degree, nothing.largest, nothing.inside) == (5.0, None, None)
+
+
+def test_several_labels_a_node_are_refused() -> None:
+    graph = parts()
+    with pytest.raises(InputError, match="several labels"):
+        facts_of(replace(graph, y=np.zeros((300, 3), np.float32)), ())
+
+
+@pytest.mark.parametrize("hidden", [("edges",), ("features", "labels"), ("features", "labels", "edges")])
+def test_a_world_has_the_public_parts_and_as_many_contacts_inside_a_class_as_it_says(hidden: tuple[str, ...]) -> None:
+    graph = parts(nodes=1000, degree=10.0)
+    facts = facts_of(sealed(graph, *hidden), hidden, 10.0)
+    for world, excess in zip(worlds_of(sealed(graph, *hidden), facts), EXCESS.values(), strict=True):
+        made = world.graph
+        source, target = made.edge_index
+        labels = made.y.numpy()
+        both = (labels[source] >= 0) & (labels[target] >= 0)
+        inside = float((labels[source] == labels[target])[both.tolist()].mean())
+        assert f"({100 * inside:.0f}% inside)" in world.name
+        if "edges" in hidden:  # classes cannot follow given edges more than these fall into groups
+            assert inside == pytest.approx(1 / 3 + 2 / 3 * excess, abs=0.08)
+        assert made.edge_index.shape[1] / 1000 == pytest.approx(10.0, rel=0.1)
+        assert ((labels < 0) == (graph.y < 0)).all()
+        if "edges" not in hidden:
+            assert np.array_equal(made.edge_index.numpy(), graph.edge_index)
+        if "labels" not in hidden:
+            assert np.array_equal(labels, graph.y)
+
+
+def test_large_graphs_are_rehearsed_on_some_of_their_people() -> None:
+    graph = parts("edges", nodes=2500)
+    facts = facts_of(graph, ("edges",), 10.0)
+    world = next(iter(worlds_of(graph, facts)))
+    assert world.graph.num_nodes == 1500 and world.graph.x.shape == (1500, 12)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from graphveil.aggregation import normalised
 from graphveil.errors import InputError
+from graphveil.graphs import load_parts
+from graphveil.methods import METHODS
+from graphveil.methods.base.cost import MOST_TIMED, assumed_propagation, drawn, propagation_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
 from graphveil.methods.base.released import (
     Topology,
     randomize_people,
@@ -102,3 +108,67 @@ def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None
     graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
     with pytest.raises(InputError, match="declares its edges private"):
         require_servable(graph)
+
+
+# ---- the propagation of a plan beside that of a training ----
+
+
+@pytest.mark.parametrize(("below", "shape"), [(2, (7, 64)), (1_000, (2, 5_000)), (1_797, (2, 33)), (1, (2, 3))])
+def test_numbers_are_those_of_torch_for_the_seed_0(below: int, shape: tuple[int, ...]) -> None:
+    theirs = torch.randint(0, below, shape, generator=torch.Generator().manual_seed(0))
+    assert np.array_equal(drawn(below, shape), theirs.numpy())
+
+
+@pytest.mark.parametrize("name", ["digits", "social-200"])
+def test_a_plan_counts_what_a_training_holds(name: str) -> None:
+    parts = load_parts(name)
+    planned = propagation_of(parts.edge_index, parts.num_nodes)
+    trained = normalised(torch.from_numpy(parts.edge_index), parts.num_nodes)
+    assert (planned.nodes, planned.entries, planned.nbytes) == (parts.num_nodes, trained.entries, trained.nbytes)
+    x = torch.randn(parts.num_nodes, 3, generator=torch.Generator().manual_seed(1))
+    np.testing.assert_allclose(planned.matrix @ x.numpy(), (trained @ x).numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_directed_graph_is_held_twice() -> None:
+    edges = np.array([[0, 1, 2], [1, 2, 0]])
+    assert propagation_of(edges, 3).nbytes == normalised(torch.from_numpy(edges), 3).nbytes == 2 * (4 * 4 + 8 * 3)
+
+
+def test_made_edges_are_as_many_as_asked_for_at_most() -> None:
+    assert assumed_propagation(5_000, 100).entries <= 100
+    assert assumed_propagation(2_000, 2 * MOST_TIMED).entries <= MOST_TIMED
+
+
+# ---- the ranges of settings ----
+
+
+def holds(bounds: Bounds, value: float) -> bool:
+    """Whether a number lies within its bounds."""
+    if math.isinf(value):
+        return bounds.infinite
+    ends = (
+        bounds.least is None or value >= bounds.least,
+        bounds.most is None or value <= bounds.most,
+        bounds.above is None or value > bounds.above,
+        bounds.below is None or value < bounds.below,
+    )
+    return all(ends)
+
+
+OPTIONS = [(name, key, option) for name, info in METHODS.items() for key, option in info.options.items()]
+
+
+def test_every_range_is_of_a_setting_that_some_method_takes() -> None:
+    kinds = {key: option.type for _, key, option in OPTIONS}
+    assert {key for key, kind in kinds.items() if kind in (int, float)} == {*NUMBERS, "bins"}
+    assert all(kinds[key] is str for key in NAMES)
+
+
+def test_defaults_lie_within_their_ranges() -> None:
+    for name, key, option in OPTIONS:
+        if option.default is None:
+            continue
+        if option.type is str:
+            assert option.default in (option.within or NAMES.get(key) or (option.default,)), (name, key)
+        elif key in NUMBERS:
+            assert holds(NUMBERS[key], option.default), (name, key)

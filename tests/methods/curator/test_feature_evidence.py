@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from graphveil.methods.curator.feature_evidence import FOLDS, FeatureEvidence, feature_evidence
 from graphveil.methods.curator.messages import LEAST_EXPLAINED, corners, messages
-from graphveil.methods.curator.training import NodeData
+from graphveil.methods.curator.sum_clues import COMMON, MOST, OWN, discriminant, sum_clues
+from graphveil.methods.curator.training import NodeData, read_people
 from tests.methods import curator_made as cm
 
 N, C = 240, 3
@@ -63,3 +65,58 @@ def test_messages_are_labels_and_what_features_expect_and_never_longer_than_one(
     expected = found.log_probabilities.exp() @ corners(C) if explained >= LEAST_EXPLAINED else torch.zeros(N, C)
     assert torch.allclose(sent[~known], expected[~known])
     assert float(sent.norm(dim=1).max()) <= 1 + 1e-6
+
+
+# ---- what a reader is told of a publication ----
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def people_of_sum_clues() -> NodeData:
+    start = cm.graph()
+    return read_people(start, cm.split_of(start))
+
+
+def test_classes_renamed_are_clues_renamed(people_of_sum_clues: NodeData) -> None:
+    evidence, sums = (
+        feature_evidence(people_of_sum_clues, corners(people_of_sum_clues.classes)),
+        4 * drawn(people_of_sum_clues.nodes, people_of_sum_clues.classes),
+    )
+    order = torch.tensor([2, 0, 1])
+    place = torch.argsort(order)
+    other = replace(
+        people_of_sum_clues,
+        labels=torch.where(people_of_sum_clues.labels < 0, -1, place[people_of_sum_clues.labels.clamp_min(0)]),
+    )
+    renamed = FeatureEvidence(evidence.log_probabilities[:, order], evidence.explained)
+    own, common = sum_clues(people_of_sum_clues, evidence, sums, 2.0)
+    own2, common2 = sum_clues(other, renamed, sums[:, order], 2.0)
+    assert torch.allclose(own2, own[:, order], atol=1e-4)
+    assert torch.allclose(common2, common, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e6])
+def test_clues_are_bounded_numbers_whatever_the_sums(people_of_sum_clues: NodeData, scale: float) -> None:
+    evidence = feature_evidence(people_of_sum_clues, corners(people_of_sum_clues.classes))
+    own, common = sum_clues(
+        people_of_sum_clues, evidence, scale * drawn(people_of_sum_clues.nodes, people_of_sum_clues.classes), scale
+    )
+    assert own.shape == (people_of_sum_clues.nodes, people_of_sum_clues.classes, OWN)
+    assert common.shape == (people_of_sum_clues.nodes, COMMON)
+    for clues in (own, common):
+        assert bool(clues.isfinite().all())
+        assert float(clues.abs().max()) <= MOST
+
+
+def test_likeness_is_the_log_ratio_of_normal_laws_up_to_a_constant() -> None:
+    """Two classes at -1 and 1 on one axis, spread 1: the log ratio is 2 x, whichever nodes trained."""
+    n = 40_000
+    labels = torch.arange(n) % 2
+    sums = drawn(n, 2)
+    sums[:, 0] += 2.0 * labels - 1
+    found = discriminant(sums, labels, torch.arange(n), 1.0)
+    ratio = found[:, 1] - found[:, 0]
+    assert torch.allclose(ratio, 2 * sums[:, 0], atol=0.25)

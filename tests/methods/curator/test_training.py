@@ -7,6 +7,7 @@ rows would tie them together before anything is clipped.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,26 @@ import pytest
 import scipy.sparse as sp
 import torch
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphveil.methods import load_method
+from graphveil.aggregation.grid import quantise
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import make_graph
+from graphveil.methods import DPMLP, load_method
+from graphveil.methods.curator.dp_mlp import DPMLPCore
+from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import build_seeded, dense_blocks, train_with_noise, training_rows
+from graphveil.methods.curator.training import (
+    build_seeded,
+    dense_blocks,
+    of_all,
+    read_features,
+    receiver_rows,
+    train_with_noise,
+    training_rows,
+)
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
@@ -119,3 +135,150 @@ def test_no_figure_of_a_private_training_is_kept(name: str, tmp_path: Path) -> N
     assert method.history == ()
     method.save(tmp_path)
     assert load_method(tmp_path).history == ()
+
+
+# ---- what methods over an encoder share ----
+
+
+def test_rows_are_at_most_one_long_and_keep_no_gradient() -> None:
+    start = cm.graph()
+    first, last = encoder_and_classifier(CuratorSettings(hidden=4), start.schema, [4, 3], batch_norm=True)
+    rows = encoded(first, read_features(start))
+    assert rows.shape == (60, 4) and not rows.requires_grad
+    assert float(rows.norm(dim=1).max()) <= 1 + 1e-6
+    assert last(torch.cat([rows, torch.zeros(60, 3)], dim=1)).shape == (60, 3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_nodes_are_read_some_at_a_time_and_come_out_in_their_order(sparse: bool) -> None:
+    rows = sp.random_array((300_001, 3), density=0.5, random_state=1, format="csr", dtype="float32")
+    read, weights = (sp.csr_matrix(rows) if sparse else torch.from_numpy(rows.toarray())), torch.rand(3, 2)
+    sizes: list[int] = []
+
+    def network(some: Any) -> torch.Tensor:
+        made: torch.Tensor = (some[0] if sparse else some) @ weights
+        sizes.append(len(made))
+        return made
+
+    torch.testing.assert_close(of_all(network, [read]), torch.from_numpy(rows.toarray()) @ weights)
+    assert len(sizes) == 2 and sum(sizes) == 300_001
+
+
+# ---- unit "node" ----
+
+
+EVERY = pytest.mark.parametrize("name", [*cm.KINDS, "node-sums"])
+#: A batch of everybody: the noise of plain Gaussian steps is found at once.
+NODE: dict[str, Any] = {"unit": "node", "degree_bound": 5, "epsilon": 8.0, "hops": 1, "batch": 1000, "passes": 4}
+
+
+@EVERY
+def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items 2, 3, 9: with noisy answers frozen, only the node's own row of what is summed differs."""
+    replay = cm.Replay(monkeypatch)
+    start, node, trained, real = cm.graph(), 5, [], StagedCore._train
+
+    def frozen(me: StagedCore, network: nn.Module, *rest: Any) -> Any:
+        if replay.replaying:
+            network.load_state_dict(trained[len(replay.calls)])
+            return ()
+        found = real(me, network, *rest)
+        trained.append({name: value.clone() for name, value in network.state_dict().items()})
+        return found
+
+    monkeypatch.setattr(StagedCore, "_train", frozen)
+    cm.fit(name, start, **NODE)
+    before = replay.again()
+    cm.fit(name, cm.without_node(start, node), **NODE)
+    others = torch.arange(60) != node
+    (sums, rows, x, hop), (sums2, rows2, x2, hop2) = before[0], replay.calls[0]
+    assert (sums, hop) == (sums2, hop2)
+    assert torch.allclose(x[others], x2[others], atol=1e-6)
+    bits = sums.row_bits()
+    moved = (rows.sums(quantise(x, bits=bits)).values - rows2.sums(quantise(x2, bits=bits)).values)[others]
+    assert 0 < float(moved.norm()) / 2**bits <= sums.sensitivity == pytest.approx(5**0.5)
+
+
+@EVERY
+def test_the_last_training_is_paid_for_once(name: str) -> None:
+    method = cm.fit(name, **NODE)
+    with pytest.raises(BudgetError, match="a publication pays for one"):
+        method.fit_published(method.published, randomness=SeededRandomness(2))
+
+
+@EVERY
+def test_no_network_mixes_samples(name: str) -> None:
+    names = [type(part).__name__ for net in cm.fit(name, **NODE).published.networks for part in net.modules()]
+    assert "BatchNorm1d" not in names and "Linear" in names
+    freely = cm.fit(name, epsilon=float("inf")).published.networks
+    open_names = [type(part).__name__ for net in freely for part in net.modules()]
+    assert "BatchNorm1d" in open_names
+
+
+def test_a_broken_promise_is_refused() -> None:
+    privacy = CuratorPrivacy(8.0, unit="node", degree_bound=1, rule="declared")
+    with pytest.raises(InputError, match="more than the declared"):
+        receiver_rows(cm.graph(), privacy, CuratorSettings(), torch.ones(60, 4))
+
+
+def test_stages_go_on_from_one_another() -> None:
+    """The first layer trains in every stage, from where the stage before left it."""
+    stages = cm.fit("progap", hops=2, patience=0).core.result.networks
+    assert [len(stage.bases) for stage in stages] == [1, 2, 3]
+    first = [stage.bases[0].layer.weight for stage in stages]
+    assert not torch.equal(first[0], first[1])
+    near, far = (first[0] - first[1]).norm(), first[0].norm()
+    assert float(near.detach()) < float(far.detach())
+
+
+# ---- dP-MLP: a node's features and label, and no edge ----
+
+
+def test_edges_are_never_read() -> None:
+    class Edgeless(cm.Unreadable):
+        x, y = cm.graph().x, cm.graph().y  # type: ignore[assignment]
+
+    start = cm.graph()
+    method = DPMLP(epsilon=2.0, **cm.FAST)
+    method.fit(Edgeless(start), split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert torch.equal(method.predict_proba(), cm.fit("dp-mlp", start).predict_proba())
+
+
+def test_it_spends_its_epsilon_once() -> None:
+    method, start = cm.fit("dp-mlp"), cm.graph()
+    assert method.ledger.total("nodes")[0] == 2.0
+    with pytest.raises(BudgetError):
+        method.fit(cm.Unreadable(start), split=cm.split_of(start), randomness=SeededRandomness(1))
+    assert method.guarantee.unit.text == "one node's features and label"
+    assert method.history == ()
+
+
+def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
+    method, start = cm.fit("dp-mlp"), cm.graph(seed=2)
+    other = make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))
+    method.save(tmp_path)
+    loaded = load_method(tmp_path)
+    assert torch.equal(loaded.predict_proba(other), method.predict_proba(other))
+    assert loaded.ledger == method.ledger and loaded.guarantee == method.guarantee
+    with pytest.raises(InputError, match="each is for that node only"):
+        loaded.predict_proba()
+
+
+def test_units_of_edges_are_refused() -> None:
+    with pytest.raises(InputError, match="reads no edges"):
+        DPMLP(epsilon=1.0, unit="edge")
+
+
+@pytest.mark.parametrize("hidden", [3, 16, None])
+def test_a_plan_counts_the_numbers_that_are_trained(hidden: int | None) -> None:
+    """The price has in it how often noise is drawn from tables: another count is another epsilon."""
+    graph = cm.graph()
+    own = torch.nn.Linear(graph.schema.dimension, len(graph.schema.classes))
+    # None: a network of one's own.
+    core = DPMLPCore(epsilon=2.0, backbone=own) if hidden is None else DPMLPCore(epsilon=2.0, hidden=hidden)
+    split = cm.split_of(graph)
+    planned = core.planned_noise(graph.schema, int(split.train.sum()))
+    assert planned == core.collect(graph, split=split, randomness=SeededRandomness(1)).noise
+    assert planned.multipliers

@@ -1,7 +1,7 @@
 """The reviewer's checklist, item by item, for methods of a trusted curator: gap, progap, class-sums, dp-mlp.
 
 Items 1, 6, 7, 12 and 19 and what belongs to one method only are in the tests of that method; mutants that these tests
-kill are in test_curator_mutants.py.
+kill are in test_training_mutants.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mutants of the curator's methods: each is a bug that was seen in released software, and each must fail an audit.
 
-The audits are those of test_curator_checklist.py, where the methods as they are pass them.
+The audits are those of test_training_checklist.py, where the methods as they are pass them.
 """
 
 from __future__ import annotations

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from graphveil.errors import BudgetError
+from graphveil.errors import BudgetError, InputError
+from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
 from graphveil.methods.links.names import LIST_MECHANISMS
+from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy.observer import SERVER_AND_MODEL
 from tests.methods import links_made
@@ -88,3 +92,83 @@ def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
     nothing = links.guarantee(PUBLIC.guarantee(UNDIRECTED), UNDIRECTED, 60)
     assert math.isinf(nothing.epsilon)
     assert "NOT PROTECTED" in nothing.sentence()
+
+
+# ---- what an epsilon buys in neighbour lists, from public facts alone ----
+
+
+SCHEMA = links_made.graph().schema
+DIRECTED_OF_PLAN = replace(SCHEMA, directed=True)
+
+
+def plan(epsilon: float, mode: str | None = None, nodes: int = 2708, **options: Any) -> LinkPlan:
+    found = link_plan(LinkPrivacy(epsilon, mode, **options), DIRECTED_OF_PLAN if mode == "directed" else SCHEMA, nodes)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 7.0])
+def test_figures_are_the_mechanisms_own(epsilon: float, mode: str) -> None:
+    found, mechanism = plan(epsilon, mode), AdjacencyRR(epsilon=epsilon, nodes=2708, mode=mode)
+    assert found.false_entries == mechanism.expected_false
+    assert found.per_person == mechanism.expected_false / 2708
+    assert found.report_bytes == mechanism.expected_bytes / 2708
+    assert found.epsilon_relationship == mechanism.guarantee.epsilon
+    assert found.epsilon_bit == mechanism.bit_guarantee.epsilon
+    # Of two friends each may name the other, also where a list holds what begins at its person.
+    assert found.epsilon_both_ends == epsilon * (1 if mode == "lower" else 2)
+    assert (found.mode, found.mechanism, found.warning) == (mode, "lists", None)
+
+
+@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
+def test_a_noisy_degree_takes_its_share_of_the_list(mechanism: str) -> None:
+    found = plan(7.0, "both", mechanism=mechanism, degree_share=0.2)
+    left = 7.0 if mechanism == "lists" else 7.0 * 0.8
+    assert found.false_entries == pytest.approx(AdjacencyRR(epsilon=left, nodes=2708, mode="both").expected_false)
+    assert (found.epsilon_bit, found.epsilon_relationship) == (7.0, 14.0)
+    extra = {"lists": 0, "degree-and-lists": 4, "degree-preserving": 4 - 4 * found.per_person}[mechanism]
+    assert found.report_bytes == pytest.approx(8 * 2709 / 2708 + 4 * found.per_person + extra)
+
+
+def test_precision_is_true_entries_over_all() -> None:
+    """In mode "lower" a person's own list holds half of its relationships."""
+    lower, both = plan(6.0), plan(6.0, "both")
+    flip = AdjacencyRR(epsilon=6.0, nodes=2708).flip
+    true = 20 * (1 - flip)
+    assert both.precision["20"] == pytest.approx(true / (true + 2707 * flip))
+    assert lower.precision["20"] == pytest.approx(both.precision["20"])
+    assert sorted(both.precision.values()) == list(both.precision.values())
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("mechanism", LIST_MECHANISMS)
+def test_regimes_begin_where_the_plan_says(mode: str, mechanism: str) -> None:
+    share = 2 if mode == "both" else 1
+    first = plan(5.0, mode, mechanism=mechanism)
+    swamped = plan(first.swamped_below / share, mode, mechanism=mechanism)
+    clean = plan(first.clean_above / share, mode, mechanism=mechanism)
+    assert swamped.per_person == pytest.approx(SWAMPED, rel=1e-6)
+    assert clean.per_person == pytest.approx(CLEAN, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "says"),
+    [
+        (3.0, "at epsilon 3 a relationship each list is expected to hold 64.2 false entries: below epsilon 5.4"),
+        (7.0, "denoising pays, as it does from epsilon 5.4 to 11.1 a relationship"),
+        (14.0, "above epsilon 11.1 a relationship there is nothing left to denoise"),
+    ],
+)
+def test_advice_names_the_regime(epsilon: float, says: str) -> None:
+    (line,) = plan(epsilon).advice
+    assert says in line
+    assert ("are swamped; links weighs and counts the reports" in line) == (epsilon < 5)
+
+
+def test_public_links_have_no_plan_and_wrong_modes_are_refused() -> None:
+    assert link_plan(LinkPrivacy(math.inf), SCHEMA, 100) is None
+    with pytest.raises(InputError, match="mode directed for a graph whose links are undirected; allowed: lower, both"):
+        link_plan(LinkPrivacy(1.0, "directed"), SCHEMA, 100)
+    with pytest.raises(InputError, match="mode both for a graph whose links are directed; allowed: directed"):
+        link_plan(LinkPrivacy(1.0, "both"), DIRECTED_OF_PLAN, 100)

@@ -7,14 +7,23 @@ from functools import partial
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.graphs import Split, make_graph, social_graph
 from graphveil.methods import Solitude
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.released import Topology
+from graphveil.methods.links.collection import LinkReports, randomize_graph, reported_edges
+from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
 from graphveil.methods.links.names import DENOISERS
+from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.cases import Case, Inductive
 from tests.methods.conformance import MethodSuite
+from tests.models.test_block_model import planted
 
 SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4}
 
@@ -110,3 +119,110 @@ def test_calibration_weighs_the_reported_links_and_no_others(mode: str, tied: bo
     assert max(weights.values()) <= 1
     pairs = [(w, weights[j, i]) for (i, j), w in weights.items() if (j, i) in weights]
     assert all(first == second for first, second in pairs) == tied
+
+
+# ---- from noisy lists to the graph that a network is trained on ----
+
+
+PUBLIC = LocalPrivacy(math.inf, math.inf)
+
+
+def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: LocalPrivacy = PUBLIC) -> LinkReports:
+    links = LinkPrivacy(epsilon, mode, DENOISERS[denoiser], 0.2)
+    half = torch.arange(graph.num_nodes) % 2 == 0
+    split = Split(half, torch.zeros_like(half), ~half)
+    noise = SeededRandomness(1)
+    return randomize_graph(graph, split, people, links, randomness=noise)
+
+
+def communities(nodes: int = 400, *, directed: bool = False) -> Any:
+    edges, classes = planted(nodes, 12, 0.9, seed=1)
+    if directed:
+        edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
+    order = torch.argsort(edges[0] * nodes + edges[1])
+    plain = social_graph(nodes, 6, 20, 3, apps=4, seed=1)
+    schema = links_made.graph(directed=directed).schema
+    return make_graph(plain.x, edges[:, order], classes, schema)
+
+
+def share_true(topology: Topology, graph: Any) -> float:
+    """The share of the weight that lies on true links."""
+    codes = set((graph.edge_index[0] * graph.num_nodes + graph.edge_index[1]).tolist())
+    found = (topology.edge_index[0] * graph.num_nodes + topology.edge_index[1]).tolist()
+    weights = torch.ones(len(found)) if topology.weights is None else topology.weights
+    return float(weights[torch.tensor([code in codes for code in found])].sum() / weights.sum())
+
+
+def pairs_of(edges: Tensor) -> list[tuple[int, ...]]:
+    return [tuple(pair) for pair in edges.T.tolist()]
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("denoiser", DENOISERS)
+def test_every_denoiser_gives_a_graph_of_these_people(denoiser: str, mode: str) -> None:
+    """Known nodes only, nobody linked to itself, nothing twice, weights in (0, 1]; undirected posteriors both ways."""
+    sent = released(links_made.graph(directed=mode == "directed"), denoiser, 4.0, mode)
+    found = denoise(sent, denoiser, 0)
+    assert found.num_nodes == made.NODES
+    assert found.propagation().shape == (made.NODES, made.NODES)
+    if isinstance(found, SoftTopology):
+        assert denoiser == "blink-soft"
+        return
+    edges = pairs_of(found.edge_index)
+    assert len(set(edges)) == len(edges)
+    assert all(i != j and min(i, j) >= 0 and max(i, j) < made.NODES for i, j in edges)
+    if found.weights is not None:
+        assert len(found.weights) == len(edges)
+        assert float(found.weights.min()) > 0 and float(found.weights.max()) <= 1
+    if mode == "lower" or (mode == "both" and denoiser.startswith(("blink", "beliefs"))):
+        assert {(j, i) for i, j in edges} == set(edges)
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS)
+@pytest.mark.parametrize("other", ["none", "degree-preserving", "blink-hard"])
+def test_lists_collected_for_another_denoiser_are_refused(denoiser: str, other: str) -> None:
+    if DENOISERS[denoiser] == DENOISERS[other]:
+        return
+    with pytest.raises(InputError, match=f"denoiser {denoiser} cannot read lists collected by {DENOISERS[other]}"):
+        denoise(released(links_made.graph(), other, 4.0, "both"), denoiser, 0)
+
+
+@pytest.mark.parametrize("denoiser", DENOISERS)
+def test_public_links_need_no_denoising(denoiser: str) -> None:
+    graph = links_made.graph()
+    found = denoise(released(graph, denoiser, math.inf, "lower"), denoiser, 0)
+    assert torch.equal(found.edge_index, graph.edge_index)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+@pytest.mark.parametrize("denoiser", ["blink-hard", "blink-hybrid", "beliefs"])
+def test_posteriors_put_more_weight_on_true_links_than_the_lists(denoiser: str, mode: str) -> None:
+    graph = communities(directed=mode == "directed")
+    sent = released(graph, denoiser, 3.0 if mode == "both" else 5.0, mode)
+    found = denoise(sent, denoiser, 0)
+    assert isinstance(found, Topology)
+    plain = Topology(reported_edges(sent), graph.num_nodes)
+    assert share_true(found, graph) > share_true(plain, graph) + (0.0 if denoiser == "blink-hard" else 0.02)
+
+
+def test_label_evidence_is_prior_and_likelihood() -> None:
+    """Nobody's report: the class shares; a report of class k: the channel's column k on top."""
+    graph = communities()
+    sent = released(graph, "none", 4.0, "lower", LocalPrivacy(math.inf, 2.0))
+    found = label_evidence(sent)
+    labels = sent.people.labels
+    silent, heard = found[labels < 0], found[labels >= 0]
+    assert torch.equal(silent, silent[:1].expand_as(silent))
+    assert torch.allclose(silent[0].exp(), torch.full((3,), 1 / 3), atol=0.1)
+    keep = math.exp(2) / (math.exp(2) + 2)
+    ratio = (heard - silent[0]).exp()
+    mine = ratio[torch.arange(len(heard)), labels[labels >= 0]]
+    assert torch.allclose(mine, torch.full_like(mine, keep), atol=1e-4)
+    assert torch.allclose(ratio.sum(dim=1), torch.ones(len(heard)), atol=1e-4)
+
+
+def test_soft_links_cannot_be_read_by_gat() -> None:
+    found = denoise(released(links_made.graph(), "blink-soft", 4.0, "both"), "blink-soft", 0)
+    assert found.structure("gcn").shape == (made.NODES, made.NODES)
+    with pytest.raises(InputError, match="gat"):
+        found.structure("gat")

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from graphveil.graphs import Graph, Split
+from graphveil.aggregation.propagation import Adjacency
+from graphveil.attacks.forged_reports import Truth, with_fakes
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, Split, random_split, social_graph
+from graphveil.methods import LPGNN, METHODS, load_method
 from graphveil.methods.base.features import features_of
-from graphveil.methods.base.released import Answers, LocalReports, randomize_people, topology_of
+from graphveil.methods.base.released import Answers, LocalReports, Topology, randomize_people, topology_of
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.trimming import LEAST, agreement, trimmed
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -91,3 +100,123 @@ def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports)
     other = replace(fewer, labels=torch.where(silent, 0, fewer.labels), privacy=core.privacy)
     again = LabelPropagationCore(epsilon_y=2.0).fit_reports(other, topology_of(graph)).probabilities()
     assert torch.equal(found, again)
+
+
+# ---- links that count for as much as their ends agree ----
+
+
+PEOPLE = 240
+
+
+def people(epsilon_y: float = 2.0) -> tuple[Graph, LocalReports, Topology]:
+    """A graph, its people's reports and who is linked to whom."""
+    graph = social_graph(PEOPLE, average_degree=10, dimension=20, classes=3, seed=4)
+    core = LPGNNCore(epsilon_x=2.0, epsilon_y=epsilon_y)
+    reports = randomize_people(graph, random_split(graph, 0), core.privacy, randomness=SeededRandomness(3))
+    return graph, reports, topology_of(graph)
+
+
+def test_ends_that_agree_weigh_the_more() -> None:
+    beliefs = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    edges = torch.tensor([[0, 0, 0], [1, 2, 3]])
+    assert agreement(beliefs, edges).tolist() == pytest.approx([1.0, LEAST, 0.5])
+    assert torch.equal(agreement(beliefs, edges), agreement(beliefs, edges.flip(0)))
+
+
+def test_links_of_fakes_weigh_less_than_those_of_people() -> None:
+    graph, reports, topology = people()
+    bent, grown = with_fakes(reports, topology, 24, Truth.of(graph.x, graph.y, 3), 1)
+    made = trimmed(grown, bent, seed=0)
+    assert made.weights is not None
+    fake = (grown.edge_index >= PEOPLE).any(dim=0)
+    assert made.weights[fake].mean() < 0.9 * made.weights[~fake].mean()
+
+
+def test_without_it_nothing_changes() -> None:
+    _, reports, topology = people()
+    plain, none, on = (
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, epochs=3, **more).fit_reports(reports, topology).probabilities()
+        for more in ({}, {"trimming": "none"}, {"trimming": "agreement"})
+    )
+    assert torch.equal(plain, none) and not torch.equal(plain, on)
+
+
+def test_it_costs_nothing_and_is_kept_in_a_file(tmp_path: Path) -> None:
+    graph, _, _ = people()
+    made = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, trimming="agreement")
+    model = made.fit(graph, randomness=SeededRandomness(1))
+    assert model.guarantee.epsilon == 4.0
+    model.save(tmp_path / "model")
+    again = load_method(tmp_path / "model")
+    assert torch.equal(again.predict_proba(), model.predict_proba())
+    assert again.get_params()["trimming"] == "agreement"
+
+
+def test_what_it_cannot_weigh_is_refused() -> None:
+    _, reports, topology = people()
+    weighed = Topology(topology.edge_index, PEOPLE, torch.ones(topology.edge_index.shape[1]))
+    with pytest.raises(InputError, match="edges without weights"):
+        trimmed(weighed, reports, seed=0)
+    with pytest.raises(InputError, match="'much'"):
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="much")
+    with pytest.raises(InputError, match="with upgnet"):
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
+
+
+# ---- a fit puts its edges in order once, and leaves nothing of that behind ----
+
+
+GRAPH = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+LABELS = {"epsilon_y": 2.0}
+BOTH = {**LABELS, "epsilon_x": 1.0, "epochs": 1}
+FITS: dict[str, tuple[str, dict[str, object], int]] = {
+    "lpgnn": ("lpgnn", {**BOTH, "model": "sage"}, 1),
+    "lpgnn, gcn": ("lpgnn", {**BOTH, "model": "gcn"}, 2),  # with everybody's own value beside that of the friends
+    "lpgnn, no edges": ("lpgnn", {**BOTH, "model": "mlp", "steps_x": 0, "steps_y": 0}, 0),
+    "upgnet": ("upgnet", {**BOTH, "model": "sage"}, 1),
+    "label-propagation": ("label-propagation", LABELS, 1),
+    "label-pool": ("label-pool", LABELS, 1),
+    "answer-pool": ("answer-pool", {**LABELS, "epsilon_x": 1.0, "question": "0>=0.5"}, 1),
+}
+
+
+def adjacencies(work: Callable[[], object]) -> int:
+    """How often an adjacency is made of a list of edges."""
+    calls = []
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is Adjacency.of.__code__:
+            calls.append(frame)
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return len(calls)
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_a_fit_puts_its_edges_in_order_once(case: str) -> None:
+    name, settings, times = FITS[case]
+    method = METHODS[name](**settings)
+    split, topology = random_split(GRAPH, 0), topology_of(GRAPH)
+    released = method.core.randomize(GRAPH, split=split, randomness=SeededRandomness(0))
+    assert adjacencies(lambda: method.core.fit_reports(released, topology)) == times
+    assert vars(method.core.topology).keys() == vars(topology_of(GRAPH)).keys()
+
+
+def test_the_count_sees_each_time_that_edges_are_put_in_order() -> None:
+    topology = topology_of(GRAPH)
+    assert adjacencies(lambda: [topology.propagation(), topology.structure("sage"), topology.both_ways]) == 1
+    assert adjacencies(lambda: [topology.apart().propagation() for _ in range(2)]) == 2
+
+
+def test_matrices_are_those_of_the_edges_themselves() -> None:
+    one_way = Topology(GRAPH.edge_index[:, GRAPH.edge_index[0] < GRAPH.edge_index[1]], int(GRAPH.num_nodes))
+    weighted = replace(topology_of(GRAPH), weights=torch.full((GRAPH.edge_index.shape[1],), 2.0))
+    plain = topology_of(GRAPH).propagation()
+    for topology in (topology_of(GRAPH), one_way, weighted):
+        found = topology.both_ways.normalised()
+        assert torch.equal(found.forward.indices, plain.forward.indices)
+        assert torch.equal(found.forward.values, plain.forward.values)

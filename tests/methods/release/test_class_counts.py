@@ -12,10 +12,14 @@ import torch
 
 from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.graphs import Split, load_graph, make_graph, social_graph, validate, write_release
+from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
-from graphveil.methods.release.count_readings import COUNTS_UNUSED, COUNTS_USED, read_public
+from graphveil.methods.registry import METHODS, require_trainable
+from graphveil.methods.release.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
+from graphveil.methods.release.counts_family import COUNTS
 from graphveil.methods.release.heterorr import domain_of
-from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.public_part import PublicPart, public_part_of
+from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import made, released_made
 
@@ -155,3 +159,135 @@ def test_other_people_and_what_cannot_be_served_are_refused() -> None:
 
 
 # ---- runs ----
+
+
+# ---- readings of published counts ----
+
+
+RATE = 2.0
+
+
+def part(graph: Any, split: Split | None = None) -> PublicPart:
+    return public_part_of(graph, split or made.split_of(graph), domain_of(graph))
+
+
+def telling(graph: Any, public: PublicPart) -> NeighbourCounts:
+    """Counts that say everybody's class: twenty neighbours of it, and none of any other."""
+    label = torch.where(graph.y < 0, 0, graph.y)
+    return NeighbourCounts(public.groups(), 20 * torch.nn.functional.one_hot(label, 3))
+
+
+def silent(public: PublicPart) -> NeighbourCounts:
+    return NeighbourCounts(public.groups(), torch.zeros(made.NODES, 3, dtype=torch.int64))
+
+
+@pytest.mark.slow
+def test_counts_that_tell_are_used_and_those_that_do_not_are_left_out() -> None:
+    graph = released_made.graph()
+    public, split = part(graph), made.split_of(graph)
+    found = read_counts(public, telling(graph, public), RATE)
+    assert found.variant == COUNTS_USED
+    known = split.test & (graph.y >= 0)
+    assert float((found.scores.argmax(dim=1) == graph.y)[known].float().mean()) > 0.9
+    quiet = read_counts(public, silent(public), RATE)
+    assert quiet.variant == COUNTS_UNUSED
+    assert torch.equal(quiet.scores, read_public(public))
+
+
+@pytest.mark.slow
+def test_labels_of_test_nodes_are_never_seen() -> None:
+    """The same scores, whatever labels test nodes have: neither the public part nor the judge reads them."""
+    graph = released_made.graph()
+    split = made.split_of(graph)
+    other = made.changed(graph, y=torch.where(split.test & (graph.y >= 0), (graph.y + 1) % 3, graph.y))
+    other.public_edges = graph.public_edges
+    first, second = part(graph, split), part(other, split)
+    counts = telling(graph, first)
+    assert torch.equal(read_counts(first, counts, RATE).scores, read_counts(second, counts, RATE).scores)
+
+
+@pytest.mark.slow
+def test_another_seed_trains_other_networks_and_the_same_seed_the_same() -> None:
+    graph = released_made.graph()
+    split, domain = made.split_of(graph), domain_of(graph)
+    first, again, other = (read_public(public_part_of(graph, split, domain, seed=seed)) for seed in (3, 3, 4))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+@pytest.mark.slow
+def test_counts_of_the_wrong_people_are_left_out() -> None:
+    """Rows dealt out anew among people say nothing of them, however little noise is claimed."""
+    graph = released_made.graph()
+    public = part(graph)
+    right = telling(graph, public)
+    dealt = torch.randperm(made.NODES, generator=torch.Generator().manual_seed(5))
+    wrong = NeighbourCounts(right.groups, right.counts[dealt])
+    assert read_counts(public, wrong, RATE).variant == COUNTS_UNUSED
+
+
+@pytest.mark.slow
+def test_scores_are_finite_for_counts_of_any_size() -> None:
+    graph = released_made.graph()
+    public = part(graph)
+    table = torch.zeros(made.NODES, 3, dtype=torch.int64)
+    table[0], table[1] = 10**6, -(10**6)
+    assert torch.isfinite(read_counts(public, NeighbourCounts(public.groups(), table), 0.01).scores).all()
+
+
+# ---- published counts where they meet plans, runs and tuning ----
+
+
+def fitted_of_counts_family(graph: Any) -> Any:
+    return ClassCounts(epsilon_a=2.0).fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
+def test_a_plan_follows_from_public_facts(epsilon: float) -> None:
+    """Whichever private edges there are; its noise is that of two counts at half of epsilon each."""
+    graph = released_made.graph()
+    found = plan("class-counts", graph, {"epsilon_a": epsilon})
+    other = plan("class-counts", released_made.without_one(graph), {"epsilon_a": epsilon})
+    # Seconds are those of this machine, which is measured anew.
+    first, second = ({**one.to_dict(), "seconds": None} for one in (found, other))
+    assert first == second
+    deviation = math.sqrt(2 * math.exp(-epsilon / 2)) / (1 - math.exp(-epsilon / 2))
+    assert f"a deviation of {deviation:.2g}" in found.advice[0]
+    assert found.epsilon == {"one private edge": epsilon}
+    assert found.seconds > 0 and found.memory_mb > 0
+
+
+@pytest.mark.slow
+def test_controls_are_free_and_rivals_pay_the_same() -> None:
+    graph = released_made.graph()
+    method, split, noise = fitted_of_counts_family(graph), made.split_of(graph), SeededRandomness(1)
+    ledger = method.ledger
+    controls = COUNTS.controls(method, graph, split, randomness=noise)
+    rivals = COUNTS.rivals(method, graph, split, randomness=noise)
+    tested = int(split.test.sum())
+    for run in (
+        *controls.values(),
+        rivals["lap-graph"],
+        lambda: COUNTS.ceiling(method, graph, split, randomness=noise),
+    ):
+        hits = run()
+        assert hits.shape == (tested,) and set(np.unique(hits)) <= {0.0, 1.0}
+    assert set(controls) == {"public-edges", "no-edges"}
+    assert set(rivals) == {"edge-rr", "edge-rand", "lap-graph"}
+    assert method.ledger == ledger
+
+
+@pytest.mark.slow
+def test_what_was_published_has_no_rivals_and_may_be_read_again() -> None:
+    graph = released_made.graph()
+    split = made.split_of(graph)
+    out = ClassCounts(epsilon_a=2.0).release(graph, randomness=SeededRandomness(1), split=split)
+    require_trainable(METHODS["class-counts"], out)
+    method = fitted_of_counts_family(out)
+    assert COUNTS.rivals(method, out, split, randomness=SeededRandomness(1)) == {}
+    collected = COUNTS.collect(method, out, split, randomness=SeededRandomness(1))
+    assert collected.graph is out
+    assert (COUNTS.train(method, collected, out) == out.y).all()
+    notes = COUNTS.notes(method, out, {}, controlled=True)
+    assert notes[0].startswith("private edges are not in it") and notes[1].startswith("used: public part")
+    with pytest.raises(InputError, match="already public"):
+        require_trainable(METHODS["edge-rand"], out)
