@@ -62,7 +62,9 @@ def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
     assert len(engine.given) == len(method.published.noise.sigmas)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "label-pool")) for one in PUBLIC]
+)
 def test_the_engine_that_is_named_propagates_reports(name: str) -> None:
     """Nothing that comes out tells where it was done."""
     (settings, least), graph, engine = PUBLIC[name], social_graph(300, seed=1), Counting(2)

@@ -14,7 +14,7 @@ Each call is made
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,15 @@ CALLS: dict[str, Call] = {
     **{f"{name} releases": Call(name, PEOPLE, release, RELEASES.get(name, {})) for name in tagged(RELEASE)},
 }
 EVERY = pytest.mark.parametrize("name", CALLS)
+#: Of these a training takes seconds.
+LONG = {"class-counts releases", "links collects", "list-sums collects"}
+
+
+def trained(names: Iterable[str]) -> Any:
+    """The names as parameters of a test that trains."""
+    return pytest.mark.parametrize(
+        "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in names]
+    )
 
 
 def build(call: Call) -> Any:
@@ -235,7 +244,7 @@ def test_the_second_time_is_paid_refused_or_the_first_answer(name: str) -> None:
         assert torch.equal(first, second) and method.ledger == paid
 
 
-@EVERY
+@trained(CALLS)
 def test_after_save_and_load_it_is_refused_or_the_first_answer(name: str, tmp_path: Path) -> None:
     call = CALLS[name]
     method, graph = build(call), asked(call)
@@ -268,7 +277,7 @@ def complete(method: Any, first: Any) -> None:
         method.fit_reports(first, topology_of(graph))
 
 
-@pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.ask in (collect, publish, release)])
+@trained(name for name, call in CALLS.items() if call.ask in (collect, publish, release))
 def test_another_collection_is_not_fitted_for_the_price_of_one(name: str) -> None:
     """A second publication under the same settings is noise drawn anew, whoever drew it."""
     call = CALLS[name]

@@ -139,7 +139,7 @@ def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]
 @pytest.mark.parametrize("queries", [-1, 1.0, True, "2", None, 10**6 + 1])
 def test_a_number_of_queries_is_a_whole_one(queries: Any) -> None:
     assert require_queries(0) == 0 and require_queries(10**6) == 10**6
-    with pytest.raises(InputError, match=r"queries = .* allowed: a whole number of at least 0"):
+    with pytest.raises(InputError, match=r"queries = .* allowed: a whole number in 0\.\.1000000"):
         require_queries(queries)
 
 

@@ -78,7 +78,7 @@ def test_plain_networks_learn_several_labels(model: str, tmp_path: Path) -> None
     )
     often = torch.ones(60, 3, dtype=torch.bool)
     assert method.score(graph, split.train) > micro_f1(often[split.train], graph.y[split.train])
-    again = LPGNN.load(method.save(tmp_path / "model.safetensors"))
+    again: Any = load_method(method.save(tmp_path / "model.safetensors"))
     assert torch.equal(again.predict_proba(), method.predict_proba())
     assert again.score(graph, split.test) == method.score(graph, split.test)
 

@@ -82,7 +82,7 @@ def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
     assert shares.stamp == public_scores(second, masked=second.x * (torch.arange(dimension) > 3), gamma=0.0).stamp
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("several", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_importance_finds_the_features_that_decide(several: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(400, 8, generator=generator)
