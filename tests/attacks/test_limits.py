@@ -92,18 +92,10 @@ def test_each_secret_is_bound_by_the_part_that_covers_it_and_not_by_the_sum() ->
     for secret in ("edge", "node"):
         assert not limit_of(both, secret).exists
         assert "outside what the method protects" in limit_of(both, secret).note
-
-
-def test_a_part_that_is_public_binds_nothing_while_the_other_still_does() -> None:
-    labels = of("lpgnn", epsilon_x=math.inf, epsilon_y=2.0)
-    assert limit_of(labels, "label").epsilon == pytest.approx(2.0)
-    assert not limit_of(labels, "features").exists
-
-
-def test_where_nothing_is_protected_nothing_is_bound() -> None:
-    plain = of("gcn")
+    public = of("lpgnn", epsilon_x=math.inf, epsilon_y=2.0)
+    assert limit_of(public, "label").epsilon == pytest.approx(2.0) and not limit_of(public, "features").exists
     for secret in ("edge", "node", "features", "label"):
-        assert limit_of(plain, secret) == nothing("the method protects nothing")
+        assert limit_of(of("gcn"), secret) == nothing("the method protects nothing")
 
 
 def test_an_edge_is_bound_by_the_price_of_the_relationship() -> None:
@@ -126,15 +118,11 @@ def test_an_edge_between_two_nodes_stands_in_two_lists_unless_degrees_are_promis
     cut = of("gap", epsilon=2.0, delta=1e-4, unit="node", degree_bound=5)
     found = limit_of(cut, "edge")
     assert found.epsilon == pytest.approx(4.0) and found.delta == pytest.approx(1e-4 * (1 + math.exp(2.0)))
-    promised = of("gap", epsilon=2.0, unit="node", degree_bound=5, rule="declared")
-    assert limit_of(promised, "edge").epsilon == pytest.approx(2.0)
-
-
-def test_a_huge_epsilon_of_two_nodes_stays_a_probability() -> None:
-    cut = of("gap", epsilon=2.0, unit="node", degree_bound=5)
     huge = replace(cut, guarantee=replace(cut.guarantee, epsilon=800.0))
     assert limit_of(huge, "edge").delta == 1.0
     assert not limit_of(replace(cut, guarantee=replace(cut.guarantee, epsilon=math.inf)), "edge").exists
+    promised = of("gap", epsilon=2.0, unit="node", degree_bound=5, rule="declared")
+    assert limit_of(promised, "edge").epsilon == pytest.approx(2.0)
 
 
 def test_the_answer_about_a_node_is_not_bound_by_joint_privacy() -> None:

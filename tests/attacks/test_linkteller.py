@@ -47,14 +47,6 @@ def test_differences_agree_with_the_closed_form() -> None:
     assert np.abs(wrong - exact).max() > 1e-2 * exact.max()  # so coarse a difference is turned down
 
 
-def test_queries_and_the_closed_form_rank_pairs_alike() -> None:
-    exact = linkteller(made.plain(), made.graph(), targets=120)
-    asked = linkteller(made.plain(), made.graph(), targets=120, step=1e-4)
-    assert exact.auc.mean == pytest.approx(asked.auc.mean, abs=2e-3)
-    assert exact.figures == pytest.approx(asked.figures, abs=0.02)
-    assert "by the derivative" in exact.notes[1] and "queries of the simulation" in asked.notes[1]
-
-
 def test_effects_in_parts_are_the_effects_of_each_node_alone() -> None:
     network, nodes = deployed(made.plain(), made.graph()), np.arange(0, 300, 2)
     together = influence_gcn(network, nodes)
@@ -86,11 +78,6 @@ def test_reach_is_what_a_walk_reaches() -> None:
     walk = np.linalg.matrix_power(adjacency.toarray().T + np.eye(300, dtype=int), 2)
     nodes = np.arange(50, 90)
     assert np.array_equal(reached(adjacency, nodes, 2).toarray() > 0, walk[np.ix_(nodes, nodes)] > 0)
-
-
-def test_float64_and_float32_say_the_same() -> None:
-    exact = deployed(made.plain(), made.graph()).probabilities(np.ones(300))
-    assert np.abs(exact - made.plain().predict_proba().numpy()).max() < 1e-5
 
 
 def test_the_planted_leak_is_caught_and_a_constant_is_not() -> None:

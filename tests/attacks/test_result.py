@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.attacks.limits import nothing
-from graphveil.attacks.result import auc_of
+from graphveil.attacks.pairs import Pairs
+from graphveil.attacks.result import Samples, auc_of
 from graphveil.errors import InputError
-
-OPEN = nothing("nothing is protected")
-
-
-def judged(members: np.ndarray, others: np.ndarray, limit: Limit = OPEN) -> AttackResult:
-    return judge("toy", "a toy", members, others, limit=limit)
+from graphveil.methods.runs.intervals import Interval
 
 
 def test_auc_is_the_chance_of_a_pair_in_order() -> None:
@@ -28,13 +25,6 @@ def test_auc_is_the_chance_of_a_pair_in_order() -> None:
     pairs = (members[:, None] > others).mean() + 0.5 * (members[:, None] == others).mean()
     assert auc_of(members, others) == pytest.approx(pairs)
     assert judged(members, others).auc.mean == pytest.approx(pairs)
-
-
-def test_constant_scores_find_nothing() -> None:
-    found = judged(np.ones(50), np.ones(400))
-    assert found.auc.mean == found.auc.low == found.auc.high == 0.5
-    assert found.advantage.low <= 0 <= found.advantage.high
-    assert found.tpr_at_1_fpr.mean == pytest.approx(0.01)
 
 
 def test_intervals_cover_and_reject() -> None:
@@ -61,13 +51,6 @@ def test_a_response_at_the_limit_is_let_through_and_one_beyond_it_is_caught() ->
     assert judged(members, others, Limit(0.5, 0.0, "")).beats_limit
 
 
-def test_round_trip_as_json() -> None:
-    found = judged(np.arange(5.0), np.arange(9.0) - 2)
-    again = AttackResult.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again == replace(found)
-    assert "too few" in " ".join(found.notes)
-
-
 def test_refusals() -> None:
     with pytest.raises(InputError, match="at least two"):
         judged(np.ones(1), np.ones(5))
@@ -87,3 +70,124 @@ def test_a_file_whose_fields_are_of_another_kind_is_refused(changed: dict[str, A
     said = {**judged(np.arange(5.0), np.arange(9.0) - 2).to_dict(), **changed}
     with pytest.raises(TypeError):
         AttackResult.from_dict(said)
+
+
+OPEN = nothing("nothing is protected")
+SCORES = st.lists(st.integers(-5, 5), min_size=2, max_size=20).map(lambda drawn: np.array(drawn, float))
+
+
+def judged(members: np.ndarray, others: np.ndarray, limit: Limit = OPEN, seed: int = 0) -> AttackResult:
+    return judge("toy", "a toy", members, others, limit=limit, seed=seed)
+
+
+def normal(shift: float = 1.0, many: int = 150) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    return rng.normal(shift, 1, many), rng.normal(0, 1, 2 * many)
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(SCORES, SCORES)
+def test_exchanged_sides_turn_the_auc_over_and_no_scale_changes_it(members: np.ndarray, others: np.ndarray) -> None:
+    auc = auc_of(members, others)
+    assert auc_of(others, members) == pytest.approx(1 - auc, abs=1e-9)
+    assert auc_of(-members, -others) == pytest.approx(1 - auc, abs=1e-9)
+    assert auc_of(np.exp(members) - 7, np.exp(others) - 7) == pytest.approx(auc, abs=1e-9)
+
+
+@settings(derandomize=True, deadline=None, max_examples=4)
+@given(SCORES, SCORES)
+def test_every_interval_holds_its_mean_and_the_curve_rises_from_corner_to_corner(
+    members: np.ndarray, others: np.ndarray
+) -> None:
+    found = judged(members, others)
+    for score, least in ((found.auc, 0.0), (found.tpr_at_1_fpr, 0.0), (found.advantage, -1.0)):
+        assert least <= score.low <= score.mean <= score.high <= 1.0
+    corners = np.array(found.roc)
+    assert tuple(corners[0]) == (0.0, 0.0) and tuple(corners[-1]) == (1.0, 1.0)
+    assert (np.diff(corners, axis=0) >= 0).all()
+    cuts = [math.inf, *members, *others]
+    assert set(found.roc) <= {(float((others >= cut).mean()), float((members >= cut).mean())) for cut in cuts}
+
+
+def test_only_the_order_of_scores_counts_and_the_seed_moves_intervals_alone() -> None:
+    members, others = normal()
+    found, stretched = judged(members, others), judged(np.exp(3 * members), np.exp(3 * others))
+    assert stretched == found
+    again, other = judged(members, others), judged(members, others, seed=1)
+    assert again == found
+    assert other.auc.mean == found.auc.mean and other.auc.low != found.auc.low
+    assert other.roc == found.roc and other.tpr_at_1_fpr.mean == found.tpr_at_1_fpr.mean
+
+
+def test_the_wrong_way_round_is_as_sure_as_the_right_one() -> None:
+    right, wrong = judged(np.arange(30) + 50.0, np.arange(40.0)), judged(np.arange(30.0), np.arange(40) + 50.0)
+    surely = 0.025 ** (1 / 30)
+    assert (right.auc.mean, right.auc.low, right.auc.high) == (1.0, pytest.approx(surely), 1.0)
+    assert (wrong.auc.mean, wrong.auc.low, wrong.auc.high) == (0.0, 0.0, pytest.approx(1 - surely))
+    assert wrong.tpr_at_1_fpr.mean == 0.0 and not replace(wrong, limit=0.0, advantage_limit=0.0).beats_limit
+
+
+@pytest.mark.parametrize("others", [2, 99, 100])
+def test_fewer_others_than_a_hundred_are_said_to_be_too_few(others: int) -> None:
+    notes = judged(np.arange(5.0), np.arange(float(others))).notes
+    assert notes == (() if others == 100 else (f"{others} others are too few to see 1% of false alarms: "
+                                               "the TPR is interpolated",))  # fmt: skip
+
+
+def test_between_two_thresholds_a_coin_is_flipped() -> None:
+    """One of 20 others and 4 of 10 members share the highest score: 1% is a fifth of the way there."""
+    members = np.array([9.0] * 4 + [0.0] * 6)
+    others = np.array([9.0] + [0.0] * 19)
+    assert judged(members, others).tpr_at_1_fpr.mean == pytest.approx(0.4 / 5)
+
+
+def test_the_limit_of_a_claim_stands_in_the_result() -> None:
+    found = judged(*normal(), Limit(math.log(3), 1e-3, "of a toy"))
+    assert (found.epsilon, found.delta, found.limit_note) == (math.log(3), 1e-3, "of a toy")
+    assert found.limit == pytest.approx(0.031) and found.advantage_limit == pytest.approx((2 + 2e-3) / 4)
+    unbound = judged(*normal())
+    assert unbound.limit is unbound.advantage_limit is None and not unbound.beats_limit
+    assert unbound.to_dict()["epsilon"] == "inf" and AttackResult.from_dict(unbound.to_dict()) == unbound
+
+
+@pytest.mark.parametrize(
+    ("changed", "beats"),
+    [
+        ({}, False),
+        ({"limit": 0.29}, True),
+        ({"limit": 0.3}, False),
+        ({"advantage_limit": 0.39}, True),
+        ({"advantage_limit": 0.45}, False),
+        ({"limit": 0.29, "baseline": 0.69}, True),
+        ({"limit": 0.29, "baseline": 0.7}, False),
+        ({"limit": 0.29, "baseline": 0.5, "baseline_high": 0.72}, False),
+        ({"limit": 0.29, "baseline": 0.75, "baseline_high": 0.65}, True),
+    ],
+    ids=str,
+)
+def test_a_limit_is_beaten_by_a_whole_interval_above_it_and_above_what_was_there_anyway(
+    changed: dict[str, float], beats: bool
+) -> None:
+    scores = {
+        "auc": Interval(0.8, 0.7, 0.9, (0.8,)),
+        "advantage": Interval(0.5, 0.4, 0.6, (0.5,)),
+        "tpr_at_1_fpr": Interval(0.35, 0.3, 0.4, (0.35,)),
+    }
+    assert replace(judged(*normal()), **{**scores, **changed}).beats_limit is beats
+
+
+def test_images_stay_out_of_files_and_of_comparisons() -> None:
+    found = judged(*normal(many=20))
+    picture = Samples(("a",), np.zeros((1, 2, 2)), np.ones((1, 2, 2)))
+    seen = found.with_samples(picture)
+    assert seen.samples is picture and found.samples is None
+    assert seen == found and seen.to_dict() == found.to_dict()
+    assert "samples" not in seen.to_dict() and "samples" not in repr(seen)
+
+
+def test_pairs_of_a_mask_keep_their_ends_and_scores_their_side() -> None:
+    pairs = Pairs(np.array([3, 8, 9]), np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([True, False, True]))
+    assert [end.tolist() for end in pairs.ends()] == [[3, 3, 8], [8, 9, 9]]
+    some = pairs.where(np.array([False, True, True]))
+    assert [end.tolist() for end in some.ends()] == [[3, 8], [9, 9]] and some.edge.tolist() == [False, True]
+    assert [side.tolist() for side in some.split(np.array([0.2, 0.7]))] == [[0.7], [0.2]]

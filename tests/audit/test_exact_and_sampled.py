@@ -7,20 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from graphveil.audit import audit_sums, epsilon_bound, least_epsilon, mu_bound, targets
+from graphveil.audit import audit_sums, epsilon_bound, mu_bound, targets
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.feature_cases import feature_cases, permanent_cases
-from graphveil.errors import InputError
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.labels import randomized_response as labels
 from graphveil.mechanisms.samplers import bits
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import privacy as curator_privacy
-from graphveil.privacy import gaussian_epsilon
 
 CASES = {case.name: case for case in (*feature_cases(), *edge_cases())}
 
@@ -122,15 +119,6 @@ def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # ---- the numbers ----
-
-
-def test_least_epsilon_is_that_of_the_gaussian() -> None:
-    """Normal noise cut into fine cells costs what the closed form says."""
-    cells = np.linspace(-12, 13, 40_001)
-    table = np.stack([np.log(np.diff(stats.norm(mean).cdf(cells)) + 1e-300) for mean in (0.0, 1.0)])
-    assert least_epsilon(table, 1e-5) == pytest.approx(gaussian_epsilon(1.0, 1e-5), rel=1e-3)
-    with pytest.raises(InputError, match="delta"):
-        least_epsilon(table, 0.0)
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:

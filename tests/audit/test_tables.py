@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from graphveil.audit.exact import (
@@ -18,6 +21,7 @@ from graphveil.audit.exact import (
     worst_ratio,
 )
 from graphveil.audit.sampled import epsilon_bound, epsilon_of_rates, mu_bound, rate_interval
+from graphveil.audit.verdict import ROUNDING, Audit, exceeds, judge, timed
 from graphveil.errors import InputError
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import Guarantee
@@ -52,6 +56,9 @@ def test_a_delta_buys_what_the_hockey_stick_says() -> None:
     for delta in (1e-6, 0.01, 0.3):
         assert least_epsilon(response(2.0, 2), delta) == pytest.approx(math.log((keep - delta) / (1 - keep)))
     assert least_epsilon(response(2.0, 2), 0.99) == 0.0
+    for none in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(InputError, match="delta"):
+            least_epsilon(response(1.0, 2), none)
 
 
 def test_an_output_that_one_input_alone_has_costs_everything_unless_delta_covers_it() -> None:
@@ -59,19 +66,9 @@ def test_an_output_that_one_input_alone_has_costs_everything_unless_delta_covers
         table = np.log(np.array([[0.9, 0.1, 0.0], [0.9, 0.0, 0.1]]))
     assert math.isinf(worst_ratio(table)) and math.isinf(worst_ratio(table, [(0, 1)]))
     assert math.isinf(least_epsilon(table, 0.05)) and least_epsilon(table, 0.1 + 1e-9) == 0.0
-
-
-def test_an_output_that_nobody_has_is_no_evidence() -> None:
     with np.errstate(divide="ignore"):
-        table = np.log(np.array([[0.6, 0.4, 0.0], [0.4, 0.6, 0.0]]))
-    assert worst_ratio(table) == pytest.approx(math.log(1.5))
-    assert worst_ratio(table, [(0, 1), (1, 0)]) == pytest.approx(math.log(1.5))
-
-
-@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
-def test_a_delta_that_is_none_is_refused(delta: float) -> None:
-    with pytest.raises(InputError, match="delta"):
-        least_epsilon(response(1.0, 2), delta)
+        table = np.log(np.array([[0.6, 0.4, 0.0], [0.4, 0.6, 0.0]]))  # an output that nobody has is no evidence
+    assert worst_ratio(table) == worst_ratio(table, [(0, 1), (1, 0)]) == pytest.approx(math.log(1.5))
 
 
 def test_only_neighbours_are_compared() -> None:
@@ -119,12 +116,9 @@ def test_a_table_says_how_much_was_enumerated_and_uses_its_delta() -> None:
 def test_rates_are_those_of_scipy_at_both_ends_too(hits: int, tries: int) -> None:
     theirs = stats.binomtest(hits, tries).proportion_ci(0.98, "exact")
     assert rate_interval(hits, tries, 0.01) == pytest.approx((theirs.low, theirs.high))
-
-
-@pytest.mark.parametrize(("hits", "tries"), [(-1, 5), (6, 5), (0, 0)])
-def test_counts_that_cannot_be_are_refused(hits: int, tries: int) -> None:
-    with pytest.raises(InputError, match="trials"):
-        rate_interval(hits, tries, 0.01)
+    for wrong in ((-1, 5), (6, 5), (0, 0)):
+        with pytest.raises(InputError, match="trials"):
+            rate_interval(*wrong, 0.01)
 
 
 def test_the_worst_ends_of_both_rates_are_compared() -> None:
@@ -159,3 +153,69 @@ def test_nothing_is_proven_beyond_what_was_counted() -> None:
     """More scores prove more, and no number of them proves infinity."""
     proven = [epsilon_bound(np.ones(count), np.zeros(count), 0.0) for count in (1_000, 3_000, 10_000)]
     assert 0 < proven[0] < proven[1] < proven[2] < math.inf
+
+
+FAIR: dict[str, Any] = {
+    "target": "made",
+    "claimed_epsilon": 1.0,
+    "delta": 0.0,
+    "lower_bound": 0.9,
+    "false_alarm": 1e-6,
+    "verdict": "holds",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("target", "", "Audit: the target has no name"),
+        ("claimed_epsilon", -0.1, "Audit: claimed_epsilon is -0.1; allowed: a number of at least 0"),
+        ("claimed_epsilon", math.nan, "claimed_epsilon is nan"),
+        ("lower_bound", -1.0, "lower_bound is -1.0"),
+        ("lower_bound", math.nan, "lower_bound is nan"),
+        ("seconds", -1.0, "seconds is -1.0"),
+        ("delta", 1.0, r"delta is 1.0; allowed: a number in \[0, 1\)"),
+        ("delta", -1e-9, "delta is -1e-09"),
+        ("false_alarm", 1.0, "false_alarm is 1.0"),
+        ("false_alarm", math.nan, "false_alarm is nan"),
+        ("verdict", "maybe", "verdict is 'maybe'; allowed: holds, broken"),
+        ("lower_bound", 1.1, "the bound exceeds the claim; allowed: verdict broken"),
+        ("lower_bound", math.inf, "the bound exceeds the claim"),
+    ],
+)
+def test_what_no_audit_can_say_is_refused(field: str, value: object, said: str) -> None:
+    assert Audit(**FAIR).holds
+    with pytest.raises(InputError, match=said):
+        Audit(**{**FAIR, field: value})
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0, 1e6), st.floats(-1.0, 1e6))
+def test_a_target_is_broken_exactly_when_its_bound_exceeds_the_claim(claimed: float, bound: float) -> None:
+    found = judge("made", claimed, 0.0, bound, 0.0)
+    assert found.holds != exceeds(bound, claimed)
+    assert found.lower_bound == max(bound, 0.0)
+
+
+@pytest.mark.parametrize("claimed", [1e-6, 1.0, 100.0])
+def test_rounding_is_no_breach_and_a_millionth_is_one(claimed: float) -> None:
+    """At epsilon 0 a relative margin alone would call the smallest leak a breach of rounding."""
+    assert not exceeds(claimed * (1 + ROUNDING / 2), claimed)
+    assert exceeds(claimed * (1 + 1e-6), claimed)
+    assert exceeds(1e-9, 0.0) and not exceeds(0.0, 0.0) and not exceeds(math.inf, math.inf)
+
+
+def test_a_finding_breaks_a_promise_that_no_bound_covers() -> None:
+    found = judge("made", 1.0, 1e-6, 0.1, 0.0, notes=("slow",), findings=("a private number in a name",))
+    assert (found.verdict, found.notes) == ("broken", ("a private number in a name", "slow"))
+
+
+def test_the_answer_is_json_whatever_is_infinite() -> None:
+    found = timed(lambda: judge("made", math.inf, 0.0, math.inf, 0.0))
+    assert found.seconds >= 0 and found.holds
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["claimed_epsilon"] == written["lower_bound"] == "inf"
+    assert set(written) == {"target", "claimed_epsilon", "delta", "lower_bound", "false_alarm", "verdict"} | {
+        "seconds",
+        "notes",
+    }

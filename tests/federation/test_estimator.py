@@ -12,7 +12,7 @@ from graphveil.errors import BudgetError, GraphveilError, InputError, ModelFileE
 from graphveil.federation import KINDS, MODES, VFGNN
 from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SecureRandomness
 from graphveil.progress import Progress
 
 SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
@@ -64,32 +64,6 @@ def test_one_person_at_one_holder_is_accounted_for_and_kept(tmp_path: Path) -> N
         VFGNN(epsilon=math.inf, **settings).fit(graph)
 
 
-def test_it_learns_without_noise_and_says_that_nothing_is_protected() -> None:
-    graph = load_graph("digits")
-    split = random_split(graph, 0)
-    made = VFGNN(epsilon=math.inf, mode="individual", epochs=25, hops=1)
-    made.fit(graph, split=split, randomness=SeededRandomness(1))
-    assert made.score(graph, split.test) > 0.8
-    assert not made.guarantee.protects and made.guarantee.assumption("no-privacy-chosen")
-    assert made.guarantee.void == SeededRandomness(1).void
-
-
-def test_it_publishes_once() -> None:
-    graph = load_graph("social-200")
-    made = VFGNN(epsilon=8.0, mode="individual", **SMALL).fit(graph, randomness=SecureRandomness())
-    with pytest.raises(BudgetError, match="has already run"):
-        made.fit(graph, randomness=SecureRandomness())
-
-
-def test_wrong_settings_and_early_questions_are_refused() -> None:
-    with pytest.raises(InputError, match="hop"):
-        VFGNN(epsilon=1.0, hop=2)
-    with pytest.raises(GraphveilError, match="fit first"):
-        VFGNN(epsilon=1.0).predict_proba()
-    with pytest.raises(InputError, match="epsilon"):
-        VFGNN(epsilon=0.0).fit(load_graph("social-200"), randomness=SecureRandomness())
-
-
 def fitted(**settings: Option) -> VFGNN:
     return VFGNN(epsilon=8.0, mode="individual", **{**SMALL, **settings}).fit(load_graph("social-200"))
 
@@ -135,6 +109,10 @@ def test_what_a_fitted_federation_says_of_itself() -> None:
     for name in ("privacy_", "classes_", "n_features_in_"):
         with pytest.raises(AttributeError, match="after fitting"):
             getattr(unfitted, name)
+    with pytest.raises(GraphveilError, match="fit first"):
+        unfitted.predict_proba()
+    with pytest.raises(InputError, match="epsilon"):
+        VFGNN(epsilon=0.0).fit(load_graph("social-200"), randomness=SecureRandomness())
     made = fitted()
     assert made.privacy_ == made.guarantee and len(made.classes_) == len(made.schema.classes)
     assert made.n_features_in_ == load_graph("social-200").schema.dimension

@@ -21,7 +21,7 @@ from graphveil.federation.modes import linear
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.transport.session import Session
 from graphveil.privacy import SeededRandomness
-from tests.federation.parties import SHAPE, Killed, Place, Running, run_all
+from tests.federation.parties import SHAPE, Killed, Place, Running
 from tests.federation.views import Views, holdings, setting_of, watched
 
 Patch = pytest.MonkeyPatch
@@ -225,15 +225,3 @@ def test_labels_that_were_not_randomized_are_not_used_after_another_split() -> N
     other = head(place >= 40, (place >= 20) & (place < 30))
     with pytest.raises(InputError, match="the training or validation nodes changed"):
         other.load(begun.state())
-
-
-def test_a_folder_that_is_put_back_is_refused_by_the_others(tmp_path: Path) -> None:
-    """Nothing protects a holder from itself; the note of any other one stops the run."""
-    place = Place(tmp_path, patience=5)
-    run_all(place)
-    for file in (tmp_path / "holder2").iterdir():
-        file.unlink()
-    before = len(place.sent)
-    found = run_all(place)
-    assert isinstance(found["holder1"].error, BudgetError)
-    assert len(place.sent) == before

@@ -65,10 +65,6 @@ def test_what_columns_may_hold_is_agreed_on(tmp_path: Path) -> None:
         parse_agreement(declared.replace("{ category", "{ colour").encode())
 
 
-def test_infinite_epsilon_is_written_as_such() -> None:
-    assert parse_agreement(text({"epsilon": float("inf")}).encode()).setting.publication.public
-
-
 def test_epsilon_is_of_a_publication_where_an_agreement_says_nothing_of_a_person() -> None:
     """As in files of earlier versions; which of the two it is, all parties sign."""
     assert parse_agreement(text().encode()).setting.privacy.unit == "publication"
@@ -89,13 +85,6 @@ def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Pa
         read_agreement(here)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_signature_is_named(name: str, tmp_path: Path) -> None:
-    here = folder(tmp_path, signers=tuple(other for other in NAMES if other != name))
-    with pytest.raises(DataError, match=f"{name} has not signed; graphveil federation sign"):
-        read_agreement(here)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -113,20 +102,20 @@ def test_wrong_signatures_are_refused(content: str, message: str, tmp_path: Path
         read_agreement(here)
 
 
-def test_one_partys_signature_is_not_anothers(tmp_path: Path) -> None:
+def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) -> None:
+    for name in NAMES:
+        here = folder(tmp_path, signers=tuple(other for other in NAMES if other != name))
+        with pytest.raises(DataError, match=f"{name} has not signed; graphveil federation sign"):
+            read_agreement(here)
     here = folder(tmp_path)
     signed = json.loads((here / SIGNATURES).read_text())
-    signed["shop"] = signed["bank"]
-    (here / SIGNATURES).write_text(json.dumps(signed))
+    (here / SIGNATURES).write_text(json.dumps(signed | {"shop": signed["bank"]}))
     with pytest.raises(DataError, match="the signature of shop is invalid"):
         read_agreement(here)
-
-
-@pytest.mark.parametrize("file", [FILE, SIGNATURES])
-def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
-    (folder(tmp_path) / file).unlink()
-    with pytest.raises(DataError, match=f"{file}: is missing"):
-        read_agreement(tmp_path)
+    for file in (SIGNATURES, FILE):
+        (here / file).unlink()
+        with pytest.raises(DataError, match=f"{file}: is missing"):
+            read_agreement(here)
 
 
 @pytest.mark.parametrize(
@@ -167,12 +156,9 @@ def test_what_does_not_fit_is_named(old: str, new: str, message: str) -> None:
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_one_certificate_for_two_parties_is_refused() -> None:
-    twice = text().replace(IDS["shop"].certificate.decode(), IDS["bank"].certificate.decode())
-    with pytest.raises(DataError, match="names another party"):
-        parse_agreement(twice.encode())
-
-
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_what_is_no_text_or_names_one_certificate_twice_is_refused() -> None:
     with pytest.raises(DataError, match="is not an agreement"):
         parse_agreement(b"\xff\xfe")
+    twice = text({"epsilon": float("inf")}).replace(IDS["shop"].certificate.decode(), IDS["bank"].certificate.decode())
+    with pytest.raises(DataError, match="names another party"):
+        parse_agreement(twice.encode())

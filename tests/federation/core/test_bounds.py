@@ -23,7 +23,7 @@ from graphveil.federation.crypto.truncation import Scale, TruncationKeys, deal_t
 from graphveil.federation.crypto.zero_sum import ZeroSum
 from graphveil.federation.effects import Roster
 from graphveil.federation.modes import linear_server, propagation
-from graphveil.federation.modes.propagation import scaled_rows, transition_matrix
+from graphveil.federation.modes.propagation import transition_matrix
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import holdings, setting_of, watched
 
@@ -161,11 +161,6 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
     assert float(p.double().norm(dim=1).max()) <= UNIT
     assert (float(w.double().norm(dim=(1, 2)).max()) <= dither.longest * UNIT) != weak
     assert (float(z.norm(dim=2).max()) <= dither.longest) != weak
-
-
-def test_short_rows_have_the_length_that_is_asked_for() -> None:
-    rows = scaled_rows(torch.rand(20, 5), 3, 0.75)
-    assert torch.allclose(rows.norm(dim=1), torch.tensor(0.75 / math.sqrt(3)).double(), atol=1e-7)
 
 
 def test_too_few_fraction_bits_are_refused() -> None:

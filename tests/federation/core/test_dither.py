@@ -118,12 +118,6 @@ def test_the_lowest_bits_of_what_the_server_opens_say_nothing(
         assert stats.chisquare(seen).pvalue > 1e-6 / 8
 
 
-def test_without_a_price_the_sum_is_z_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = holdings(3, 20, 4)
-    opened, true = opened_and_true(watched(setting_of(held, epochs=3), held, monkeypatch))
-    assert torch.equal(opened, true)
-
-
 @pytest.mark.parametrize("clip", [0.3, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("width", [1, 16, 64])
 def test_a_rounded_row_moves_by_no_more_than_the_noise_is_made_for(clip: float, width: int) -> None:

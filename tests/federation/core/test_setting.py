@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.federation.core.publication import Guessing, Publication
-from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting, require_options
+from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
 
 BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
 
@@ -53,22 +53,12 @@ def test_members_that_make_no_federation_are_refused(members: tuple[Member, ...]
         ({"clip": 0.0}, "clip"),
         ({"epsilon_y": -1.0}, "epsilon"),
         ({"epsilonx": 1.0}, "setting 'epsilonx' is not known; allowed: mode, "),
+        ({"classes": 0}, "classes = 0; allowed: a whole number from 1"),
     ],
 )
 def test_an_option_outside_its_range_is_refused_by_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         setting(**options)
-
-
-def test_no_run_has_no_class() -> None:
-    with pytest.raises(InputError, match="classes = 0; allowed: a whole number from 1"):
-        setting(classes=0)
-
-
-def test_an_unknown_name_is_refused_where_it_stands() -> None:
-    require_options(OPTIONS)
-    with pytest.raises(InputError, match=r"^agreement\.toml: setting 'speed' is not known; allowed: mode, "):
-        require_options(["mode", "speed"], where="agreement.toml")
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,11 +91,6 @@ def test_options_come_back_as_they_were_given(mode: str) -> None:
     assert {name for name in OPTIONS if changed.options[name] != made.options[name]} == {"epochs"}
 
 
-def test_what_follows_from_members_is_theirs() -> None:
-    made = setting(SHOP, BANK)
-    assert (made.names, made.columns, made.label_holder) == (("shop", "bank"), 800, "bank")
-
-
 def test_paper_mode_opens_no_more_than_a_quarter_unless_that_is_said() -> None:
     """300 columns: 74 opened projections pass, 75 are a quarter of them and would let a holder solve."""
     few = {"mode": "paper", "epochs": 1, "epsilon": math.inf}
@@ -127,16 +112,3 @@ def test_labels_are_heard_through_randomized_response(epsilon_y: float) -> None:
     else:
         ratio = float(channel.max() / channel.min())
         assert ratio == pytest.approx(math.exp(epsilon_y), rel=1e-6)
-
-
-def test_more_publications_for_one_price_need_more_noise() -> None:
-    """Composition is the accountant's: the noise of 40 publications is that of one times about the root of 40."""
-    one, many = (setting(mode="individual", epochs=epochs).publication.sigma for epochs in (1, 40))
-    assert many == pytest.approx(one * math.sqrt(40), rel=0.01)
-    assert setting(mode="individual", epsilon=16.0).publication.sigma < setting(mode="individual").publication.sigma
-
-
-def test_nothing_is_added_where_nothing_is_protected() -> None:
-    assert setting(epsilon=math.inf).dither is None
-    noisy = setting()
-    assert noisy.dither is not None and noisy.bounds is not None

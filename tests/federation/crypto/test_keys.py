@@ -33,14 +33,12 @@ def test_an_identity_comes_back_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert read_identity(tmp_path / "h") == made
     assert (tmp_path / "h" / KEY).stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "h").stat().st_mode & 0o777 == 0o700
-    assert name_of(made.certificate) == "holder1"
+    assert name_of(made.certificate) == "holder1" and new_identity("holder1").fingerprint != made.fingerprint
+    with pytest.raises(DataError, match="is not a certificate"):
+        fingerprint_of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     assert "PRIVATE" not in repr(made) and made.private_key.decode() not in repr(made)
     with pytest.raises(InputError, match="exists already"):
         write_identity(made, tmp_path / "h")
-
-
-def test_two_identities_differ() -> None:
-    assert new_identity("a").fingerprint != new_identity("a").fingerprint
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
@@ -115,11 +113,6 @@ def test_a_signature_fits_its_text_and_its_party_alone() -> None:
     ):
         with pytest.raises(DataError, match=r"the signature of . is invalid"):
             require_signature(certificate, text, signature)
-
-
-def test_what_is_no_certificate_is_refused() -> None:
-    with pytest.raises(DataError, match="is not a certificate"):
-        fingerprint_of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 
 
 @pytest.mark.parametrize("what", ["curve", "point"])

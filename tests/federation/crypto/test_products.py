@@ -15,7 +15,7 @@ from graphveil.errors import InputError
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto import products
-from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, keys_for, mask_label, products_with
+from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, mask_label, products_with
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Program, Roster
@@ -106,14 +106,6 @@ def test_no_plain_matrix_is_on_the_wire_and_only_listed_kinds_are() -> None:
         ("a", "b", "masked-left"),
         ("b", "a", "masked-right"),
     }
-
-
-def test_a_matrix_without_others_costs_no_key() -> None:
-    alone, shared = LeftMatrix("A", "a", (), 3, 3), LeftMatrix("X", "a", ("b", "c"), 3, 3)
-    lefts = (alone, shared)
-    assert [keys_for(lefts, name) for name in NAMES] == [3, 1, 1]
-    assert keys_for((alone,), "a") == 0
-    assert products_with((alone,), 4) == ()
 
 
 def test_a_transposed_product_needs_the_copy_that_was_not_kept() -> None:

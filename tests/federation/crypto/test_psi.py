@@ -49,12 +49,7 @@ def test_rows_of_the_common_ids_in_one_order(holders: int) -> None:
     assert all(order == orders[0] for order in orders)
     assert set(orders[0]) == set.intersection(*map(set, sets.values()))
     assert orders[0] != sorted(orders[0])  # not the ids' own order, which would say something of who is missing
-
-
-def test_the_order_differs_from_run_to_run() -> None:
-    sets = {"a": people(0, 40), "b": people(0, 40)}
-    runs = [tuple(sets["a"][row] for row in aligned(sets)["a"].tolist()) for _ in range(3)]
-    assert len(set(runs)) == 3
+    assert [sets["h0"][row] for row in aligned(sets)["h0"].tolist()] != orders[0]  # and another one in every run
 
 
 def test_nothing_of_the_ids_is_on_the_wire() -> None:
@@ -112,11 +107,6 @@ def test_ids_twice_none_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch
         talk.send(torch.ones(4, 32, dtype=torch.uint8))
 
 
-def test_no_common_id_is_said() -> None:
-    with pytest.raises(DataError, match="share no node id; check that all write ids the same way"):
-        aligned({"a": people(0, 5), "b": people(5, 10)})
-
-
 def test_ids_that_unicode_holds_to_be_one_align() -> None:
     """Composed and decomposed accents look alike on every screen; capitals, spaces and zeros are left alone."""
     composed, decomposed = "caf\u00e9", "cafe\u0301"
@@ -124,7 +114,7 @@ def test_ids_that_unicode_holds_to_be_one_align() -> None:
     assert (found["a"].tolist(), found["b"].tolist()) == ([0], [1])
     with pytest.raises(DataError, match="equal under Unicode normalization"):
         next(align(Roster("a", ("a", "b")), [composed, decomposed], randomness=SecureRandomness()))
-    with pytest.raises(DataError, match="share no node id"):
+    with pytest.raises(DataError, match="share no node id; check that all write ids the same way"):
         aligned({"a": ["Ann", " b", "07"], "b": ["ann", "b", "7"]})
 
 

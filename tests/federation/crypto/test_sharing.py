@@ -10,12 +10,11 @@ import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.crypto import ring
-from graphveil.federation.crypto.masks import MaskKey
+from graphveil.federation.crypto.ring import ROOM_BITS, decode, encode, matmul, require_room
 from graphveil.federation.crypto.sharing import (
     DealerKeys,
     correction,
@@ -30,18 +29,7 @@ from graphveil.federation.crypto.sharing import (
     uniform,
 )
 from graphveil.privacy import SeededRandomness
-
-FALSE_ALARM = 1e-6
-
-
-def is_uniform(words: Tensor) -> bool:
-    """Chi-square of the top and of the bottom byte, 256 cells each; rejects uniform words with chance 2e-6."""
-    for shift in (0, 56):
-        counts = torch.bincount(((words.flatten() >> shift) & 255), minlength=256).double()
-        expected = counts.sum() / 256
-        if float(((counts - expected) ** 2 / expected).sum()) > chi2.isf(FALSE_ALARM, 255):
-            return False
-    return True
+from tests.federation.views import is_uniform
 
 
 def product(x: Tensor, w: Tensor, *, transposed: bool = False, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -62,12 +50,9 @@ def test_shares_add_up_to_the_secret(parties: int, seed: int, size: int) -> None
     shares = share(secret, parties, randomness=SeededRandomness(seed + 1))
     assert len(shares) == parties
     assert torch.equal(reconstruct(shares), secret)
-
-
-@pytest.mark.parametrize("parties", [1, 6])
-def test_other_numbers_of_parties_are_refused(parties: int) -> None:
-    with pytest.raises(InputError, match="2 to 5"):
-        share(torch.zeros(2, dtype=torch.int64), parties, randomness=SeededRandomness(0))
+    for number in (1, 6):
+        with pytest.raises(InputError, match="2 to 5"):
+            share(secret, number, randomness=SeededRandomness(0))
 
 
 def test_all_but_one_share_are_uniform_whatever_the_secret_and_a_short_mask_is_noticed() -> None:
@@ -152,29 +137,63 @@ def test_truncation_fails_as_often_as_stated_where_values_are_huge() -> None:
 def test_limbs_multiply_exactly(n: int, d: int, h: int, seed: int) -> None:
     a, b = (uniform(shape, randomness=SeededRandomness(seed + i)) for i, shape in enumerate([(n, d), (d, h)]))
     assert torch.equal(ring.by_limbs(a, b), a @ b)
+    extreme = torch.tensor([[-(2**63), 2**63 - 1, -1, 2**62]] * 3).repeat(1, 700)
+    assert torch.equal(ring.by_limbs(extreme, extreme.T.contiguous()), extreme @ extreme.T)
 
 
-def test_extreme_words_multiply_exactly_by_limbs() -> None:
-    a = torch.tensor([[-(2**63), 2**63 - 1, -1, 2**62]] * 3).repeat(1, 700)
-    assert torch.equal(ring.by_limbs(a, a.T.contiguous()), a @ a.T)
+@settings(max_examples=200, deadline=None)
+@given(st.floats(-1000, 1000), st.integers(0, 40))
+def test_a_value_is_rounded_once_to_the_nearest_step(value: float, bits: int) -> None:
+    steps = int(encode(torch.tensor([value], dtype=torch.float64), bits))
+    assert abs(steps - value * 2.0**bits) <= 0.5
+    assert steps % 2 == 0 or abs(steps - value * 2.0**bits) < 0.5, "a half goes to the even neighbour"
 
 
-def test_encoding_goes_there_and_back_and_refuses_what_does_not_fit() -> None:
-    values = torch.tensor([0.0, -1.5, 3.25, 2.0**30])
-    assert torch.equal(ring.decode(ring.encode(values)), values)
-    for bad in (math.nan, math.inf, 2.0**44):
-        with pytest.raises(InputError):
-            ring.encode(torch.tensor([bad]))
+@settings(max_examples=100, deadline=None)
+@given(st.integers(-(2**23), 2**23), st.integers(0, 30))
+def test_multiples_of_the_step_come_back_as_they_are(steps: int, bits: int) -> None:
+    values = torch.tensor([steps * 2.0**-bits])
+    assert torch.equal(decode(encode(values, bits), bits), values)
 
 
-def test_a_product_that_could_overflow_is_refused_with_the_bits_that_would_do() -> None:
-    ring.require_room(1.0, 64.0, 1433, 18)
-    with pytest.raises(InputError, match="at most 15 fraction bits"):  # 2^30.5 may not reach 2^62
-        ring.require_room(1e3, 1e3, 1433, 26)
+@pytest.mark.parametrize("bits", [0, 18, 40])
+def test_the_largest_numbers_fit_and_the_next_are_refused(bits: int) -> None:
+    edge = 2.0 ** (ROOM_BITS - bits)
+    inside = torch.tensor([math.nextafter(edge, 0), -math.nextafter(edge, 0)], dtype=torch.float64)
+    assert encode(inside, bits).abs().max() < 1 << ROOM_BITS
+    for outside in (edge, -edge):
+        with pytest.raises(InputError, match=rf"fixed point: a value reaches .* less than 2\^{ROOM_BITS - bits} with"):
+            encode(torch.tensor([outside], dtype=torch.float64), bits)
+    for bad in (math.nan, math.inf, -math.inf):
+        with pytest.raises(InputError, match="fixed point: a value is not finite; allowed: finite numbers"):
+            encode(torch.tensor([1.0, bad]))
 
 
-def test_a_key_shows_nothing_and_has_its_length() -> None:
-    key = MaskKey.fresh(SeededRandomness(1))
-    assert key.secret.hex() not in repr(key)
-    with pytest.raises(InputError, match="32 bytes"):
-        MaskKey(b"short")
+@settings(max_examples=150, deadline=None)
+@given(st.floats(1e-3, 1e4), st.floats(1e-3, 1e4), st.integers(1, 10**6), st.integers(0, 40))
+def test_a_product_is_refused_exactly_when_its_sum_could_leave_the_room(
+    left: float, right: float, terms: int, bits: int
+) -> None:
+    exponent = math.log2(left * right * terms) + 2 * bits
+    if abs(exponent - ROOM_BITS) < 1e-9:
+        return
+    if exponent < ROOM_BITS:
+        require_room(left, right, terms, bits)
+        return
+    with pytest.raises(InputError, match=f"{bits} fraction bits overflow: {terms} products") as found:
+        require_room(left, right, terms, bits)
+    advised = int(str(found.value).split("at most ")[1].split(" ")[0])
+    if advised >= 0:
+        require_room(left, right, terms, advised)  # the remedy helps
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dense_and_sparse_products_wrap_alike(seed: int) -> None:
+    a, b = (uniform(shape, randomness=SeededRandomness(seed)) for shape in ((6, 5), (5, 4)))
+    a[:, 2] = 0
+    by_hand = [
+        [sum(int(x) * int(y) for x, y in zip(row, column, strict=True)) % 2**64 for column in b.T.tolist()]
+        for row in a.tolist()
+    ]
+    for form in (a, scipy.sparse.csr_array(a.numpy())):
+        assert [[value % 2**64 for value in row] for row in matmul(form, b).tolist()] == by_hand

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.programs import simulate
+from graphveil.federation.crypto.commitments import Commitment
 from graphveil.federation.crypto.masks import MaskKey, packed, unpacked
 from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
 from graphveil.federation.effects import Receive, Roster, Send
@@ -42,27 +43,11 @@ def test_masks_of_all_holders_add_up_to_zero(holders: int, shape: list[int], lab
     assert int(torch.stack(masks).sum(dim=0).abs().sum()) == 0
 
 
-def test_masks_of_fewer_holders_add_up_to_nothing_known() -> None:
-    """Any proper part of the holders leaves a mask on what it shares: 1,000 words, none of them zero."""
-    masks = {name: zero.mask("x", (1000,)) for name, zero in agreed(4).items()}
-    for size in (1, 2, 3):
-        for some in itertools.combinations(masks, size):
-            assert int((torch.stack([masks[name] for name in some]).sum(dim=0) == 0).sum()) == 0
-
-
 def test_each_label_and_each_session_has_masks_of_its_own() -> None:
     first, second = agreed(2)["a"], agreed(2, seed=77)["a"]
     seen = [first.mask("1", (50,)), first.mask("2", (50,)), second.mask("1", (50,))]
     for one, other in itertools.combinations(seen, 2):
         assert not bool((one == other).any())
-
-
-def test_a_label_is_used_once() -> None:
-    zero = agreed(2)["b"]
-    zero.mask("step 1", (2,))
-    with pytest.raises(RuntimeError, match="the mask of 'step 1' was used before"):
-        zero.mask("step 1", (2,))
-    zero.mask("step 2", (2,))
 
 
 @pytest.mark.parametrize("point", [bytes(32), (1).to_bytes(32, "little"), (2**255 - 20).to_bytes(32, "little")])
@@ -120,3 +105,24 @@ def test_keys_travel_as_rows_of_bytes() -> None:
     assert unpacked(message) == keys
     with pytest.raises(InputError, match="a mask key of 31 bytes; allowed: 32 bytes"):
         unpacked(message[:, :31])
+    with pytest.raises(InputError, match="32 bytes"):
+        MaskKey(b"short")
+
+
+FIXED, SHARE = torch.arange(6), torch.arange(4)
+
+
+def committed(seed: int, fixed: torch.Tensor = FIXED) -> Commitment:
+    return Commitment.of(fixed, randomness=SeededRandomness(seed))
+
+
+def test_another_salt_share_or_state_has_another_commitment_and_a_restart_the_same() -> None:
+    commitments = [
+        committed(1).to(SHARE),
+        committed(2).to(SHARE),
+        committed(1).to(SHARE + 1),
+        committed(1, FIXED + 1).to(SHARE),
+    ]
+    assert len(set(commitments)) == 4
+    salt = committed(1).state()["seal/salt"]
+    assert Commitment.of(FIXED, salt=salt).to(SHARE) == commitments[0]

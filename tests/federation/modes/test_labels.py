@@ -36,8 +36,3 @@ def test_a_restart_goes_on_with_the_labels_as_they_were_randomized() -> None:
     assert not torch.equal(first.reported, again.reported)
     again.load(first.state())
     assert torch.equal(first.reported, again.reported)
-
-
-def test_public_labels_stay_what_they_are() -> None:
-    heard = opened(1, epsilon_y=float("inf")).reported
-    assert torch.equal(heard, torch.where(TRAIN | VAL, LABELS, -1))

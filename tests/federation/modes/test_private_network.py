@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from scipy import stats
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
@@ -168,26 +167,6 @@ def test_training_costs_what_is_declared_and_hardly_less(epsilon: float) -> None
     assert (price.per_round, price.spent(0), price.spent(1), price.rounds) == (epsilon, 0.0, epsilon, 1)
 
 
-def test_a_replaced_gradient_is_no_likelier_than_the_accountant_says() -> None:
-    """Opposite gradients, the pair that is accounted: 4,000 sums of all steps on either side, false alarm 1e-6."""
-    price, runs = PersonPrice(2.0, 1e-4, CLASSES, COLUMNS), 4_000
-    generator = torch.Generator().manual_seed(7)
-
-    def above(side: float, sigma: float) -> int:
-        joined = (torch.rand(runs, STEPS, generator=generator) < RATE).double() * side
-        seen = joined + sigma * torch.randn(runs, STEPS, generator=generator, dtype=torch.float64)
-        return int((seen.sum(dim=1) > 40).sum())
-
-    def bound(sigma: float) -> float:
-        hits, misses = above(1.0, sigma), above(-1.0, sigma)
-        least = float(stats.beta.ppf(5e-7, hits, runs - hits + 1))
-        most = float(stats.beta.ppf(1 - 5e-7, misses + 1, runs - misses))
-        return math.log((least - 1e-4) / most)
-
-    assert bound(price.multiplier) <= 2.0
-    assert bound(price.multiplier / 3) > 2.0
-
-
 def test_one_person_is_what_the_guarantee_names_and_the_ledger_charges() -> None:
     setting, _ = made()
     found = guarantee_of(setting)
@@ -257,23 +236,6 @@ def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:
     assert found.shape == (N,) and 0 <= int(found.min()) <= int(found.max()) < CLASSES
     without = private_guesses(features, NONE, rows[1:], head.labels[rows[1:]], setting, randomness=SeededRandomness(4))
     assert without.shape == found.shape
-
-
-def test_labels_that_were_randomized_are_trained_on_through_their_channel() -> None:
-    setting, held = made(epsilon_y=3.0)
-    sent: list[Tensor] = []
-
-    def watch(name: str, effect: Effect) -> None:
-        if isinstance(effect, Send) and effect.kind == "training-labels":
-            sent.append(effect.body)
-
-    simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
-    head = head_of(held)
-    kept = (sent[0] == head.labels)[head.train].float().mean()
-    assert 0.75 < float(kept) < 0.99  # e^3 / (e^3 + 2) is 0.91
-    ledger = ledger_of(setting, 1)
-    assert ledger.total("labels") == (3.0, 0.0) and ledger.total("people")[0] == pytest.approx(4.0)
-    assert guarantee_of(setting).assumption("labels-randomized")
 
 
 def test_the_label_holder_may_choose_who_trains_and_with_which_labels_and_pays_nothing_for_anybody() -> None:
