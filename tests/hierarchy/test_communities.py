@@ -37,18 +37,6 @@ def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
     return csr_matrix((above | above.T).astype(float))
 
 
-@pytest.mark.slow  # graphs of hundreds of nodes
-@settings(max_examples=12, deadline=None)
-@given(st.integers(3, 25), st.floats(0.1, 0.6), st.integers(0, 1000))
-def test_communities_are_no_worse_than_single_nodes_or_one_group(nodes: int, density: float, seed: int) -> None:
-    a, one = drawn(nodes, density, seed), np.zeros(nodes, np.int64)
-    found = louvain(a, one, np.random.default_rng(seed))
-    assert sorted(set(found.tolist())) == list(range(found.max() + 1))
-    if a.nnz:
-        assert modularity(a, found) >= modularity(a, np.arange(nodes)) - 1e-9
-        assert modularity(a, found) >= -1e-9
-
-
 def asked_in_turn(a: csr_matrix, total: np.ndarray, order: np.ndarray, sweeps: int) -> list[int]:
     """The first phase of Louvain as the paper tells it, with a dictionary for what a node's neighbours belong to."""
     community, weight = list(range(len(order))), np.asarray(a.sum(axis=1)).ravel()
@@ -70,8 +58,7 @@ def asked_in_turn(a: csr_matrix, total: np.ndarray, order: np.ndarray, sweeps: i
     return community
 
 
-@pytest.mark.slow  # many graphs
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(2, 30), st.floats(0.1, 0.6), st.integers(1, 3), st.integers(0, 1000))
 def test_nodes_move_as_they_do_one_at_a_time(nodes: int, density: float, many: int, seed: int) -> None:
     draw = np.random.default_rng(seed)

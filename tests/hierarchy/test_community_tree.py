@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
-from graphveil.hierarchy import Dendrogram, balanced_dendrogram, count_edges, log_likelihood, pair_tree, public_tree
+from graphveil.hierarchy import Dendrogram, public_tree
 from tests.hierarchy.trees import all_pairs, below, planted
 
 
@@ -33,19 +33,6 @@ def test_communities_inside_communities_are_found() -> None:
     assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))
 
 
-def test_a_tree_of_public_edges_explains_held_back_ones() -> None:
-    edges, _ = planted(5, 40, 0.3, 0.03)
-    held = np.random.default_rng(1).random(edges.shape[1]) < 0.2
-    trees = public_tree(200, edges[:, ~held]), balanced_dendrogram(np.arange(200))
-    told = []
-    for tree in trees:
-        facts = pair_tree(tree, public=edges[:, ~held])
-        large = tree.sizes[200:] >= 20
-        counts = count_edges(tree, edges[:, held])
-        told.append(log_likelihood(counts[large], facts.pairs[large]))
-    assert told[0] > told[1] + 100
-
-
 def test_the_same_seed_gives_the_same_tree() -> None:
     edges, _ = planted(5, 20, 0.3, 0.1)
     one, again, other = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1]), public_tree(100, edges, seed=1)
@@ -59,17 +46,6 @@ def test_any_graph_has_a_tree(nodes: int, density: float, seed: int) -> None:
     pairs = all_pairs(np.arange(nodes))
     tree = public_tree(nodes, pairs[:, np.random.default_rng(seed).random(pairs.shape[1]) < density**3])
     assert tree.leaves == nodes and sorted(below(tree, tree.root)) == list(range(nodes))
-
-
-@pytest.mark.slow  # a large graph
-def test_many_small_pieces_are_joined_flatly() -> None:
-    pieces = np.arange(0, 1_500, 3)
-    edges = np.concatenate([[pieces, pieces + 1], [pieces + 1, pieces + 2]], axis=1)
-    tree = public_tree(1_600, edges)
-    found = {frozenset(below(tree, int(tree.parent[tree.parent[first]]))) for first in (0, 3, 1_497)}
-    assert {frozenset(range(first, first + 3)) for first in (0, 3, 1_497)} <= found | {
-        frozenset(below(tree, int(tree.parent[first]))) for first in (0, 3, 1_497)
-    }
 
 
 def test_no_public_edges_give_a_flat_tree() -> None:
@@ -115,13 +91,6 @@ def test_without_features_they_stand_together_and_zeros_do_no_harm() -> None:
     assert frozenset(isolated.tolist()) in subtrees(public_tree(200, edges))
     tree = public_tree(200, edges, features=0 * features)
     assert sorted(below(tree, tree.root)) == list(range(200))
-
-
-def test_features_alone_put_like_beside_like() -> None:
-    _, label, features, _ = featured()
-    row = label[public_tree(200, np.zeros((2, 0), np.int64), features=features).layout.order]
-    alike = (row[1:] == row[:-1]).mean()
-    assert alike > 0.5
 
 
 @pytest.mark.parametrize("features", [np.zeros((3, 2)), np.full((4, 2), np.nan), np.zeros(4)])

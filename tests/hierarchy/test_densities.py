@@ -49,18 +49,6 @@ def test_densities_are_shares_whatever_the_noise(facts: PairTree, shift: float, 
     assert (density * blocks.pairs).sum() <= max(noisy.sum(), 0) + 1e-6
 
 
-def test_clamping_adds_no_edges_here_and_many_elsewhere() -> None:
-    facts, hidden = communities()
-    blocks = choose_blocks(facts, np.zeros(239, bool))
-    totals = []
-    for seed in range(5):
-        noisy = noise(blocks.counts(hidden), 0.2, np.random.default_rng(seed))
-        rules = informed_density(blocks, variance=variance(0.2)), clamped_density
-        totals.append([noisy.sum(), *((rule(noisy, blocks.pairs) * blocks.pairs).sum() for rule in rules)])
-    true, informed, clamped = np.sum(totals, axis=0)
-    assert informed == pytest.approx(true, rel=0.01) and clamped > 1.1 * true
-
-
 def test_with_little_noise_the_counts_speak_and_with_much_the_public_edges() -> None:
     facts, hidden = communities()
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))

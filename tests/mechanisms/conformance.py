@@ -128,14 +128,14 @@ def check_privacy(case: Case) -> None:
         assert exact.worst_ratio(log_likelihoods(case, case.build(2 * case.epsilon))) > claimed * (1 + ROUNDING)
 
 
-def check_sampler_follows_likelihood(case: Case) -> None:
-    """Counts of sampled reports fit `log_likelihood` (chi-square), and do not fit that of another epsilon."""
+def check_sampler_follows_likelihood(case: Case, draws: int = DRAWS, factor: float = 1.5) -> None:
+    """Counts of sampled reports fit `log_likelihood` (chi-square), and do not fit that of `factor` epsilon."""
     if case.info.name == "privunit":
         return  # It gives every user another codebook, so it has a test of its own.
-    mechanism, wrong = case.build(case.epsilon), case.build(1.5 * case.epsilon)
+    mechanism, wrong = case.build(case.epsilon), case.build(factor * case.epsilon)
     table = log_likelihoods(case, mechanism)
     for place in {0, len(case.inputs) - 3, len(case.inputs) - 1}:
-        counts = _counts(mechanism, case.inputs[place], seed=place)
+        counts = _counts(mechanism, repeat(case.inputs[place], draws), seed=place)
         assert fits(counts, table[place]) > FALSE_ALARM
         if place == 0 and len(wrong.every_report()) == len(counts):
             assert fits(counts, log_likelihoods(case, wrong)[0]) < FALSE_ALARM
@@ -232,7 +232,7 @@ def repeat(row: Tensor, times: int) -> Tensor:
     return row[None].expand(times, *row.shape).contiguous()
 
 
-def _counts(mechanism: Any, row: Tensor, seed: int) -> np.ndarray[Any, Any]:
+def _counts(mechanism: Any, values: Tensor, seed: int) -> np.ndarray[Any, Any]:
     """How often each possible report was sent."""
 
     def keys(reports: Any) -> list[bytes]:
@@ -240,7 +240,7 @@ def _counts(mechanism: Any, row: Tensor, seed: int) -> np.ndarray[Any, Any]:
         return [line.tobytes() for line in torch.cat(parts, 1).numpy()]
 
     place = {key: index for index, key in enumerate(keys(mechanism.every_report()))}
-    reports = mechanism.randomize(repeat(row, DRAWS), randomness=SeededRandomness(seed))
+    reports = mechanism.randomize(values, randomness=SeededRandomness(seed))
     return np.bincount([place[key] for key in keys(reports)], minlength=len(place))
 
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from scipy import stats
 
 from graphveil.mechanisms.samplers.laws import Law
-from graphveil.privacy import SeededRandomness
-from tests.mechanisms.conformance import FALSE_ALARM
 
 WORD = 2**64
 Weights = Sequence[Sequence[int]]
@@ -48,17 +42,3 @@ def check_ratio(weights: Weights, epsilon: float) -> None:
     assert low > 0
     assert not exceeds(min(epsilon, 50.0), high, low)
     assert epsilon > 20 or exceeds(epsilon * (1 - 1e-6), high, low)
-
-
-def check_samples(law: Law, other: Law) -> None:
-    """Levels drawn at three positions fit the law (chi-square), and not another one of the same shape."""
-    everything: np.ndarray[Any, Any] = np.arange(law.levels)
-    for position in (0, law.steps // 2, law.steps):
-        drawn = law.draw(np.full((100_000, 2), position), SeededRandomness(1)).ravel()
-        counts = np.bincount(drawn, minlength=law.levels)
-        fits = []
-        for candidate in (law, other):
-            places, sure = np.full((law.levels, 1), position), np.zeros((law.levels, 1))
-            expected = np.exp(candidate.log_likelihood(everything[:, None], places, sure)) * drawn.size
-            fits.append(float(stats.chisquare(counts[expected > 0], expected[expected > 0]).pvalue))
-        assert fits[0] > FALSE_ALARM > fits[1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ from graphveil.mechanisms import (
     NoisyCounts,
     PrivUnit,
     RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
     catalogue,
     permanent_guarantee,
     permanent_list,
@@ -29,6 +27,7 @@ from graphveil.mechanisms import (
     permanent_reports,
 )
 from graphveil.privacy import Ledger, PermanentRandomness, SeededRandomness
+from tests.mechanisms import conformance
 
 SECRET = bytes(range(32))
 #: One true law in this many is refused.
@@ -77,9 +76,6 @@ def equal(one: Any, other: Any) -> bool:
     return all(torch.equal(part, other.to_tensors()[name]) for name, part in one.to_tensors().items())
 
 
-# ---- the same value, the same report ----
-
-
 def test_item_19_a_hundred_reports_are_one() -> None:
     value, ledger = torch.linspace(0, 1, 12), purse()
     first, again, named = send(LABEL, 2)[0], send(VECTOR, value)[0], send_list([3, 70])[0]
@@ -101,6 +97,8 @@ def test_every_feature_mechanism_has_permanent_reports(name: str) -> None:
     assert ledger.total("unit")[0] == mechanism.guarantee.epsilon
     other = [send(mechanism, value, secret=secret)[0] for secret in secrets(20)]
     assert not all(equal(first, one) for one in other)
+    zeros = torch.zeros(mechanism.dimension)
+    assert equal(send(mechanism, zeros)[0], send(mechanism, -zeros)[0])
 
 
 def test_reports_are_the_same_in_every_version() -> None:
@@ -109,15 +107,6 @@ def test_reports_are_the_same_in_every_version() -> None:
     sent = send(VECTOR, torch.linspace(0, 1, 12))[0]
     assert (sent.indices[0].tolist(), sent.bits[0].tolist()) == ([1, 3, 4, 6], [0, 0, 0, 0])
     assert sorted(send_list([3, 70])[0])[:6] == [3, 16, 19, 28, 37, 40]
-
-
-def test_zero_has_one_sign() -> None:
-    for mechanism in (VECTOR, FEATURES["laplace"]):
-        zeros = torch.zeros(mechanism.dimension)
-        assert equal(send(mechanism, zeros)[0], send(mechanism, -zeros)[0])
-
-
-# ---- what a change redraws ----
 
 
 def test_item_19_one_changed_edge_redraws_no_other_bit() -> None:
@@ -131,14 +120,6 @@ def test_item_19_one_changed_edge_redraws_no_other_bit() -> None:
     assert np.mean([len(bits) for bits in changed]) == pytest.approx(
         chance, abs=6 * math.sqrt(chance * (1 - chance) / 60)
     )
-
-
-def test_an_edge_that_goes_back_has_its_first_bit_again() -> None:
-    assert send_list([3, 70])[0] == send_list([3, 70])[0]
-    ledger = purse()
-    for round_ in range(10):
-        _, ledger = send_list([3] if round_ % 2 else [3, 70], ledger=ledger)
-    assert ledger.total("unit") == (4.0, 0.0)
 
 
 def test_a_changed_bit_has_a_coin_of_its_own() -> None:
@@ -184,9 +165,6 @@ def test_item_19_a_changed_entry_redraws_its_own_bit_alone() -> None:
         assert paid.total("unit")[0] == pytest.approx(6.0 + (1.5 if column in columns else 0.0))
 
 
-# ---- what it costs ----
-
-
 def test_item_19_distinct_values_are_counted_and_refused_beyond_the_cap() -> None:
     ledger = purse(2.0)
     for value in (0, 1, 0, 0, 1, 1, 0):
@@ -195,6 +173,10 @@ def test_item_19_distinct_values_are_counted_and_refused_beyond_the_cap() -> Non
     with pytest.raises(BudgetError, match="permanent report"):
         send(LABEL, 2, ledger)
     assert equal(send(LABEL, 1, ledger)[0], send(LABEL, 1)[0])  # what was paid for goes on
+    ledger = purse()
+    for round_ in range(10):
+        _, ledger = send_list([3] if round_ % 2 else [3, 70], ledger=ledger)
+    assert ledger.total("unit") == (4.0, 0.0)
 
 
 def test_the_ledger_survives_and_shows_no_value() -> None:
@@ -228,9 +210,6 @@ def test_the_guarantee_counts_values_and_says_what_is_not_hidden() -> None:
         permanent_guarantee(LABEL, 0)
 
 
-# ---- one report has the law of a fresh one ----
-
-
 def secrets(count: int) -> list[bytes]:
     """Secrets from a fixed seed, so that what a test says of chance is said once and for all."""
     source = SeededRandomness(19)
@@ -245,18 +224,35 @@ def p_value(counts: np.ndarray, chances: np.ndarray) -> float:
     return float(stats.chisquare(counts, chances * counts.sum() / chances.sum()).pvalue)
 
 
-@pytest.mark.parametrize("kind", [SubsetSelection, UnaryEncoding])
-def test_sets_of_classes_under_random_secrets_follow_the_mechanism(kind: Any) -> None:
-    """1,000 secrets; how often each class is named, six standard errors (one false alarm in 10^8); same value, same."""
-    mechanism = kind(epsilon=1.0, classes=6)
-    everyone = devices(1000)
-    sent = permanent_reports(mechanism, torch.full((1000,), 2), everyone, field="field")
-    rates, law = mechanism.named(sent).mean(axis=0), mechanism.law
-    hoped = np.where(np.arange(6) == 2, law.keep, law.flip)
-    assert (np.abs(rates - hoped) < 6 * np.sqrt(hoped * (1 - hoped) / 1000)).all()
-    assert abs(law.keep - law.flip) > 12 * np.sqrt(0.25 / 1000)
-    again = permanent_reports(mechanism, torch.full((1000,), 2, dtype=torch.int32), everyone, field="field")
-    assert (mechanism.named(again) == mechanism.named(sent)).all()
+@dataclass(frozen=True)
+class Permanent:
+    """A mechanism whose every report comes from a device of its own."""
+
+    mechanism: Any
+
+    def randomize(self, values: torch.Tensor, *, randomness: Any) -> Any:
+        keepers = [device(randomness.bytes(32)) for _ in values]
+        return permanent_reports(self.mechanism, values, keepers, field="field")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.mechanism, name)
+
+
+@pytest.mark.parametrize("name", ["multi-bit", "subset-selection", "unary-encoding"])
+def test_reports_under_random_secrets_follow_the_mechanism(name: str) -> None:
+    """400 secrets an input; three times epsilon is refused."""
+    case = replace(conformance.AUDITED[name], wrap=Permanent)
+    conformance.check_sampler_follows_likelihood(case, draws=400, factor=3.0)
+
+
+def both(value: int, other: int, fields: tuple[str, str], tasks: tuple[str, str] = ("a", "a")) -> list[np.ndarray]:
+    """What 1,000 devices send of two attributes with these values."""
+    return [
+        permanent_reports(
+            LABEL, torch.full((1000,), answer), [PermanentRandomness(each, task) for each in secrets(1000)], field=field
+        ).labels.numpy()
+        for answer, field, task in zip((value, other), fields, tasks, strict=True)
+    ]
 
 
 def test_labels_of_one_device_under_all_values_are_independent() -> None:
@@ -264,34 +260,13 @@ def test_labels_of_one_device_under_all_values_are_independent() -> None:
 
     A coin that both values share is refused, and so is the law of epsilon 1.8.
     """
-    kept = devices(1000)
-    first, second = (
-        permanent_reports(LABEL, torch.full((1000,), value), kept, field="field").labels.numpy() for value in (0, 1)
-    )
+    first, second = both(0, 1, ("field", "field"))
     law = LABEL.transition().numpy()
     assert p_value(np.bincount(4 * first + second, minlength=16), np.outer(law[0], law[1]).ravel()) > FALSE_ALARM
     more = RandomizedResponse(epsilon=1.8, classes=4).transition().numpy()
     assert p_value(np.bincount(4 * first + second, minlength=16), np.outer(more[0], more[1]).ravel()) < FALSE_ALARM
     shared = np.bincount(4 * first + (first + 1) % 4, minlength=16)  # as if the value were not part of the key
     assert p_value(shared, np.outer(law[0], law[1]).ravel()) < FALSE_ALARM
-
-
-def test_vectors_under_random_secrets_follow_the_mechanism() -> None:
-    """Every report of a small multi-bit (6 pairs, 4 answers each), 1,000 secrets; epsilon 4 for 2 is refused."""
-    laws = [MultiBit(epsilon=epsilon, dimension=4, sampled=2) for epsilon in (2.0, 4.0)]
-    value = torch.tensor([0.0, 0.3, 0.8, 1.0])
-    sent = permanent_reports(laws[0], value.expand(1000, 4), devices(1000), field="field")
-    reports = list(itertools.product(itertools.combinations(range(4), 2), itertools.product((0, 1), repeat=2)))
-    place = {report: k for k, report in enumerate(reports)}
-    found = zip(map(tuple, sent.indices.tolist()), map(tuple, sent.bits.tolist()), strict=True)
-    counts = np.bincount([place[report] for report in found], minlength=len(reports))
-    every = type(sent)(
-        torch.tensor([columns for columns, _ in reports], dtype=torch.int32),
-        torch.tensor([bits for _, bits in reports], dtype=torch.uint8),
-    )
-    chances = [law.log_likelihood(every, value.expand(len(reports), 4)).exp().numpy() for law in laws]
-    assert p_value(counts, chances[0]) > FALSE_ALARM
-    assert p_value(counts, chances[1]) < FALSE_ALARM
 
 
 def test_lists_under_random_secrets_follow_the_mechanism() -> None:
@@ -308,19 +283,6 @@ def test_lists_under_random_secrets_follow_the_mechanism() -> None:
         assert stats.binomtest(wrong, total, LISTS.flip / 2).pvalue < FALSE_ALARM
     together = int((flips[:, :-1] & flips[:, 1:]).sum())
     assert stats.binomtest(together, flips[:, 1:].size, LISTS.flip**2).pvalue > FALSE_ALARM
-
-
-# ---- two fields, two tasks, two lists ----
-
-
-def both(value: int, other: int, fields: tuple[str, str], tasks: tuple[str, str] = ("a", "a")) -> list[np.ndarray]:
-    """What 1,000 devices send of two attributes with these values."""
-    return [
-        permanent_reports(
-            LABEL, torch.full((1000,), answer), [PermanentRandomness(each, task) for each in secrets(1000)], field=field
-        ).labels.numpy()
-        for answer, field, task in zip((value, other), fields, tasks, strict=True)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -351,18 +313,15 @@ def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
 
 
 def test_two_fields_of_vectors_and_lists_share_no_noise() -> None:
-    """Sampled columns of 150 devices, flips of 400 bits each: as independent draws agree, one false alarm in 10^6."""
-    value = torch.linspace(0, 1, 12)
+    """Which columns are sampled and which places are flipped: as two draws agree, one false alarm in 10^6."""
     columns = [
-        [set(send(VECTOR, value, secret=secret, field=field)[0].indices[0].tolist()) for field in ("left", "right")]
-        for secret in secrets(150)
+        {str(send(VECTOR, torch.zeros(12), secret=secret, field=field)[0].indices) for field in ("left", "right")}
+        for secret in secrets(20)
     ]
-    shared = sum(len(left & right) for left, right in columns)
-    assert shared / 150 == pytest.approx(4 * 4 / 12, abs=6 * math.sqrt(4 / 3 / 150))
+    assert sum(len(both) == 2 for both in columns) > 15
     friends, colleagues = (send_list([3, 70], field=field)[0] for field in ("friends", "colleagues"))
-    same = 400 - len(friends ^ colleagues) - 1
-    keep = 1 - LISTS.flip
-    assert stats.binomtest(same, 399, keep**2 + LISTS.flip**2).pvalue > FALSE_ALARM
+    same = 399 - len(friends ^ colleagues)
+    assert stats.binomtest(same, 399, (1 - LISTS.flip) ** 2 + LISTS.flip**2).pvalue > FALSE_ALARM
     assert same < 399
 
 
@@ -371,9 +330,6 @@ def test_a_field_is_a_name_or_a_number(field: Any) -> None:
     with pytest.raises(InputError, match="field is"):
         send(LABEL, 2, field=field)
     assert equal(send(LABEL, 2, field=7)[0], send(LABEL, 2, field=7)[0])  # type: ignore[arg-type]
-
-
-# ---- codebooks, and other versions ----
 
 
 def test_every_device_has_the_codebook_that_randomize_gives_it() -> None:
@@ -404,9 +360,6 @@ def test_a_version_that_prints_a_mechanism_otherwise_draws_nothing_anew(monkeypa
     assert send_list([3, 70], ledger=ledger) == (named, ledger)
     whole = MultiBit(epsilon=6, dimension=12, low=0, high=1, sampled=4)
     assert equal(send(whole, value)[0], before)  # 6 is 6.0
-
-
-# ---- what is refused ----
 
 
 @pytest.mark.parametrize(

@@ -54,32 +54,6 @@ def values(*rows: list[float]) -> torch.Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def test_figures_are_those_of_the_grid() -> None:
-    """The worst variance is that of a value halfway between two grid points."""
-    thirds = Thirds(dimension=3)
-    assert (thirds.step, thirds.midpoint, thirds.report_bytes) == (1.0, 2.0, 12.0)
-    assert thirds.worst_variance == pytest.approx(2 / 3 + 1 / 4)
-    every = thirds.variance(torch.linspace(1, 3, 201, dtype=torch.float64)[:, None].expand(201, 3))
-    assert float(every.max()) == float(every[50, 0]) == pytest.approx(thirds.worst_variance)
-    assert float(every[100, 0]) == pytest.approx(2 / 3)
-
-
-@pytest.mark.parametrize("row", [[1.0], [1.25], [2.0], [2.9], [3.0]])
-def test_the_law_of_a_report_is_exact(row: list[float]) -> None:
-    """All five reports together have probability 1; their mean is the value and their spread the variance."""
-    thirds = Thirds(dimension=1)
-    every = thirds.every_report()
-    assert every.levels.flatten().tolist() == [-1, 0, 1, 2, 3]
-    chance = thirds.log_likelihood(every, values(*[row] * 5)).exp()
-    estimate = thirds.estimate(every).flatten().double()
-    mean = (chance * estimate).sum()
-    assert float(chance.sum()) == pytest.approx(1.0, abs=1e-12)
-    assert float(mean) == pytest.approx(row[0], abs=1e-6)
-    assert float((chance * (estimate - mean) ** 2).sum()) == pytest.approx(
-        float(thirds.variance(values(row))), abs=1e-6
-    )
-
-
 def test_coordinates_are_independent_given_the_vector() -> None:
     two, one = Thirds(dimension=2), Thirds(dimension=1)
     every = two.every_report()
@@ -89,13 +63,6 @@ def test_coordinates_are_independent_given_the_vector() -> None:
         LatticeReports(every.levels[:, 1:]), values(*[[2.5]] * 25)
     )
     assert torch.allclose(together, apart)
-
-
-def test_centred_estimates_leave_out_the_middle_of_the_range() -> None:
-    thirds = Thirds(dimension=2)
-    reports = LatticeReports(torch.tensor([[0, 2], [1, 3]], dtype=torch.int32))
-    assert thirds.centred(reports).tolist() == [[-1.0, 1.0], [0.0, 2.0]]
-    assert thirds.estimate(reports).tolist() == [[1.0, 3.0], [2.0, 4.0]]
 
 
 @pytest.mark.parametrize("levels", [[[-2]], [[4]], [[0, 0]], [[]]])

@@ -18,7 +18,7 @@ from graphveil.mechanisms.edges import edge_sampling
 from graphveil.mechanisms.edges.edge_sampling import false_places, place_blocks
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
-from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_ratio, geometric_by_success
+from graphveil.mechanisms.samplers.unbounded_geometric import geometric_by_success
 from graphveil.privacy import Randomness, SeededRandomness
 from tests.mechanisms import pair_cases, tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES
@@ -100,21 +100,6 @@ def test_the_largest_domain_and_the_smallest_chance_do_not_overflow() -> None:
         counts = [sum(p.size for *_, p in false_places(total, low, SeededRandomness(seed))) for seed in range(40)]
         assert stats.poisson.cdf(sum(counts), 40 * expected) > FALSE_ALARM
         assert stats.poisson.sf(sum(counts) - 1, 40 * expected) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("ratio", ["0.9", "0.99999"])
-def test_waiting_times_follow_the_geometric_law(ratio: str) -> None:
-    """Chi-square on 400,000 draws, false-alarm rate 1e-6; a ratio 1% (of what is missing to 1) off is found."""
-    drawn = geometric_by_ratio(Decimal(ratio), 1 << 40).draw(400_000, SeededRandomness(1))
-    for scale, fits in ((1.0, True), (1.02, False)):
-        success = (1 - float(ratio)) * scale
-        cuts = np.unique(stats.geom.ppf(np.linspace(0.02, 0.98, 49), success) - 1)
-        chances = np.diff(np.concatenate([[0.0], stats.geom.cdf(cuts + 1, success), [1.0]]))
-        counts = np.bincount(np.searchsorted(cuts, drawn), minlength=len(cuts) + 1)
-        kept = chances * drawn.size > 5
-        seen, hoped = counts[kept], chances[kept] * drawn.size
-        p = stats.chisquare(seen, hoped * seen.sum() / hoped.sum()).pvalue
-        assert (p > FALSE_ALARM) == fits
 
 
 @pytest.mark.parametrize("low", [1 << 63, bit_law(8.0, 1).low, 1])

@@ -131,15 +131,6 @@ def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.slow  # samples
-@pytest.mark.parametrize("epsilon", [0.3, 4.0])
-def test_selections_have_the_exact_law(epsilon: float) -> None:
-    """Chi-square on 600 selections, false-alarm rate 1e-6; another scale of the noise is found."""
-    counts = hits(epsilon, 1, 600)
-    assert pair_cases.fits(counts, true_hits(60, 10, 12, epsilon))
-    assert not pair_cases.fits(counts, true_hits(60, 10, 12, 2 * epsilon + 0.3))
-
-
-@pytest.mark.slow  # samples
 @pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0)])
 def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
     epsilon: float, thresholds: float, monkeypatch: pytest.MonkeyPatch

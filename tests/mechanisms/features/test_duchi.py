@@ -32,30 +32,6 @@ def test_every_sign_vector_is_private_in_integers(signs: int) -> None:
             assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
 
 
-@pytest.mark.parametrize("signs", range(1, 9))
-def test_average_sign_is_the_true_one(signs: int) -> None:
-    """Exactly, over all outputs: B times the average of each sent sign is the true sign."""
-    law = signs_law(1.0, signs)
-    corners = np.array(list(itertools.product((-1, 1), repeat=signs)))
-    truth = corners[2**signs // 3]
-    near = corners @ truth > 0
-    assert near.sum() == law.weights.near
-    weights = np.where(near, float(law.weights.high), float(law.weights.low)) / 2**64
-    assert np.allclose(weights @ corners * law.values()[1], truth, atol=1e-12)
-
-
-def test_scale_is_the_papers() -> None:
-    """B of Wang et al.'s Algorithm 3, ties on the unlikely side."""
-    for signs in range(1, 9):
-        for epsilon in (0.1, 1.0, 4.0):
-            odds = math.exp(epsilon) - 1
-            tied = math.comb(signs, signs // 2) / 2 if signs % 2 == 0 else 0
-            near = 2 ** (signs - 1) - tied
-            ways = math.comb(signs - 1, (signs - 1) // 2 if signs % 2 else signs // 2)
-            scale = (2**signs + near * odds) / (ways * odds)
-            assert signs_law(epsilon, signs).values()[1] == pytest.approx(scale, rel=1e-9)
-
-
 def test_one_or_two_coordinates_are_best() -> None:
     """Of 1 to 8, at every epsilon; two from 1.34 on."""
     for epsilon in (0.1, 1.0, 1.33, 1.35, 2.0, 5.0, 30.0):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import BinReports, FeatureRR, MultiBit
+from graphveil.mechanisms import BinReports, FeatureRR
 from graphveil.mechanisms.samplers.bins import BinLaws, bin_laws
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import SeededRandomness
@@ -89,17 +89,6 @@ def test_shares_that_users_choose_from_their_own_data_break_the_claim() -> None:
         for shares, row in users
     ]
     assert float((told[0] - told[1]).abs().max()) > 1.1 * 8.0
-
-
-@pytest.mark.parametrize(("dimension", "times"), [(50, 70.0), (2048, 2863.0)])
-def test_sampled_mechanisms_are_so_many_times_less_noisy(dimension: int, times: float) -> None:
-    """A linear decoding, right on average over the bins; to be right for every bin takes three times as much again."""
-    rival = MultiBit(epsilon=1.0, dimension=dimension).worst_variance
-    chances, middles = bin_laws((1 / dimension,), 10).chances[0], (np.arange(10) + 0.5) / 10
-    worth = middles / np.polyfit(middles, chances @ middles, 1)[0]
-    spread = float((chances @ worth**2 - (chances @ worth) ** 2).mean())
-    assert spread / rival == pytest.approx(times, rel=0.02)
-    assert FeatureRR(epsilon=1.0, dimension=dimension).worst_variance == pytest.approx(3.03 * spread, rel=0.02)
 
 
 def test_worst_variance_is_the_largest_of_all_inputs() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from typing import Any
 
@@ -61,23 +60,6 @@ def test_integer_shares_never_exceed_epsilon_and_are_the_least_that_do_not() -> 
             out = mpmath.mpf(SubsetSelection(epsilon=epsilon, classes=classes, size=sent).left_out)
             ratio = (WORD - out) / out * (classes - sent) / sent
             assert ratio <= mpmath.exp(mpmath.mpf(epsilon)) <= ratio * (1 + mpmath.mpf(10) ** -9)
-
-
-def test_probabilities_are_the_papers() -> None:
-    """Ye and Barg, equations 5 to 8, for sets; Wang et al., equation 10, for the variance of unary encoding."""
-    e, classes, d = math.e, 20, 5
-    law = SubsetSelection(epsilon=1.0, classes=classes, size=d).law
-    assert law.keep == pytest.approx(d * e / (d * e + classes - d))
-    assert law.lean == pytest.approx(d * (classes - d) * (e - 1) / ((classes - 1) * (d * e + classes - d)))
-    assert law.keep + (classes - 1) * law.flip == pytest.approx(d)
-    one = RandomizedResponse(epsilon=1.0, classes=7)
-    assert (one.keep, one.flip) == pytest.approx((e / (e + 6), 1 / (e + 6)))
-    assert torch.allclose(one.transition().sum(1), torch.ones(7).double())
-    assert torch.allclose(one.transition().diagonal(), torch.tensor(one.keep).double())
-    variance = UnaryEncoding(epsilon=1.5, classes=9).variance(torch.tensor([4]))[0]
-    e = math.exp(1.5)
-    assert float(variance[0]) == pytest.approx(4 * e / (e - 1) ** 2)
-    assert float(variance[4]) == pytest.approx(((e + 1) / (e - 1)) ** 2)
 
 
 @pytest.mark.parametrize(("epsilon", "classes"), [(0.3, 5), (1.0, 40), (2.0, 8), (4.0, 300)])

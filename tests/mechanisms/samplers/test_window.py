@@ -74,8 +74,3 @@ def test_outcomes_own_their_words() -> None:
     assert edges[-1] == 2**64
     words = np.array([edge for pair in itertools.pairwise(edges) for edge in (pair[0], pair[1] - 1)], np.uint64)
     assert law.place(words).tolist() == [outcome for outcome in range(8) for _ in range(2)]
-
-
-def test_samples_follow_the_law_and_no_other() -> None:
-    law, other = (WindowLaw(two_weights(64, 106, epsilon)) for epsilon in (1.0, 1.1))
-    sampled_cases.check_samples(law, other)
