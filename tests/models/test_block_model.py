@@ -73,17 +73,6 @@ def test_on_a_tree_beliefs_are_those_of_all_assignments(directed: bool, reports:
     assert not torch.allclose(torch.softmax(found.beliefs, dim=1), beliefs, atol=1e-3)
 
 
-def test_directed_links_tell_the_two_ends_apart() -> None:
-    """Everybody links from class 0 to class 1: the density is not symmetric, an undirected one is."""
-    fields = torch.tensor([[0.0, -4.0], [-4.0, 0.0]]).repeat(3, 1).double()
-    source, target = torch.tensor([0, 2, 4, 0]), torch.tensor([1, 3, 5, 3])
-    for directed in (True, False):
-        pairs = NamedPairs(6, source, target, torch.full((4,), 6.0).double(), -2.0, math.exp(6.0), directed)
-        density = block_beliefs(pairs, fields).density
-        assert torch.allclose(density, density.T) != directed
-        assert not directed or float(density[0, 1]) > 3 * float(density[1, 0])
-
-
 def planted(nodes: int, degree: float, inside: float, seed: int) -> tuple[Tensor, Tensor]:
     """(edges [2, E] both ways, classes [n]) of 3 equal communities where a share `inside` of links stays inside."""
     generator = torch.Generator().manual_seed(seed)
@@ -118,31 +107,13 @@ def chi_square(rows: AdjacencyRR) -> float:
     return float((1 - flip) ** 2 / flip + flip**2 / (1 - flip)) ** (2 if rows.mode == "both" else 1) - 1
 
 
-def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int, scale: float = 1.0) -> NamedPairs:
-    """The reports of a graph (directed: half its links each way); `scale` bends what the server thinks they weigh."""
+def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int) -> NamedPairs:
+    """The reports of a graph (directed: half its links each way)."""
     rows = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
     if mode == "directed":
         edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
     said = rows.evidence(rows.randomize(edges, randomness=SeededRandomness(seed)))
-    return NamedPairs(
-        nodes, said.source, said.target, said.log_ratio, said.background, scale * chi_square(rows), said.directed
-    )
-
-
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_the_number_of_links_is_estimated_without_bias(mode: str) -> None:
-    """3,000 people, 15,000 links: the mean of 5 collections lies within 5 deviations (false alarm 6e-7).
-
-    A deviation is known: each pair's estimate has variance about 1 / chi^2.  With chi^2 a tenth too large it does not.
-    """
-    graph = social_graph(3_000, 10, 20, 3, apps=4, seed=1)
-    true = graph.edge_index.shape[1] / 2
-    for scale in (1.0, 1.1):
-        found = [reported(graph.edge_index, 3_000, 7.0, mode, seed, scale) for seed in range(5)]
-        mean = sum(pairs.expected_links for pairs in found) / 5
-        error = 5 * math.sqrt((found[0].pairs + true * 1e3) / (found[0].information / scale) / 5)
-        assert error < true / 20
-        assert (abs(mean - true) < error) == (scale == 1.0)
+    return NamedPairs(nodes, said.source, said.target, said.log_ratio, said.background, chi_square(rows), said.directed)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -170,17 +141,6 @@ def test_a_planted_partition_is_recovered(mode: str) -> None:
 
 def met(beliefs: Tensor, labels: Tensor, mask: Tensor) -> float:
     return float((beliefs.argmax(dim=1) == labels)[mask].float().mean())
-
-
-def test_links_are_calibrated_better_than_reports() -> None:
-    """Pr[link] of named pairs adds up to about the true links among them, and is closer to them than any constant."""
-    edges, classes = planted(1_500, 20, 0.9, seed=2)
-    pairs = reported(edges, 1_500, 6.0, "lower", seed=1)
-    found = block_beliefs(pairs, 6 * torch.nn.functional.one_hot(classes, 3).float()).links
-    codes = set((edges[0] * 1_500 + edges[1]).tolist())
-    true = torch.tensor([code in codes for code in (pairs.source * 1_500 + pairs.target).tolist()]).float()
-    assert float(found.sum()) == pytest.approx(float(true.sum()), rel=0.05)
-    assert float((found - true).square().mean()) < 0.9 * float((true.mean() - true).square().mean())
 
 
 def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:

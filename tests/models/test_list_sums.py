@@ -50,20 +50,22 @@ def every_report(mode: str) -> list[EdgeReports]:
     return found
 
 
-def moments(mode: str, epsilon: float, read_as: float, links: list[tuple[int, int]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean of both sums and the variance of the first [n, k], over all reports by their exact probability."""
+def moments(
+    mode: str, epsilon: float, read_as: float, links: list[tuple[int, int]]
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Mean of both sums, the variance of the first [n, k] and the mean number of links, over all reports exactly."""
     channel = AdjacencyRR(epsilon=epsilon, nodes=NODES[mode], mode=mode)
     reader = AdjacencyRR(epsilon=read_as, nodes=NODES[mode], mode=mode)
     edges, messages = edges_of(mode, links), messages_of(mode)
-    total, mean, back, square = 0.0, 0.0 * messages, 0.0 * messages, 0.0 * messages
+    total, number, mean, back, square = 0.0, 0.0, 0.0 * messages, 0.0 * messages, 0.0 * messages
     for sent in every_report(mode):
         chance = float(channel.log_likelihood(sent, edges).sum().exp())
         pairs = pairs_of(reader, sent)
         found = list_sums(pairs, messages)
         total, mean, square = total + chance, mean + chance * found, square + chance * found.square()
-        back = back + chance * named_by_sums(pairs, messages)
+        back, number = back + chance * named_by_sums(pairs, messages), number + chance * pairs.expected_links
     assert total == pytest.approx(1.0)
-    return mean, back, square - mean.square()
+    return mean, back, square - mean.square(), number
 
 
 def messages_of(mode: str) -> Tensor:
@@ -79,23 +81,25 @@ def adjacency(mode: str) -> Tensor:
 
 @pytest.mark.parametrize(("mode", "epsilon"), [("lower", 0.3), ("both", 1.5), ("directed", 5.0)])
 def test_sums_are_unbiased_exactly(mode: str, epsilon: float) -> None:
-    """Over all 64 reports, each by its exact probability: the mean is A M, and A^T M of those who are named."""
-    mean, back, _ = moments(mode, epsilon, epsilon, LINKS[mode])
+    """Over all 64 reports, each by its exact probability: A M, A^T M of those who are named, and how many links."""
+    mean, back, _, number = moments(mode, epsilon, epsilon, LINKS[mode])
     assert torch.allclose(mean, adjacency(mode) @ messages_of(mode), atol=1e-9)
     assert torch.allclose(back, adjacency(mode).T @ messages_of(mode), atol=1e-9)
+    assert number == pytest.approx(len(LINKS[mode]))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_weakened_channel_is_told_from_the_stated_one(mode: str) -> None:
     """Lists sent with a tenth more epsilon than they are read with: the same exact mean is off by far."""
-    mean, _, _ = moments(mode, 1.65, 1.5, LINKS[mode])
+    mean, _, _, _ = moments(mode, 1.65, 1.5, LINKS[mode])
     assert float((mean - adjacency(mode) @ messages_of(mode)).abs().max()) > 0.02
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_where_nobody_is_linked_the_noise_is_as_stated(mode: str) -> None:
     """The variance is |m_k|^2 / chi^2 without the own message, exactly."""
-    _, _, variance = moments(mode, 1.0, 1.0, [])
+    _, _, variance, number = moments(mode, 1.0, 1.0, [])
+    assert number == pytest.approx(0.0, abs=1e-9)
     messages = messages_of(mode)
     pairs = pairs_of(AdjacencyRR(epsilon=1.0, nodes=NODES[mode], mode=mode), every_report(mode)[5])
     stated = noise_scale(pairs, messages).square() - messages.square() / pairs.information

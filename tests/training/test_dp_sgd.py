@@ -370,9 +370,8 @@ def test_private_training_learns() -> None:
     y = (x[:, 0] + x[:, 1] > 0).long()
     schedule = PrivateSchedule(steps=100, rate=0.1, expected_batch=200.0, noise_multiplier=1.0)
     seen = []
-    train_privately(
-        model, x, y, schedule, randomness=SeededRandomness(0), progress=lambda at: seen.append((at.done, at.total))
-    )
+    how = {"randomness": SeededRandomness(0), "progress": lambda at: seen.append((at.done, at.total))}
+    train_privately(model, x, y, schedule, **how)  # type: ignore[arg-type]
     assert float((model(x).argmax(1) == y).float().mean()) > 0.95
     assert seen[-1] == (100, 100) and len(seen) == 100
 
