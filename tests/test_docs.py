@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 
+from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.choices import collect, comparison
@@ -24,7 +25,9 @@ from graphveil.methods import METHODS
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
+from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.registry import tagged
+from graphveil.methods.release.names import EDGE_METHODS
 from graphveil.reproduction.catalogue import find_exhibit
 from tests.pages import DOCS, ROOT, pages
 from tests.pages import page as page_named
@@ -205,12 +208,6 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {*PAGES, *PROJECT} <= reached
 
 
-def test_every_data_set_is_named() -> None:
-    named = set(re.findall(r"`([\w-]+)`", page_named("data-sets")))
-    named |= {f"twitch-{country}" for country in re.findall(r"`-(\w\w)`", page_named("data-sets"))}
-    assert set(NAMES) <= named
-
-
 def test_make_commands_have_targets() -> None:
     made = {words[1] for page in [*PAGES, *PROJECT] for words in commands(page) if words[0] == "make"}
     made |= {target for page in PROJECT for target in re.findall(r"`make ([\w-]+)`", page.read_text(encoding="utf-8"))}
@@ -238,10 +235,13 @@ def test_every_option_is_listed_and_every_listed_option_is_there() -> None:
     assert listed == there
 
 
-def test_every_command_is_listed() -> None:
-    text = page_named("commands")
-    for command in group().commands:
-        assert f"`graphveil {command}" in text, command
+def test_every_command_method_and_data_set_is_listed() -> None:
+    assert [command for command in group().commands if f"`graphveil {command}" not in page_named("commands")] == []
+    methods = (DOCS / "reference" / "methods" / "index.md").read_text(encoding="utf-8")
+    assert [method for method in METHODS if f"[`{method}`](" not in methods] == []
+    named = set(re.findall(r"`([\w-]+)`", page_named("data-sets")))
+    named |= {f"twitch-{country}" for country in re.findall(r"`-(\w\w)`", page_named("data-sets"))}
+    assert set(NAMES) <= named
 
 
 def test_settings_and_defaults_are_those_of_the_program() -> None:
@@ -278,28 +278,22 @@ def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) ->
     assert listed == {key: "none" if each.default is None else str(each.default) for key, each in options.items()}
 
 
-def test_every_way_to_make_edges_is_explained() -> None:
-    from graphveil.methods.release.names import EDGE_METHODS
-
-    text = page_named("heterorr").split("| `edges` | the private part is |", 1)[1]
-    listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
-    assert listed == list(EDGE_METHODS)
-
-
-def test_every_kind_of_weights_is_explained() -> None:
-    from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
-
-    text = page_named("gap-progap").split("| `weights` | a message weighs |", 1)[1]
-    listed = re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", text.split("\n\n", 1)[0], re.MULTILINE)
-    assert listed == [(kind, f"{largest_weight(kind):.3g}") for kind in WEIGHT_KINDS]
-
-
-def test_every_denoiser_is_explained() -> None:
-    from graphveil.methods.links.names import DENOISERS
-
-    text = page_named("solitude").split("| `denoiser` | the network sees |", 1)[1]
-    listed = re.findall(r"^\| `([\w-]+)` \|", text.split("\n\n", 1)[0], re.MULTILINE)
-    assert listed == list(DENOISERS)
+@pytest.mark.parametrize(
+    ("page", "heading", "choices"),
+    [
+        ("heterorr", "| `edges` | the private part is |", EDGE_METHODS),
+        ("gap-progap", "| `weights` | a message weighs |", WEIGHT_KINDS),
+        ("solitude", "| `denoiser` | the network sees |", DENOISERS),
+    ],
+)
+def test_every_choice_of_a_setting_is_explained(page: str, heading: str, choices: tuple[str, ...]) -> None:
+    """Of weights also the largest there can be, which the noise pays for."""
+    table = page_named(page).split(heading, 1)[1].split("\n\n", 1)[0]
+    listed = re.findall(r"^\| `([\w-]+)` \|.* \|$", table, re.MULTILINE)
+    assert listed == list(choices)
+    if choices is WEIGHT_KINDS:
+        largest = re.findall(r" ([\d.]+) \|$", table, re.MULTILINE)
+        assert largest == [f"{largest_weight(kind):.3g}" for kind in WEIGHT_KINDS]
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
@@ -373,12 +367,6 @@ def test_noise_of_fewer_publications_is_that_of_the_program() -> None:
     assert listed == [(count, f"{Publication(8.0, 1e-4, int(count), 64).sigma:.3g}") for count, _ in listed] != []
 
 
-def test_every_method_has_its_section() -> None:
-    text = (DOCS / "reference" / "methods" / "index.md").read_text(encoding="utf-8")
-    for method in METHODS:
-        assert f"[`{method}`](" in text, method
-
-
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     package = ROOT / "src" / "graphveil"
     files = [package / "reading.py", *(package / "graphs").glob("*.py")]
@@ -397,6 +385,7 @@ def test_the_keys_of_graph_toml_are_all_explained() -> None:
     assert listed == set(KEYS)
 
 
+@pytest.mark.slow  # the script makes a town
 def test_the_example_folder_is_what_its_script_makes(tmp_path: Path) -> None:
     folder = ROOT / "docs" / "examples" / "town"
     shutil.copy(folder / "make.py", tmp_path)

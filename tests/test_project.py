@@ -38,15 +38,9 @@ def test_the_version_is_written_in_the_package_and_read_by_the_build(settings: d
     assert settings["project"]["dynamic"] == ["version"]
     path = ROOT / settings["tool"]["hatch"]["version"]["path"]
     assert f'\n__version__ = "{graphveil.__version__}"\n' in path.read_text()
-
-
-def test_the_citation_names_this_version() -> None:
-    text = (ROOT / "CITATION.cff").read_text()
-    assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [graphveil.__version__]
-    assert len(re.findall(r"^  - type: ", text, re.MULTILINE)) == 5
-
-
-def test_the_changelog_tells_of_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [graphveil.__version__]
+    assert len(re.findall(r"^  - type: ", citation, re.MULTILINE)) == 5
     assert graphveil.__version__ in (ROOT / "CHANGELOG.md").read_text()
 
 

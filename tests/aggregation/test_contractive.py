@@ -13,7 +13,6 @@ from scipy import stats
 from graphveil.aggregation import ReceiverRows
 from graphveil.aggregation.contractive import ContractiveChain
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.privacy import SeededRandomness
 
 CHAIN: dict[str, Any] = {"hops": 3, "contraction": 0.8, "share": 0.9, "residual": 0.5, "floor": 3}
@@ -96,15 +95,6 @@ def test_the_last_state_tells_no_more_of_an_edge_than_was_paid_for(part: float, 
     wrong = [int((seen[0] <= middle).sum()), int((seen[1] > middle).sum())]
     most = [stats.beta.isf(5e-7, count + 1, pairs - count) for count in wrong]
     assert (-float(stats.norm.ppf(most).sum()) <= mu) == holds
-
-
-def test_noise_is_normal_to_its_last_digits() -> None:
-    """Kolmogorov and Smirnov at 1e-6 accept the scale and reject one of 1% more; the low bits are even."""
-    drawn = FineNormal(2.0**30).units(400_000, SeededRandomness(3)) / 2**30
-    assert stats.kstest(drawn, "norm").pvalue > 1e-6
-    assert stats.kstest(drawn, "norm", args=(0, 1.05)).pvalue < 1e-6
-    low = FineNormal(2.0**30).units(200_000, SeededRandomness(4)) % 8
-    assert stats.chisquare(np.bincount(low, minlength=8)).pvalue > 1e-6
 
 
 def test_without_noise_states_are_steps_and_with_it_they_lie_on_the_grid() -> None:

@@ -111,16 +111,6 @@ def test_more_rows_than_32_bits_number_are_refused() -> None:
         Entries.of(none, none, 2**31)
 
 
-def test_entries_of_a_printed_list() -> None:
-    """Pairs (2, 1), (0, 2), (2, 0) and (0, 2) again: row 1 is empty, the twin counts once."""
-    found = Entries.of(np.array([2, 0, 2, 0]), np.array([1, 2, 0, 2]), 3)
-    assert found.starts.tolist() == [0, 1, 1, 3]
-    assert found.columns.tolist() == [2, 0, 1]
-    assert found.counts.tolist() == [1, 0, 2]
-    assert found.weights is None
-    assert (found.starts.dtype, found.columns.dtype) == (np.int32, np.int32)
-
-
 def test_weights_move_with_their_pairs_and_zeros_leave() -> None:
     weights = np.array([0.5, 0.25, 0.0, 0.125], np.float32)
     found = Entries.of(np.array([2, 0, 1, 2]), np.array([1, 2, 0, 0]), 3, weights)

@@ -175,6 +175,7 @@ def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
     assert torch.equal(quantise(x[777:900]).values, whole[777:900])
     assert torch.equal(quantise(x.double()).values, whole)
     assert torch.equal(quantise(x.T.contiguous().T).values, whole)
+    assert torch.equal(unit_rows(x[777:900]), unit_rows(x)[777:900])
 
 
 def test_unit_rows_have_length_one() -> None:

@@ -25,7 +25,6 @@ from graphveil.aggregation import inputs as inputs_module
 from tests.sizes import LargestTensor
 
 N, D, H = 60, 30, 8
-FORMS = ("sparse", "numpy", "tensor")
 
 
 def topology(seed: int = 0, nodes: int = N, edges: int = 150) -> SparseMatrix:
@@ -99,12 +98,6 @@ def test_commuted_equals_uncommuted_standardised_or_not(
         for mine, theirs in zip(found, expected, strict=True):
             assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
     assert float(materialised(standard).mean(dim=0).abs().max()) < 1e-5
-
-
-def test_without_a_topology_nothing_is_propagated() -> None:
-    built = build_inputs(reports(), None, 4, width=H, offset=0.5)
-    weight = torch.eye(D)
-    assert torch.allclose(built.linear(weight), torch.from_numpy(reports().toarray()) + 0.5, atol=1e-6)
 
 
 def test_the_form_is_chosen_by_counting_operations() -> None:

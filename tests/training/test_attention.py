@@ -18,7 +18,6 @@ from graphveil.training.attention import AttentionDescent, train_attention
 from graphveil.training.noisy_updates import PrivateSchedule
 
 NODES, COLUMNS, CLASSES = 60, 4, 3
-CAP = 4096
 SCHEDULE = PrivateSchedule(steps=6, rate=0.5, expected_batch=20.0, noise_multiplier=1.0, clip=0.05)
 
 
@@ -186,34 +185,6 @@ def test_no_more_steps_than_declared() -> None:
         descent.step(source)
     with pytest.raises(BudgetError, match="all 6 private steps are taken"):
         descent.step(source)
-
-
-def test_it_learns_which_neighbours_to_hear() -> None:
-    """Half of all neighbours say another class than one's own: without noise they are weighed down."""
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(NODES) % 2
-    x = unit_rows(
-        torch.stack([labels * 2.0 - 1, 1 - labels * 2.0], dim=1) + 0.3 * torch.randn(NODES, 2, generator=generator)
-    )
-    edges = torch.randint(0, NODES, (2, 600), generator=generator)
-    edges = edges[:, edges[0] != edges[1]]
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        network = PairAttention(2, 2)
-    schedule = PrivateSchedule(steps=300, rate=1.0, expected_batch=60.0, noise_multiplier=1.0, learning_rate=0.05)
-    taken = train_attention(
-        network,
-        x,
-        ReceiverRows.of(edges, NODES),
-        torch.arange(NODES),
-        labels,
-        schedule,
-        randomness=SeededRandomness(0),
-        protect=False,
-    )
-    assert taken == 300
-    weights, alike = network.weigh(x, edges), labels[edges[0]] == labels[edges[1]]
-    assert float(weights[alike].mean()) > 2 * float(weights[~alike].mean())
 
 
 def test_what_does_not_match_is_refused() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import Randomness, SecureRandomness, SeededRandomness
+from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.training import PrivateDescent, PrivateSchedule, dp_sgd, poisson_batch, train_privately
 from graphveil.training.clipped_sum import ROWS, Captured, GradientGrid, clipped_sum, gradient_norms
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows
@@ -238,22 +238,6 @@ def test_broken_samples_add_nothing(bad: float) -> None:
     assert all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())
 
 
-class Counting:
-    """A source that counts what was asked of it and adds nothing of its own."""
-
-    def __init__(self, inner: Randomness) -> None:
-        self.inner, self.words = inner, 0
-
-    void = None
-
-    def uint64(self, count: int) -> np.ndarray:
-        self.words += count
-        return self.inner.uint64(count)
-
-    def bytes(self, count: int) -> bytes:
-        return self.inner.bytes(count)
-
-
 def residuals(rate: float, multiplier: float, steps: int) -> np.ndarray:
     """Noise of `steps` steps on samples without gradient, divided by what it should be."""
     model = nn.Linear(500, 4)
@@ -362,18 +346,6 @@ def test_dropout_is_drawn_in_secret() -> None:
     torch.manual_seed(0)
     descent.step(SecureRandomness())
     assert torch.equal(first, torch.rand(1))
-
-
-def test_private_training_learns() -> None:
-    model = perceptron(10, 16, 2)
-    x = torch.randn(2000, 10, generator=torch.Generator().manual_seed(9))
-    y = (x[:, 0] + x[:, 1] > 0).long()
-    schedule = PrivateSchedule(steps=100, rate=0.1, expected_batch=200.0, noise_multiplier=1.0)
-    seen = []
-    how = {"randomness": SeededRandomness(0), "progress": lambda at: seen.append((at.done, at.total))}
-    train_privately(model, x, y, schedule, **how)  # type: ignore[arg-type]
-    assert float((model(x).argmax(1) == y).float().mean()) > 0.95
-    assert seen[-1] == (100, 100) and len(seen) == 100
 
 
 class Mixing(nn.Module):
