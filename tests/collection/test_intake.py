@@ -91,8 +91,7 @@ def test_what_is_refused_is_not_stored(code: str, running: Collection) -> None:
 
 
 def test_a_tag_of_another_person_is_refused(running: Collection) -> None:
-    one = running.report(3, {"label": "sad"})
-    forged = replace(running.report(4, {}), enrolment=one.enrolment)
+    forged = replace(running.report(4, {}), enrolment=running.report(3, {}).enrolment)
     assert running.intake.take([forged]) == ["bad-tag"] and stored(running.store) == []
 
 

@@ -79,14 +79,9 @@ def office(desk: Desk) -> Iterator[Described]:
         yield Described(url, token, said(f"{url}/openapi.json")[1])
 
 
-@pytest.fixture
-def document(tmp_path: Path) -> dict[str, Any]:
+def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:
     with served(Collector(begun(url_of(tmp_path)).store)) as url:
-        told: dict[str, Any] = said(f"{url}/openapi.json")[1]
-    return told
-
-
-def test_every_route_says_what_it_answers_and_refuses(document: dict[str, Any]) -> None:
+        document: dict[str, Any] = said(f"{url}/openapi.json")[1]
     found = dict(operations(document))
     assert len(found) == 16 and len({one["operationId"] for one in found.values()}) == 16
     codes = set()
@@ -103,22 +98,15 @@ def test_every_route_says_what_it_answers_and_refuses(document: dict[str, Any]) 
                 assert reference == {"$ref": "#/components/schemas/Problem"}
                 assert mine and {STATUS[code] for code in mine} == {status}, route
                 codes |= set(mine)
+        # The administration and nothing else has the bearer's scheme.
+        assert one.get("security") == ([{"HTTPBearer": []}] if " /admin/" in route else None), route
+    scheme = document["components"]["securitySchemes"]["HTTPBearer"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    named = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)))
+    assert named == set(document["components"]["schemas"]) and {"Status", "Problem", "Answers"} <= named
     # What is answered somewhere is described somewhere, and nothing is left of what the framework would answer.
     assert codes == set(STATUS) - {"accepted", "again"}
     assert '"422"' not in json.dumps(document) and "ValidationError" not in json.dumps(document)
-
-
-def test_references_lead_somewhere(document: dict[str, Any]) -> None:
-    named = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)))
-    assert named == set(document["components"]["schemas"]) and {"Status", "Problem", "Answers"} <= named
-
-
-def test_the_administration_and_nothing_else_has_the_bearers_scheme(document: dict[str, Any]) -> None:
-    scheme = document["components"]["securitySchemes"]["HTTPBearer"]
-    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
-    for route, one in operations(document):
-        mine = [{"HTTPBearer": []}] if " /admin/" in route else None
-        assert one.get("security") == mine, route
 
 
 def test_the_scheme_admits_and_refuses_nobody(office: Described) -> None:

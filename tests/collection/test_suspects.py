@@ -39,7 +39,7 @@ def found(collected: Collected, what: str) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_honest_people_are_never_suspected(mode: str, seed: int) -> None:
     findings = inspect(drawn(PEOPLE, everything, *fields(mode), seed=seed), most_links=6)
     assert findings.suspects.tolist() == [] and findings.amiss == ()
@@ -49,7 +49,7 @@ def test_honest_people_are_never_suspected(mode: str, seed: int) -> None:
 @pytest.mark.parametrize("end", [-1.0, 3.0])
 def test_values_at_an_end_of_the_range_are_lawful(end: float) -> None:
     """All people of one class, with all features at one end: the law is met with equality, and still not broken."""
-    for seed in range(5):
+    for seed in range(2):
         honest = drawn(400, lambda _: {"features": [end] * 6, "label": "sad"}, features("1"), label("3"), seed=seed)
         assert not len(inspect(honest).suspects) and not inspect(honest).amiss
 

@@ -9,6 +9,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from graphveil.device import Task, answers, read
 from graphveil.device.canonical import parse
 from graphveil.device.people import ids_hash
-from graphveil.device.task import OPENING, short_key
+from graphveil.device.task import OPENING, short_key, task_hash
 from graphveil.device.task import TASK as TASK_PURPOSE
 from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
-from tests.on_device.signing import degree, features, label, links, signed, task_of
+from tests.on_device.signing import KEY, degree, facts, features, label, links, signed, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
 ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
@@ -58,6 +59,8 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert collector.enrolled[0]["token"] == TOKEN and len(collector.enrolled[0]["key"]) == 64
     code, out, _ = run("show", data)
     assert code == 0 and "would cost epsilon 7.5 " in out and "the truth is said with 57.6%" in out
+    # Nothing of a task moves the cursor.
+    assert "collection moods?[2J, by organiser" in out and "\x1b" not in out
     assert run("spent")[1] == "epsilon 0 is spent; 20 left of 20\n" and not collector.reports
     code, out, _ = run("answer", data)
     assert (code, out) == (0, AS + "booked; epsilon 7.5 is spent in all\nsent\n")
@@ -70,16 +73,6 @@ def test_from_a_token_to_a_report(run: Run, collector: Pretended, data: Path, ho
     assert run("answer", data)[1].endswith("the collector had it already: nothing new was sent\n")
     assert collector.reports == [sent, sent]
     assert run("spent")[1].endswith("epsilon 7.5 is spent; 12.5 left of 20\n")
-
-
-def test_the_window_is_shown_and_kept(run: Run, data: Path) -> None:
-    past = task_of(label(), opens=0, closes=86_400)
-    with pretended(past) as collector:
-        code, out, _ = run("enrol", collector.url, TOKEN, "--task", past.hash.hex())
-        assert code == 0 and "answers are taken from 1970-01-01 00:00 UTC until 1970-01-02 00:00 UTC\n" in out
-        data.write_text('{"label": "sad"}')
-        refused(run("answer", data), "closed: the round, or the whole collection, has closed: answers were taken until")
-        assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "all_proxy"])
@@ -153,11 +146,6 @@ def test_a_folder_that_cannot_be_read_is_one_line(enrolled: Pretended, run: Run,
     refused(run("answer", data), "wrong-hash")
     (home / TASK.hash.hex() / "task.json").unlink()
     refused(run("answer", data), "enrolment")
-
-
-def test_nothing_of_a_task_moves_the_cursor(enrolled: Pretended, run: Run) -> None:
-    told = run("show")[1]
-    assert "collection moods?[2J, by organiser" in told and "\x1b" not in told
 
 
 def test_nothing_of_a_task_turns_or_hides_what_stands_beside_it(run: Run, tmp_path: Path) -> None:
@@ -293,6 +281,19 @@ def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretende
     collector.says["/opening"] = (200, signed("opening", OPENING, opening, other))
     assert run("answer", data)[0] == 2 and not collector.reports
     assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
+
+
+@pytest.mark.parametrize("asked", [links(12), {**degree(12), "highest": 2**31}], ids=["links", "degree"])
+def test_links_of_more_people_than_there_is_room_for_are_refused_before_anybody_joins(
+    asked: dict[str, Any], run: Run, collector: Pretended
+) -> None:
+    told = facts(asked, people=2**20 + 1)
+    collector.says["/task"] = (200, signed("task", TASK_PURPOSE, told))
+    hash = task_hash(told, KEY.public_key().public_bytes_raw()).hex()
+    found = run("enrol", collector.url, TOKEN, "--task", hash)
+    refused(found, "bad-task: ")
+    assert "links of 1,048,577 people; a task that asks for links or a degree has 1,048,576 at most" in found[2]
+    assert "organiser" in found[2] and not collector.enrolled
 
 
 def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrolled: Pretended, data: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from graphveil.device import answer, read
+from graphveil.device import read
 from graphveil.device.task import OPENING
 from tests.on_device.javascript import BUNDLE, served
-from tests.on_device.signing import degree, features, label, links, signed, task_of
+from tests.on_device.signing import label, signed, task_of
 from tests.reports.browser import Browser, started
 
 pytestmark = pytest.mark.slow
@@ -64,30 +64,6 @@ return {sent: device.hex(device.toBytes(report)), key: device.hex(who.key), entr
 """
 
 
-def test_it_says_the_bytes_of_python(browser: Browser) -> None:
-    fields = features("8", 40), label(), links(12), degree(12)
-    told, task = told_of(*fields), task_of(*fields)
-    cases = [
-        {"features": [place / 10 - 1 for place in range(40)], "label": "sad", "links": [1, 5, 11]},
-        {"features": [3.0] * 40},
-        {"links": []},
-        {},
-    ]
-    secrets = [bytes([place] * 32) for place in range(5)]
-    script = """
-    const found = [];
-    for (const values of told.cases) for (const secret of told.secrets) {
-      const person = device.personOf(task, 2, opening.nonces[0]);
-      const made = await device.answer(task, person, values, device.unhex(secret));
-      found.push([device.hex(made.body), made.names]);
-    }
-    return found;
-    """
-    found = run(browser, script, {**told, "cases": cases, "secrets": [secret.hex() for secret in secrets]})
-    ours = [answer(task, task.person(2, NONCES[0]), values, secret) for values in cases for secret in secrets]
-    assert found == [[one.body.hex(), {str(place): list(own) for place, own in one.names.items()}] for one in ours]
-
-
 def test_a_report_outlives_the_page_with_its_secret(browser: Browser) -> None:
     told = {**told_of(label()), "name": "outlives", "values": {"label": "sad"}}
     first = run(browser, BOOK, told)
@@ -101,30 +77,6 @@ def test_a_report_outlives_the_page_with_its_secret(browser: Browser) -> None:
     later = run(browser, BOOK, {**told, **told_of(label(), epochs=2)})
     assert [one["nano"] for one in later["entries"]] == ["1000000000", "0"]
     assert later["entries"][0]["body"] == later["entries"][1]["body"]
-
-
-def test_tabs_that_answer_at_once_send_one_report(browser: Browser) -> None:
-    told = {**told_of(links(12, mode="both")), "name": "tabs"}
-    driver, first, address = browser.driver, browser.driver.current_window_handle, browser.driver.current_url
-    begin = "const told = arguments[0]; window.found = (async () => {" + BEGIN + BOOK + "})(); "
-    handles = [first]
-    for _ in range(3):
-        driver.switch_to.new_window("tab")
-        driver.get(address)
-        handles.append(driver.current_window_handle)
-    for place, handle in enumerate(handles):
-        driver.switch_to.window(handle)
-        driver.execute_script(begin, {**told, "values": {"links": [place + 5]}})
-    found = []
-    for handle in handles:
-        driver.switch_to.window(handle)
-        found.append(driver.execute_async_script("window.found.then(arguments[0])"))
-    for handle in handles[1:]:
-        driver.switch_to.window(handle)
-        driver.close()
-    driver.switch_to.window(first)
-    assert len({one["sent"] for one in found}) == 1
-    assert len(run(browser, "return (await device.BrowserLedger.open('tabs')).booked()", told)) == 1
 
 
 def test_of_two_writers_that_saw_one_place_the_second_is_told(browser: Browser) -> None:

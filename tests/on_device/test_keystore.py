@@ -169,6 +169,7 @@ def test_two_programs_at_once_make_one_secret(home: Path, tmp_path: Path) -> Non
     assert entry.read_text() == first
 
 
+@pytest.mark.slow
 def test_a_program_that_is_killed_between_store_and_mark_has_said_nothing(home: Path, tmp_path: Path) -> None:
     """The entry is left behind and never used; the secret is that of the first run that came to its end."""
     killed = a_program(home, tmp_path, "Killed")

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from graphveil.device import DeviceError, Opening, Task, answer
-from graphveil.device.canonical import canonical, parse
-from graphveil.device.task import OPENING, TASK
-from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
+from graphveil.device import DeviceError, answer
+from graphveil.device.canonical import parse
+from tests.on_device.signing import degree, features, label, links, opening_of, task_of
 
 FIELDS = {"features": features(), "label": label(), "links": links(12), "degree": degree(12)}
 
@@ -70,29 +69,9 @@ def test_facts_of_a_field(kind: str, changes: dict[str, Any]) -> None:
         task_of({**left_out, "extra": "fact"})
 
 
-@pytest.mark.parametrize("nonces", [[], "00" * 16, ["00" * 15], ["zz" * 16], ["00" * 16] * 2, [5]], ids=str)
-def test_openings(nonces: object) -> None:
-    task = task_of(label())
-    code = "bad-opening" if isinstance(nonces, list) and nonces != [5] else "bad-task"
-    with refused(code):
-        Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": nonces}), task)
+def test_an_opening_has_no_nonce_of_a_round_to_come() -> None:
     with refused("bad-opening"):
-        opening_of(task).nonce(2)
-
-
-def test_signatures_of_other_things() -> None:
-    """An opening is no task, and a task that is signed as an opening is not signed."""
-    told = facts(label())
-    with refused("bad-signature"):
-        Task.of(signed("task", OPENING, told))
-    with refused("bad-task"):
-        Task.of(signed("opening", TASK, told))
-    whole = parse(signed("task", TASK, told))
-    for changes in ({"key": "00" * 31}, {"signature": "zz"}, {"key": 5}, {"signature": whole["signature"][:-2]}):
-        with refused("bad-signature"):
-            Task.of(canonical({**whole, **changes}))
-    with refused("bad-task"):
-        Task.of(canonical({**whole, "more": 1}))
+        opening_of(task_of(label())).nonce(2)
 
 
 def test_nesting_ends_before_any_reader_does() -> None:

@@ -134,24 +134,15 @@ def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended)
     assert not collector.enrolled
 
 
+# Every other kind is in the vectors. Of the first there are as many different ids as people, since it has more lines.
 @pytest.mark.parametrize(
     ("people", "ids"),
-    [
-        (3, ("Ann", "Bob", "Ann")),
-        (3, ("a", "b", "c", "d")),
-        (3, ("\ud800", "b", "c")),
-        # As many different ids as people, since there are more lines.
-        (4, ("Ann", "Bob", "Ann", "Bob", "nobody", "nobody else")),
-        # One person's, to everybody but a program.
-        (3, ("anna b", "Bob", "Anna\u00a0 B")),
-        (3, ("zo\u00eb", "Bob", "zoe\u0308")),
-    ],
-    ids=["twice", "too long", "no text", "padded", "spelled twice", "an accent apart"],
+    [(4, ("Ann", "Bob", "Ann", "Bob", "nobody", "nobody else")), (3, ("zo\u00eb", "Bob", "zoe\u0308"))],
+    ids=["padded", "an accent apart"],
 )
 def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str, ...], run: Run) -> None:
     """With a number below Bob's and one above, Ann would report her link to him, and he his to her."""
-    hashed = ids_hash(ids) if "\ud800" not in ids else "00" * 32
-    with pretended(task_of(links(people), people=people, least=1, ids=hashed)) as collector:
+    with pretended(task_of(links(people), people=people, least=1, ids=ids_hash(ids))) as collector:
         collector.says["/ids"] = (200, spelled(ids))
         found = run(*enrol(collector, numbered(bytes(16), 1).hex()), "--as", "Bob")
         assert found[2].startswith("bad-ids: the list of people") and not collector.enrolled

@@ -34,6 +34,9 @@ def test_words_are_those_that_the_definition_gives() -> None:
     key = HKDF(hashes.SHA256(), 32, salt=None, info=b"graphveil/block-noise/1" + told).derive(secret)
     expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(32))
     assert words(BlockNoise(SeededRandomness(3)), "hop", 12) == expected
+    # Reproducible noise stays void.
+    assert BlockNoise(SeededRandomness(1)).key(0).stream().void == SeededRandomness(1).void is not None
+    assert BlockNoise(SecureRandomness()).key(0).stream().void is None
 
 
 def test_no_block_is_given_out_twice() -> None:
@@ -62,11 +65,6 @@ def test_a_forked_process_cannot_repeat_the_noise() -> None:
     assert heard.recv() == "refused"
     child.join()
     noise.key(0)
-
-
-def test_reproducible_noise_stays_void() -> None:
-    assert BlockNoise(SeededRandomness(1)).key(0).stream().void == SeededRandomness(1).void is not None
-    assert BlockNoise(SecureRandomness()).key(0).stream().void is None
 
 
 def test_the_secret_is_never_shown_or_copied() -> None:

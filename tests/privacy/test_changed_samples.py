@@ -143,9 +143,8 @@ def test_without_sampling_it_is_a_gaussian_of_twice_the_norm(samples: int) -> No
     assert part.exact
     assert pipeline_epsilon([part], {"training": (12.0,)}, 1e-6) == gaussian_epsilon(12.0, 1e-6, 2 * samples * 3)
     nearly = ChangedSamples(steps=9, rate=1 - 1e-12, samples=samples)
-    assert pipeline_epsilon([nearly], {"training": (12.0,)}, 1e-6) == pytest.approx(
-        gaussian_epsilon(12.0, 1e-6, 2 * samples * 3), rel=1e-4
-    )
+    price = gaussian_epsilon(12.0, 1e-6, 2 * samples * 3)
+    assert pipeline_epsilon([nearly], {"training": (12.0,)}, 1e-6) == pytest.approx(price, rel=1e-4)
 
 
 @pytest.mark.parametrize(

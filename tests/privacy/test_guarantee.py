@@ -90,19 +90,13 @@ def test_sentence_names_delta_relation_and_model() -> None:
 
 
 def test_sentence_says_plainly_what_is_not_protected() -> None:
-    text = guarantee(epsilon=math.inf, assumes=()).sentence()
-    assert text == (
+    nothing, void = guarantee(epsilon=math.inf, assumes=()), guarantee(void="noise was reproducible (seed 3)")
+    assert nothing.sentence() == (
         "NOT PROTECTED: one user's label; the server and everybody it shares with may learn it exactly (epsilon = inf)."
     )
-    assert not guarantee(epsilon=math.inf).protects
-
-
-def test_sentence_of_a_void_guarantee_starts_with_it() -> None:
-    void = guarantee(void="noise was reproducible (seed 3)")
     start = "NO GUARANTEE: noise was reproducible (seed 3). Without that it would read: " + LESS
     assert void.sentence().startswith(start)
-    assert not void.protects
-    assert guarantee().protects
+    assert guarantee().protects and not nothing.protects and not void.protects
 
 
 def test_less_than_a_person_is_said_first_and_a_person_is_not_denied() -> None:

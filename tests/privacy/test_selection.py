@@ -88,10 +88,7 @@ def test_the_price_of_one_trial_does_not_pay_for_the_best_of_many() -> None:
     assert gaussian_epsilon(1 / allowance(1.0, DELTA, tuning).mu, DELTA) < 0.51
 
 
-@pytest.mark.parametrize(
-    ("law", "mean"),
-    [("logarithmic", 5.0), ("geometric", 10.0)],
-)
+@pytest.mark.parametrize(("law", "mean"), [("logarithmic", 5.0), ("geometric", 10.0)])
 def test_the_number_of_trials_follows_its_law(law: str, mean: float) -> None:
     """Chi-square at a false alarm rate of 1e-6 with a fixed seed; a mean 30 % off is rejected."""
     randomness = SeededRandomness(11)

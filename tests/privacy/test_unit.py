@@ -125,15 +125,11 @@ def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) 
     assert sentences.not_a_person(one) == f"This protects {one.text}, not a person: {less}."
 
 
-def test_a_unit_of_somebody_else() -> None:
+def test_units_at_once_multiply_and_some_are_of_somebody_else() -> None:
     assert unit.USER_FEATURES.of("node") == unit.NODE_FEATURES
     with pytest.raises(InputError, match="is unknown"):
         unit.RELATIONSHIP.of("node")
-
-
-def test_units_at_once_multiply() -> None:
-    assert unit.RELATIONSHIP.times(1) is not None and unit.RELATIONSHIP.times(1) == unit.RELATIONSHIP
-    assert unit.RELATIONSHIP.times(2).times(3).count == 6
+    assert unit.RELATIONSHIP.times(1) == unit.RELATIONSHIP and unit.RELATIONSHIP.times(2).times(3).count == 6
     with pytest.raises(InputError, match="count is 0"):
         unit.RELATIONSHIP.times(0)
 

@@ -71,7 +71,7 @@ _REPORT: Final[Mapping[str, str]] = {
 }
 _OWN: Final[Mapping[str, str]] = {
     "not-canonical": f"{_DEVICE}::test_another_spelling_is_refused",
-    "bad-signature": "tests/on_device/test_refusals.py::test_signatures_of_other_things",
+    "bad-signature": f"{_DEVICE}::test_a_task_is_what_was_signed",
     "wrong-hash": f"{_COMMANDS}::test_other_tasks_and_openings_are_refused",
     "bad-task": f"{_DEVICE}::test_a_task_is_what_was_signed",
     "epsilon": f"{_DEVICE}::test_weaker_thresholds_than_stated_are_refused",
