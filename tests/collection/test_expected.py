@@ -58,6 +58,9 @@ def test_ends_of_the_vote() -> None:
     assert vote_accuracy(one, 1.0, Surroundings(500.0, 1.0)) == pytest.approx(1.0, abs=1e-9)
     # Neighbours that say nothing of a person give chance.
     assert vote_accuracy(one, 1.0, Surroundings(20.0, 1 / 3)) == pytest.approx(1 / 3, abs=1e-9)
+    # A task without a label predicts nothing.
+    told = expected(task_of(features("1"), people=PEOPLE), 5, Surroundings())
+    assert told["accuracy"] is None and [mean["field"] for mean in told["means"]] == ["features"]
 
 
 def error(task: Task, kind: str, answered: int) -> float:
@@ -100,9 +103,3 @@ def covers(off: np.ndarray, width: float) -> None:
     # Whole votes make steps: a little more than chance allows.
     assert 0.95 - spread - 0.01 < (off <= width).mean() < 0.95 + spread + 0.02
     assert (off <= width / 2).mean() < 0.8
-
-
-def test_a_task_without_a_label_predicts_nothing() -> None:
-    task = task_of(features("1"), people=PEOPLE)
-    told = expected(task, 5, Surroundings())
-    assert told["accuracy"] is None and [one["field"] for one in told["means"]] == ["features"]

@@ -235,26 +235,27 @@ def test_reports_are_those_that_were_frozen(what: str, sent: Path) -> None:
 
 
 #: The same of what `collection.json` says.
-TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
-    "hash": lambda told: told["epochs"][0].update(hash="00" * 32),
-    "nonce": lambda told: told["epochs"][1].update(nonce="00" * 16),
-    "an epoch less": lambda told: told["epochs"].pop(),
-    "people": lambda told: told.update(people=3),
-    "answered each": lambda told: told.update(answered_each={"label": 4, "links": 1}),
-    "enrolled in words": lambda told: told.update(enrolled="all"),
-    "price": lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
-    "links": lambda told: told.update(most_links="3"),
-    "task": lambda told: told.update(task="00" * 32),
-}
+TOLD: tuple[Callable[[dict[str, Any]], object], ...] = (
+    lambda told: told["epochs"][0].update(hash="00" * 32),
+    lambda told: told["epochs"][1].update(nonce="00" * 16),
+    lambda told: told["epochs"].pop(),
+    lambda told: told.update(people=3),
+    lambda told: told.update(answered_each={"label": 4, "links": 1}),
+    lambda told: told.update(enrolled="all"),
+    lambda told: told.update(answers_a_person={"label": 1, "links": 0}),
+    lambda told: told.update(most_links="3"),
+    lambda told: told.update(task="00" * 32),
+)
 
 
-@pytest.mark.parametrize("what", TOLD)
-def test_what_is_told_fits_the_reports(what: str, sent: Path) -> None:
-    told = json.loads((sent / "collection.json").read_text())
-    TOLD[what](told)
-    (sent / "collection.json").write_text(json.dumps(told))
-    with pytest.raises(DataError, match=str(sent)):
-        read_export(sent)
+def test_what_is_told_fits_the_reports(sent: Path) -> None:
+    told = (sent / "collection.json").read_text()
+    for change in TOLD:
+        changed = json.loads(told)
+        change(changed)
+        (sent / "collection.json").write_text(json.dumps(changed))
+        with pytest.raises(DataError, match=str(sent)):
+            read_export(sent)
 
 
 @pytest.mark.parametrize("name", FILES)
