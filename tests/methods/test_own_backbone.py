@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, LabelPropagation, ProGAP, Solitude, load_method
+from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, ProGAP, Solitude, load_method
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made, links_made, made
 
@@ -162,11 +162,6 @@ def test_private_edges_are_not_handed_to_a_module() -> None:
 def test_solitude_says_with_which_denoisers(denoiser: str) -> None:
     with pytest.raises(InputError, match=f"with denoiser {denoiser}; allowed: .*blink-hybrid"):
         Solitude(epsilon_x=1.0, epsilon_a=4.0, denoiser=denoiser, backbone=rows(D))
-
-
-def test_without_a_network_there_is_no_place_for_one() -> None:
-    with pytest.raises(InputError, match=r"trains no network.*allowed: with lpgnn, solitude, class-sums and dp-mlp"):
-        LabelPropagation(epsilon_y=1.0, backbone=rows(D))
 
 
 # ---- a module of a user's own in private training ----

@@ -177,21 +177,6 @@ def test_nothing_of_the_core_is_hidden_by_setting_it_on_the_estimator() -> None:
     assert torch.equal(back.predict_proba(), method.predict_proba())
 
 
-def test_what_says_who_is_refused_where_nobody_is_asked() -> None:
-    method = BUILT["label-propagation"]().fit(made.graph(), randomness=SeededRandomness(1))
-    with pytest.raises(InputError, match="people does not apply to label-propagation"):
-        method.predict(made.graph(), people="same")
-
-
-def test_a_notebook_shows_the_guarantee_and_the_lift_escaped() -> None:
-    method = BUILT["lpgnn"]()
-    assert "Not fitted" in method._repr_html_()
-    method.fit(made.graph(), randomness=SeededRandomness(1))
-    shown = method._repr_html_()
-    assert "NO GUARANTEE: noise was reproducible" in shown and "Lift: not measured" in shown
-    assert "&#x27;" in shown and "'" not in shown
-
-
 def test_a_run_with_controls_leaves_its_lift() -> None:
     """Shown in a notebook, gone with the next fit, and never in a saved file: it was measured against true labels."""
     graph = made.graph()

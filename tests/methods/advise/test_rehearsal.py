@@ -63,11 +63,6 @@ def test_lift_is_over_the_best_of_the_controls_that_count() -> None:
     assert every.accuracy == some.accuracy == weak.accuracy
 
 
-def test_more_epsilon_brings_more_where_labels_follow_contacts() -> None:
-    lifts = [spread(epsilon, world(0.9), seeds=(0, 1, 2)).band("lift") for epsilon in (0.1, 6.0)]
-    assert lifts[0].low < lifts[1].low and lifts[1].low > 0.1
-
-
 def trial(mean: float, half: float, accuracy: float = 0.5) -> Trial:
     lift = Interval(mean, mean - half, mean + half, (mean,))
     return Trial("made", Interval(accuracy, accuracy - half, accuracy + half, (accuracy,)), lift, "majority")
@@ -78,20 +73,6 @@ def test_a_band_reaches_from_the_least_to_the_greatest_end_of_all_intervals() ->
     lift, accuracy = found.band("lift"), found.band("accuracy")
     assert (lift.low, lift.high) == (pytest.approx(0.0), pytest.approx(0.4))
     assert (accuracy.low, accuracy.high) == (pytest.approx(0.4), pytest.approx(0.8))
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"epsilon_y": 2.5}, "rehearsing label-propagation at epsilon 2.5"),
-        ({"epsilon": 1.0}, "rehearsing label-propagation at epsilon 1"),
-        ({"epsilon_y": math.inf}, "rehearsing label-propagation"),
-    ],
-)
-def test_progress_names_the_epsilon_where_there_is_one(settings: dict[str, float], said: str) -> None:
-    told: list[Progress] = []
-    rehearse("label-propagation", settings, [world()], ("majority",), progress=told.append)
-    assert told[0].stage == said
 
 
 # ---- a goal for a method that somebody chose ----

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.graphs.parts import GraphParts, SparseRows
+from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.social import social_parts
 from graphveil.methods.advise.advice import Asked, advise, all_trusts
 from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.goal import Goal
 from graphveil.methods.advise.rules import TRUSTS
-from graphveil.methods.advise.worlds import EXCESS, World, rows_of, worlds_of
-from graphveil.privacy.guessing import right_guesses
+from graphveil.methods.advise.worlds import EXCESS, World, worlds_of
 from graphveil.progress import Progress
 from tests.methods.advise.made import parts, sealed
 
@@ -28,19 +27,6 @@ def made(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int
 
 def mean_degree(world: World) -> float:
     return float(world.graph.edge_index.shape[1] / world.graph.num_nodes)
-
-
-def test_more_contacts_than_a_made_graph_has_room_for_are_cut() -> None:
-    for world in made(parts("edges", nodes=100), "edges", degree=90.0):
-        assert 5 < mean_degree(world) < 25
-
-
-def test_edges_are_of_the_form_that_all_methods_take() -> None:
-    for world in made(parts("edges", nodes=400), "edges", degree=9.0):
-        source, target = world.graph.edge_index.numpy()
-        keys = source * 400 + target
-        assert (source != target).all() and (np.diff(keys) > 0).all()
-        assert np.array_equal(np.sort(target * 400 + source), keys)
 
 
 def test_private_labels_do_not_follow_the_true_ones() -> None:
@@ -83,18 +69,6 @@ def test_public_features_and_labels_stay_with_their_people_in_a_sample() -> None
         people = world.graph.x.numpy()[:, 0].astype(int)
         assert len(set(people)) == 1500
         assert np.array_equal(world.graph.y.numpy(), graph.y[people])
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_rows_of_some_people(sparse: bool) -> None:
-    rows = np.zeros((6, 40), np.float32)
-    rows[np.arange(6), np.arange(6)] = np.arange(1, 7)
-    features = SparseRows(np.arange(1, 7, dtype=np.float32), np.arange(6), np.arange(7), (6, 40)) if sparse else rows
-    taken = rows_of(features, np.array([1, 4]))
-    if isinstance(taken, SparseRows):
-        assert taken.values.tolist() == [2.0, 5.0] and taken.columns.tolist() == [1, 4] and taken.shape == (2, 40)
-    else:
-        assert np.array_equal(taken, rows[[1, 4]])
 
 
 def with_public_edges(nodes: int = 400) -> GraphParts:
@@ -197,22 +171,6 @@ def test_without_a_rehearsal_the_band_is_that_of_the_graphs_most_alike() -> None
     assert found.expected.low == pytest.approx(min(lifts) / 100)
     assert found.expected.high == pytest.approx(max(lifts) / 100)
     assert found.on == "not rehearsed"
-
-
-def test_what_was_never_measured_is_unknown() -> None:
-    found = advise("curator", parts("features", "labels"), Asked(("features", "labels"), rehearsed=False))
-    assert found.rule is not None and found.rule.method == "dp-mlp"
-    assert found.expected is None and found.alike == ()
-
-
-@pytest.mark.slow
-def test_contacts_that_follow_classes_more_bring_more() -> None:
-    found = advise("curator", parts("edges"), Asked(("edges",), degree=10.0))
-    assert found.rehearsal is not None
-    lifts = [trial.lift.mean for trial in found.rehearsal.trials]
-    assert lifts == sorted(lifts) and lifts[-1] > 0.1
-    right = right_guesses(4.0, 1e-5)
-    assert right is not None and f"at most {right[0]} are right" in str(found.adversary)
 
 
 @pytest.mark.slow

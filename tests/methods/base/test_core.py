@@ -52,13 +52,6 @@ def test_before_fitting_there_is_nothing_to_ask() -> None:
                 ask()
 
 
-def test_after_fitting_the_public_facts_are_those_of_the_collection() -> None:
-    core, other = Plain(), Plain()
-    core.leave()
-    assert core.fitted and core.schema is FACTS and core.result == Left()
-    assert not other.fitted, "what one core has learnt is not another's"
-
-
 @dataclass(frozen=True)
 class Options:
     epochs: int = 5

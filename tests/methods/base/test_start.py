@@ -141,15 +141,3 @@ def test_a_run_on_a_training_graph_says_so(task: str, tmp_path: Path) -> None:
     assert "was itself trained on cora:" in start_notes("public", task, "cora")[0]
     assert "was itself trained on digits:" in start_notes(mine, task, "digits")[0]
     assert start_notes("public", task, "digits") == start_notes(None, task, "cora") == ()
-
-
-def test_a_wider_reader_of_ones_own_is_read_by_its_width(tmp_path: Path) -> None:
-    network = ClassReader(*SIZES["class-sums"], 48, generator=torch.Generator().manual_seed(0))
-    network.head.data = torch.ones(48)
-    file = save_start(tmp_path / "wide.safetensors", "class-sums", network, {"graphs": []})
-    found = read_start(str(file), "class-sums", *SIZES["class-sums"])
-    assert found is not None
-    own, common = torch.randn(5, 3, sum_clues.OWN), torch.randn(5, sum_clues.COMMON)
-    with torch.no_grad():
-        scores = network(own, common)
-    assert torch.allclose(found.scores(own, common), scores - scores.mean(dim=1, keepdim=True), atol=1e-5)

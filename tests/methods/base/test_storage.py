@@ -151,12 +151,6 @@ def test_every_backbone_has_the_shapes_that_loading_expects(model: str, scaling:
         refusal(file)
 
 
-@pytest.mark.parametrize("name", ["missing", "missing.safetensors"])
-def test_missing_files_are_refused_with_a_remedy(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="no saved model; give the run folder or the file that save wrote"):
-        load_method(tmp_path / name)
-
-
 def test_saving_makes_folders_and_leaves_nothing_else_behind(tmp_path: Path) -> None:
     file = save_method(tmp_path / "a" / "b", "kind", {"x": 1}, {"weight": torch.arange(3)})
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["model.safetensors"]

@@ -124,16 +124,6 @@ def test_it_has_no_rivals_and_no_warning_and_says_what_it_read() -> None:
     assert "NOT PROTECTED" in note and "declared private: features, labels" in note and BASELINES.serves_releases
 
 
-def test_labels_that_nobody_knows_are_not_trained_on() -> None:
-    start = made.graph(20)
-    split = made.split_of(start)
-    split = replace(split, train=split.train.clone(), val=split.val.clone(), test=split.test.clone())
-    for mask in (split.train, split.val, split.test):
-        mask[made.UNKNOWN] = False
-    model = build_method("sage", FAST, 3).fit(start, split=split, randomness=SeededRandomness(1))
-    assert bool(torch.isfinite(model.predict_proba()).all())
-
-
 def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_ones(tmp_path: Path) -> None:
     people = graph()
     people.schema = replace(people.schema, private=("features", "labels", "edges"))

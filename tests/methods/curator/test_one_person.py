@@ -14,7 +14,7 @@ from torch import Tensor
 from graphveil.graphs import Split, random_split
 from graphveil.methods import GAP
 from graphveil.methods.curator import controls as curator_controls
-from graphveil.methods.curator.controls import RIVAL_SETTINGS, curator_ceiling, curator_controls_of, curator_rivals_of
+from graphveil.methods.curator.controls import RIVAL_SETTINGS, curator_ceiling, curator_controls_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_audits as audits
 from tests.methods import curator_made as cm
@@ -67,18 +67,6 @@ def _moved(one: Any, other: Any) -> float:
     first, second = (audits.exact(call) for call in (one, other))
     change: Tensor = first - second
     return float(change.norm())
-
-
-def test_rivals_and_ceiling_are_of_the_same_unit() -> None:
-    """What stands beside a run promises what the run does, at the same noise for k relationships."""
-    start = cm.graph()
-    method = audits.fit("class-sums", start, **UNIT)
-    split, noise = cm.split_of(start), SeededRandomness(2)
-    shown = curator_rivals_of(method, start, split, randomness=noise)
-    assert set(shown) == {"gap", "progap"}
-    for run in (*shown.values(), lambda: curator_ceiling(method, start, split, randomness=noise)):
-        hits = run()
-        assert hits.shape == (int(split.test.sum()),) and set(np.unique(hits)) <= {0.0, 1.0}
 
 
 # ---- controls and ceiling of the curator's methods ----

@@ -158,14 +158,6 @@ def _mu(epsilon: float, delta: float) -> float:
     return 1 / analytic_gaussian_sigma(epsilon, delta, 1.0)
 
 
-def test_the_ledger_and_the_plan_name_the_number() -> None:
-    privacy = CuratorPrivacy(2.0, unit="k-edges", relationships=5)
-    (spend,) = privacy.spend("training", SCHEMA, privacy.noise(SCHEMA, hops=1))
-    assert (spend.parameters["unit"], spend.parameters["relationships"]) == ("k-edges", 5)
-    assert privacy.unit_name(SCHEMA) == "any set of up to 5 relationships of one person"
-    assert CuratorPrivacy(2.0).unit_name(SCHEMA) == "one edge"
-
-
 @pytest.mark.parametrize(("unit", "k", "change"), [("edge", None, 2), ("directed-edge", None, 1), ("k-edges", 3, 6)])
 def test_sums_of_classes_pay_for_every_count_that_the_unit_moves(unit: str, k: int | None, change: int) -> None:
     """Geometric noise: epsilon over the L1 change, hops together; one relationship at its part of it."""

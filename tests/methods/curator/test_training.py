@@ -246,15 +246,6 @@ def test_edges_are_never_read() -> None:
     assert torch.equal(method.predict_proba(), cm.fit("dp-mlp", start).predict_proba())
 
 
-def test_it_spends_its_epsilon_once() -> None:
-    method, start = cm.fit("dp-mlp"), cm.graph()
-    assert method.ledger.total("nodes")[0] == 2.0
-    with pytest.raises(BudgetError):
-        method.fit(cm.Unreadable(start), split=cm.split_of(start), randomness=SeededRandomness(1))
-    assert method.guarantee.unit.text == "one node's features and label"
-    assert method.history == ()
-
-
 def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
     method, start = cm.fit("dp-mlp"), cm.graph(seed=2)
     other = make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))
@@ -264,11 +255,6 @@ def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
     assert loaded.ledger == method.ledger and loaded.guarantee == method.guarantee
     with pytest.raises(InputError, match="each is for that node only"):
         loaded.predict_proba()
-
-
-def test_units_of_edges_are_refused() -> None:
-    with pytest.raises(InputError, match="reads no edges"):
-        DPMLP(epsilon=1.0, unit="edge")
 
 
 @pytest.mark.parametrize("hidden", [3, 16, None])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import BudgetError
 from graphveil.graphs import Split, make_graph
 from graphveil.methods import Solitude
 from graphveil.methods.base.local_privacy import LocalPrivacy
@@ -149,11 +149,6 @@ def test_named_pairs_carry_the_exact_likelihood_of_the_lists(mode: str, epsilon:
     outcomes = [((1 - p) / p, 1 - p), (p / (1 - p), p)]  # L of one report, and its probability given a link
     one = sum(ratio * chance for ratio, chance in outcomes)
     assert pairs.information == pytest.approx((one * one if mode == "both" else one) - 1)
-
-
-def test_thinned_lists_have_no_likelihood_of_pairs() -> None:
-    with pytest.raises(InputError, match="degree-preserving lists have no common likelihood"):
-        named_pairs(released(LinkPrivacy(4.0, "both", "degree-preserving")))
 
 
 def test_people_are_told_apart_by_public_facts_alone() -> None:

@@ -24,9 +24,7 @@ from graphveil.methods.links.controls import (
     settings_of,
 )
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
-from graphveil.methods.links.list_network import FEWEST_EPOCHS
 from graphveil.methods.links.solitude import SolitudeCore
-from graphveil.methods.local.controls import hits
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.cases import copied, load_like
@@ -215,13 +213,6 @@ def test_random_edges_have_no_loops_no_duplicates_and_both_directions(directed: 
     assert torch.equal(edges, random_edges(50, 200, directed, 3))
 
 
-def test_without_features_there_is_nothing_to_leave_edges_or_features_out_of() -> None:
-    graph = links_made.graph()
-    method = fitted(solitude(epsilon_x=None, epsilon_y=2.0), graph)
-    found = set(link_controls_of(method, graph, made.split_of(graph)))
-    assert found == (CONTROLS | {"majority"}) - {"no-edges", "random-features"}
-
-
 def test_public_links_have_no_rivals_and_no_strangers() -> None:
     graph = links_made.graph()
     split = made.split_of(graph)
@@ -275,26 +266,3 @@ def test_rivals_have_the_settings_that_most_scouts_of_the_panel_chose() -> None:
         for name, value in RIVAL_NETWORKS[rival].items():
             if name in chosen[0]:
                 assert sum(one[name] == value for one in chosen) >= 2, (rival, name)
-
-
-def test_rivals_learn_from_validation_labels_once_these_have_chosen_the_epoch() -> None:
-    """As `links` does: chosen on the training labels, then trained anew on all of them, on the very same reports."""
-    graph = links_made.graph()
-    split = made.split_of(graph)
-    method = fitted(beliefs(), graph)
-    people = method.released.people
-    network = {**RIVAL_NETWORKS["solitude"], "denoiser": "none", "seed": method.seed}
-    budgets = {
-        "epsilon_x": 2.0,
-        "epsilon_a": 4.0,
-        "mode": "lower",
-        "steps_x": link_controls.settings_of(method).steps_x,
-    }
-    first = Solitude(**budgets, **network, epochs=2).fit_reports(method.released)
-    assert int(people.val.sum()) > 0
-    everybody = replace(people, train=people.train | people.val, val=torch.zeros_like(people.val))
-    epochs = max(first.core.result.network.epoch, FEWEST_EPOCHS)
-    final = Solitude(**budgets, **network, epochs=epochs).fit_reports(replace(method.released, people=everybody))
-    assert not torch.equal(final.predict_proba(), first.predict_proba())
-    found = rivals_of(method, graph, split, randomness=SeededRandomness(2))["lpgnn"]()
-    assert np.array_equal(found, hits(final.predict_proba(), graph, split))

@@ -73,19 +73,6 @@ def test_probabilities_add_up_and_the_same_seed_gives_the_same() -> None:
     assert not torch.equal(first.probabilities, other.probabilities)
 
 
-def test_where_edges_say_nothing_the_majority_is_said_to_lead() -> None:
-    """Random edges, class shares 70, 20 and 10%, epsilon 1: nearly everybody gets the majority's class."""
-    generator = torch.Generator().manual_seed(5)
-    truth = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 400, replacement=True, generator=generator)
-    noise = torch.rand(400, generator=generator) < KEEP
-    labels = torch.where(noise, truth, torch.randint(0, C, (400,), generator=generator))
-    keep, flip = KEEP + (1 - KEEP) / C, (1 - KEEP) / C
-    edges = torch.randint(0, 400, (2, 4000), generator=generator)
-    pool = pool_labels(Topology(edges, 400), labels, classes=C, keep=keep, flip=flip, seed=0)
-    assert pool.doubt > 0.5
-    assert float((pool.probabilities.argmax(dim=1) == 0).float().mean()) > 0.95
-
-
 def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()

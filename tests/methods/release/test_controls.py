@@ -92,31 +92,11 @@ def test_random_edges_are_as_many_and_lie_in_the_protected_pairs() -> None:
     assert not torch.equal(edge_index, random_in_place(graph, seed=4))
 
 
-def test_several_labels_a_node_have_controls_too() -> None:
-    graph = released_made.graph()
-    several = made.changed(graph, y=torch.nn.functional.one_hot(graph.y.clamp_min(0), 3).float())
-    several.public_edges = graph.public_edges
-    result = experiment.run(
-        "heterorr", several, settings={"epochs": 2}, randomness=SecureRandomness(), controls=True, repeats=1
-    )
-    assert {"public-edges", "random-edges", "no-edges", "random-features"} == set(result.scores.controls)
-    assert any("micro-averaged F1" in note for note in result.notes)
-
-
 @pytest.mark.parametrize("name", ["gap", "solitude", "heterorr"])
 def test_what_would_protect_again_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"the graph is a release: {name} would protect data that is already public"):
         experiment.run(name, released(), settings={}, randomness=SecureRandomness())
     require_trainable(METHODS["gcn"], released())
-
-
-def test_a_run_says_what_repeats_are() -> None:
-    graph = released()
-    run = {"randomness": SecureRandomness(), "repeats": 2, "controls": False}
-    notes = experiment.run("gcn", graph, settings={"epochs": 2}, **run).notes
-    assert "2 repeats with fresh splits of one release" in notes
-    notes = experiment.run("edge-rr", released_made.graph(), settings={"epochs": 2}, **run).notes
-    assert any("a real release is made once" in note for note in notes)
 
 
 def test_what_a_release_keeps_is_public_and_its_distance_to_the_truth_is_not() -> None:

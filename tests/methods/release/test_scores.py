@@ -6,7 +6,6 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from graphveil.errors import BudgetError, DataError, InputError, MissingExtraError
 from graphveil.graphs.score_file import read_scores
 from graphveil.methods.base.score_mean import central_mean
-from graphveil.methods.release.extractor import Extractor, embedded, masked_rows
+from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.methods.release.scores import (
     ESTIMATED,
     PUBLIC,
@@ -41,12 +40,6 @@ def test_the_shares_are_those_of_equation_7_divided_by_their_sum() -> None:
     assert combine(alpha, beta, 0.4).numpy() == pytest.approx(theta / theta.sum())
     assert combine(None, beta, 0.0).numpy() == pytest.approx([0.75, 0.25])  # the more sensitive gets less
     assert combine(alpha, None, 1.0).numpy() == pytest.approx(a)
-
-
-@pytest.mark.parametrize(("alpha", "beta", "gamma"), [(None, [1.0], 0.5), ([1.0], None, 0.5), ([1.0], [1.0], 1.5)])
-def test_a_score_that_has_weight_must_be_there(alpha: Any, beta: Any, gamma: float) -> None:
-    with pytest.raises(InputError):
-        combine(*(None if v is None else torch.tensor(v) for v in (alpha, beta)), gamma)
 
 
 def test_sensitivity_is_the_mean_change_by_masking() -> None:
@@ -216,9 +209,3 @@ def test_rows_that_depend_on_one_another_are_refused() -> None:
 def test_another_width_or_no_range_is_refused(width: int, low: float, high: float) -> None:
     with pytest.raises(InputError):
         Extractor(doubled, width, low, high, "arithmetic")(torch.rand(2, 4))
-
-
-def test_masking_leaves_the_rows_as_they_were() -> None:
-    rows = torch.ones(2, 3)
-    assert masked_rows(rows, torch.tensor([0, 2]), 0.5).tolist() == [[0.5, 1.0, 0.5]] * 2
-    assert bool((rows == 1).all())

@@ -60,14 +60,6 @@ def test_counts_are_those_of_the_dense_matrix() -> None:
         assert found.densities("class")[a, b] == pytest.approx(edges / possible)
 
 
-def test_homophily_of_several_labels_is_the_mean_jaccard_similarity() -> None:
-    pairs = drawn(2)
-    labels = torch.from_numpy(np.random.default_rng(3).integers(0, 2, (NODES, 4)).astype(np.float32))
-    sets = [set(np.flatnonzero(row)) for row in labels.numpy()]
-    known = [(sets[u], sets[v]) for u, v in pairs.T.tolist() if sets[u] | sets[v]]
-    assert of(pairs, labels=labels).homophily == pytest.approx(np.mean([len(a & b) / len(a | b) for a, b in known]))
-
-
 def test_clustering_is_the_share_of_closed_wedges() -> None:
     """Five standard errors: a false alarm in two million.  The mean of the local coefficients is another number."""
     star = torch.stack([torch.zeros(NODES - 1, dtype=torch.int64), torch.arange(1, NODES)])

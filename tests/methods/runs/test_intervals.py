@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from graphveil.methods import Interval, interval
 from graphveil.methods.runs.intervals import over_runs
@@ -43,15 +42,6 @@ def test_of_nodes_and_runs_the_wider_interval_is_taken(shares: tuple[float, floa
     assert found.high - found.low > 0.95 * (alone.high - alone.low)
 
 
-def test_two_runs_that_differ_leave_something_out() -> None:
-    """Student's t with one degree of freedom is 12.7 deviations wide; no interval covers all there is."""
-    hits = [np.array([1.0] * count + [0.0] * (50 - count)) for count in (30, 35)]
-    found = interval(hits)
-    assert found.kind == "t" and 0.05 < found.low < 0.6 and 0.7 < found.high < 0.99
-    mirrored = interval([1 - one for one in hits])
-    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((found.low, found.high))
-
-
 @pytest.mark.parametrize("runs", [1, 2, 5])
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.0, 0.0714), (1.0, 0.9286, 1.0), (0.5, 0.3664, 0.6336)])
 def test_equal_runs_have_the_interval_of_one(runs: int, share: float, low: float, high: float) -> None:
@@ -59,16 +49,6 @@ def test_equal_runs_have_the_interval_of_one(runs: int, share: float, low: float
     found = interval([(np.arange(50) < 50 * share).astype(float)] * runs)
     assert (found.mean, found.kind, len(found.runs)) == (share, "wilson", runs)
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
-
-
-def test_one_run_uses_wilsons_interval_over_its_nodes() -> None:
-    """64 of 100 right; Wilson, 1927: (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)."""
-    found = interval([np.array([1.0] * 64 + [0.0] * 36)])
-    z = float(stats.norm.ppf(0.975))
-    half = z * math.sqrt(0.64 * 0.36 / 100 + z**2 / 40_000)
-    ends = [(0.64 + z**2 / 200 + sign * half) / (1 + z**2 / 100) for sign in (-1, 1)]
-    assert (found.mean, found.low, found.high) == pytest.approx((0.64, *ends))
-    assert found.runs == (0.64,)
 
 
 def test_differences_of_one_run_are_those_of_bonett_and_price() -> None:
@@ -133,10 +113,3 @@ def test_paired_intervals_cover_the_truth_as_often_as_they_say(better: float = 0
         narrow += narrowed(found).low <= better - worse <= narrowed(found).high
     assert abs(covered / 4_000 - 0.95) < 0.02
     assert abs(narrow / 4_000 - 0.95) > 0.02
-
-
-def test_runs_without_an_interval_of_their_own_do_not_narrow_that_of_others() -> None:
-    whole = interval([np.array([1.0] * 30 + [0.0] * 20)])
-    bare = Interval(whole.mean, whole.mean, whole.mean, whole.runs)
-    found = over_runs([whole, bare])
-    assert (found.low, found.high, found.kind) == (pytest.approx(whole.low), pytest.approx(whole.high), "wilson")

@@ -14,11 +14,11 @@ import pytest
 from dp_accounting import rdp
 
 from graphveil.errors import BudgetError, DataError, GraphveilError, InputError
-from graphveil.methods import GAP, METHODS, load_method
+from graphveil.methods import GAP, load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.experiment import run
-from graphveil.methods.runs.paid_tuning import noisy_count, payable, require_payable, tune_at_a_price
+from graphveil.methods.runs.paid_tuning import noisy_count, require_payable, tune_at_a_price
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
 from graphveil.privacy.accountant import RDP_ORDERS
@@ -207,13 +207,6 @@ def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
 def test_what_may_not_be_chosen_is_refused(name: str, settings: Any, over: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         require_payable(name, settings, over, TUNING)
-
-
-def test_settings_that_change_the_noise_alone_may_be_chosen() -> None:
-    assert {"hops", "weights", "hidden", "hop_ratio"} <= set(payable("gap", {}))
-    assert "degree_bound" in payable("gap", {"unit": "node"})
-    for name in METHODS:
-        assert bool(payable(name, {})) == (name in ("gap", "progap", "node-sums", "dp-mlp"))
 
 
 # ---- the trials ----

@@ -151,12 +151,6 @@ def test_dense_reports_cost_what_all_their_coordinates_cost(mechanism: str) -> N
     assert dense.seconds > sampled.seconds
 
 
-@pytest.mark.parametrize("mechanism", ["multi-bit", "piecewise"])
-def test_several_bits_a_person_cost_several_numbers(mechanism: str) -> None:
-    few, many = (planned(cycle(1_000), epsilon_x=epsilon, mechanism=mechanism) for epsilon in (1.0, 4.5))
-    assert many.memory_mb - few.memory_mb == pytest.approx(24 * 1_000 / 1e6)
-
-
 # ---- private neighbour lists ----
 
 LISTS = ("solitude", "link-beliefs", "list-sums", "links", "blink", "dprr")
@@ -198,11 +192,6 @@ def test_the_plan_of_lists_is_the_mechanisms_own_and_the_guarantee_that_of_the_r
     run = METHODS["link-beliefs"](**settings).fit(graph, randomness=SecureRandomness())
     assert found.guarantee == run.guarantee
     assert found.guarantee.epsilon == pytest.approx(9.0 if mode == "both" else 6.0)
-
-
-def test_public_links_have_no_figures() -> None:
-    found = planned(links_made.graph(), "solitude", epsilon_a=math.inf)
-    assert (found.figures, found.advice, found.epsilon["one relationship"]) == (None, (), math.inf)
 
 
 # ---- how to split a budget ----
