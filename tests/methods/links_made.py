@@ -73,7 +73,7 @@ def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
     """log Pr[all that each person sent | the graph] [n]."""
     from graphveil.mechanisms import LabelReports, NotCollected, Public, PublicLabels
 
-    schema, people = graph.schema, released.people
+    schema, people = graph.schema, getattr(released, "people", released)
     total = torch.zeros(graph.num_nodes, dtype=torch.float64)
     features, labels = method.privacy.features(schema), method.privacy.labels(len(schema.classes))
     if not isinstance(features, Public | NotCollected):
@@ -81,7 +81,8 @@ def likelihood(method: Any, released: Any, graph: Any) -> Tensor:
     if not isinstance(labels, PublicLabels):
         sent = people.labels >= 0
         total[sent] += labels.log_likelihood(LabelReports(people.labels[sent]), graph.y[sent])
-    for name, part in method.links.parts(schema, graph.num_nodes).items():
+    lists = method.links.parts(schema, graph.num_nodes) if people is not released else {}
+    for name, part in lists.items():
         truth = part.count(graph.edge_index) if name == "degrees" else graph.edge_index
         total += part.log_likelihood(released.lists[name], truth)
     return total

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
-from graphveil.methods import load_method
+from graphveil.methods import GAP, load_method
 from graphveil.methods.curator import training as curator
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
@@ -59,7 +59,7 @@ def curator_rows(x: Tensor, sums: Any) -> Any:
     return quantise(x, bits=sums.row_bits(7))
 
 
-def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyPatch, name: str = "gap") -> None:
+def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     real = curator.learned_embedding
 
@@ -69,7 +69,7 @@ def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(curator, "learned_embedding", watched)
     start = cm.graph()
-    method = cm.fit(name, start, weights="learned")
+    method = cm.fit("gap", start, weights="learned")
     split = cm.split_of(start)
     ((x, labels, train),) = seen
     assert torch.equal(train, split.train.nonzero()[:, 0])
@@ -77,24 +77,22 @@ def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyP
     assert torch.allclose(x.norm(dim=1), torch.ones(60), atol=1e-5)
     other = cm.graph()
     other.y[split.test] = (other.y[split.test] + 1) % 3
-    assert torch.equal(cm.fit(name, other, weights="learned").predict_proba(), method.predict_proba())
+    assert torch.equal(cm.fit("gap", other, weights="learned").predict_proba(), method.predict_proba())
 
 
-def test_sharpness_0_is_uniform(name: str = "gap") -> None:
+def test_sharpness_0_is_uniform() -> None:
     """exp(0) weighs every message 1: the same sums, up to the grid."""
-    plain = cm.fit(name, epsilon=float("inf"))
-    learned = cm.fit(name, epsilon=float("inf"), weights="learned", sharpness=0.0)
+    plain = cm.fit("gap", epsilon=float("inf"))
+    learned = cm.fit("gap", epsilon=float("inf"), weights="learned", sharpness=0.0)
     assert torch.allclose(learned.published.parts[1], plain.published.parts[1], atol=0.02)
 
 
-@pytest.mark.parametrize("name", ["gap"])
-def test_private_labels_and_other_graphs_are_refused(name: str) -> None:
-    kind: Any = cm.KINDS[name]
+def test_private_labels_and_other_graphs_are_refused() -> None:
     with pytest.raises(InputError, match=r"weights = learned with unit node: .*; allowed: uniform"):
-        kind(epsilon=1.0, unit="node", weights="learned")
+        GAP(epsilon=1.0, unit="node", weights="learned")
     with pytest.raises(InputError, match="labels of another graph are not read; allowed: queries = 0"):
-        kind(epsilon=1.0, queries=1, weights="learned")
-    public = cm.fit(name, epsilon=float("inf"), weights="learned")
+        GAP(epsilon=1.0, queries=1, weights="learned")
+    public = cm.fit("gap", epsilon=float("inf"), weights="learned")
     start = cm.graph(seed=2)
     with pytest.raises(InputError, match="predict: weights learned from labels exist for the training graph only"):
         public.predict_proba(_renamed(start), randomness=SeededRandomness(1))

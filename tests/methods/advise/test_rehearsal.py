@@ -54,6 +54,7 @@ def test_it_is_what_a_run_with_that_noise_reaches() -> None:
     assert trial.accuracy == run.scores.accuracy
 
 
+@pytest.mark.slow
 def test_lift_is_over_the_best_of_the_controls_that_count() -> None:
     (every,) = rehearse("label-pool", {"epsilon_y": 2.0}, [world()], ()).trials
     (some,) = rehearse("label-pool", {"epsilon_y": 2.0}, [world()], OVER).trials

@@ -91,7 +91,7 @@ def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
 
 def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
     """The same public edges and other private ones give the same world."""
-    graph = with_public_edges()
+    graph = with_public_edges(200)
     assert graph.public_edges is not None
     only = replace(
         graph, edge_index=graph.edge_index[:, graph.public_edges], public_edges=np.ones(graph.public_edges.sum(), bool)

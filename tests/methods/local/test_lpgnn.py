@@ -82,41 +82,6 @@ def test_the_default_split_comes_from_the_seed_and_without_labels() -> None:
     assert not bool(first.labelled[made.UNKNOWN])
 
 
-# ---- the whole of one person's reports ----
-
-
-@pytest.mark.parametrize(("epsilon_x", "epsilon_y"), [(1.0, 2.0), (6.0, 0.5)])
-def test_what_one_person_sends_stays_within_the_guarantee(epsilon_x: float, epsilon_y: float) -> None:
-    """Item 2, for the local model: log Pr[all reports | D] - log Pr[all reports | D'] is at most epsilon.
-
-    200 draws on a graph and a neighbour; half of the claimed epsilon is exceeded.
-    """
-    graph, worst = made.graph(), 0.0
-    neighbour = made.neighbour(graph)
-    split = Split(*(graph.y >= 0, torch.zeros(made.NODES, dtype=torch.bool), graph.y < 0))
-    for seed in range(200):
-        method = short(epsilon_x=epsilon_x, epsilon_y=epsilon_y)
-        released = method.randomize(graph, split=split, randomness=SeededRandomness(seed))
-        ratios = likelihood(method, released, graph) - likelihood(method, released, neighbour)
-        assert float(ratios[torch.arange(made.NODES) != 5].abs().max()) == 0
-        worst = max(worst, abs(float(ratios[5])))
-    epsilon = epsilon_x + epsilon_y
-    assert worst <= epsilon + 1e-9
-    assert worst > epsilon / 2
-
-
-def likelihood(method: LPGNN, released: Any, graph: Any) -> torch.Tensor:
-    from graphveil.mechanisms import LabelReports
-
-    sent = released.labels >= 0
-    features = method.privacy.features(graph.schema)
-    labels = method.privacy.labels(3)
-    assert labels is not None
-    total = features.log_likelihood(released.features, graph.x)
-    total[sent] += labels.log_likelihood(LabelReports(released.labels[sent]), graph.y[sent])
-    return total
-
-
 # ---- training ----
 
 
