@@ -111,6 +111,8 @@ def test_without_noise_states_are_steps_and_with_it_they_lie_on_the_grid() -> No
 def test_what_has_no_proof_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         chain(**wrong)
+    with pytest.raises(InputError):
+        chain().sigma(1e6)  # the grid has no room for it
 
 
 def test_rows_that_are_no_rows_send_nothing() -> None:
@@ -120,8 +122,3 @@ def test_rows_that_are_no_rows_send_nothing() -> None:
     tidy = torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.6, 0.8]])
     first, second = (one.released(rows, x, 0.0, SeededRandomness(0)) for x in (start, tidy))
     assert torch.allclose(first, second)
-
-
-def test_noise_too_large_for_the_grid_is_refused() -> None:
-    with pytest.raises(InputError):
-        chain().sigma(1e6)

@@ -83,18 +83,6 @@ def test_p_has_the_entries_the_order_and_the_bits_of_scipy(
         assert np.array_equal(held.indices, found.forward.indices) and np.array_equal(held.data, found.forward.values)
 
 
-def test_both_normalisations_are_made_of_one_adjacency() -> None:
-    a = Adjacency.of(pairs("sorted"), NODES)
-    gcn, mean = a.normalised("gcn"), a.normalised("mean")
-    assert a.symmetric and gcn.forward.indices.data_ptr() == mean.backward.indices.data_ptr()
-
-
-def test_weights_of_two_directions_that_differ_are_not_symmetric() -> None:
-    edges = torch.tensor([[0, 1], [1, 0]])
-    assert Adjacency.of(edges, 2, weights=torch.tensor([0.5, 0.5])).symmetric
-    assert not Adjacency.of(edges, 2, weights=torch.tensor([0.5, 0.25])).symmetric
-
-
 def test_pairs_out_of_order_between_two_parts_are_sorted() -> None:
     """The check reads 65,536 pairs at once: what is wrong at the seam of two parts has to be seen."""
     rows = np.arange(1 << 17)
@@ -105,24 +93,20 @@ def test_pairs_out_of_order_between_two_parts_are_sorted() -> None:
     assert len(Entries.of(twin, twin, 1 << 17).columns) == (1 << 17) - 1
 
 
-def test_more_rows_than_32_bits_number_are_refused() -> None:
-    none = np.zeros(0, np.int64)
-    with pytest.raises(InputError, match=r"2147483648 rows; allowed: below 2\^31"):
-        Entries.of(none, none, 2**31)
-
-
 def test_weights_move_with_their_pairs_and_zeros_leave() -> None:
     weights = np.array([0.5, 0.25, 0.0, 0.125], np.float32)
     found = Entries.of(np.array([2, 0, 1, 2]), np.array([1, 2, 0, 0]), 3, weights)
     assert found.starts.tolist() == [0, 1, 1, 3]
     assert found.columns.tolist() == [2, 0, 1]
     assert found.weights is not None and found.weights.tolist() == [0.25, 0.125, 0.5]
-
-
-def test_a_pair_that_is_listed_twice_with_weights_is_refused_even_if_one_of_them_is_0() -> None:
-    twice = np.array([1, 1])
+    twice, none = np.array([1, 1]), np.zeros(0, np.int64)
     with pytest.raises(InputError, match="a weighted edge is listed twice"):
         Entries.of(twice, twice, 2, np.array([0.5, 0.0], np.float32))
+    with pytest.raises(InputError, match=r"2147483648 rows; allowed: below 2\^31"):
+        Entries.of(none, none, 2**31)
+    pair = torch.tensor([[0, 1], [1, 0]])
+    assert Adjacency.of(pair, 2, weights=torch.tensor([0.5, 0.5])).symmetric
+    assert not Adjacency.of(pair, 2, weights=torch.tensor([0.5, 0.25])).symmetric
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 17, 300])
@@ -167,13 +151,3 @@ def test_tables_are_read_at_rows_and_at_columns() -> None:
     table = np.random.default_rng(2).random(len(entries.counts)).astype(np.float32)
     assert np.array_equal(entries.at_columns(table), table[entries.columns])
     assert np.array_equal(entries.at_rows(table), table[np.repeat(np.arange(len(table)), entries.counts)])
-
-
-def test_entries_equal_those_of_the_same_pairs_alone() -> None:
-    mine, columns = some(), some().columns.copy()
-    assert mine.equals(some())
-    columns[0] += 1
-    assert not mine.equals(Entries(mine.starts, columns))
-    starts = mine.starts.copy()
-    starts[5] += 1
-    assert not mine.equals(Entries(starts, mine.columns))

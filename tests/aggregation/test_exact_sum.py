@@ -93,23 +93,12 @@ def test_the_order_of_edges_and_duplicates_do_not_matter() -> None:
     assert np.array_equal(whole(a, rows_of(16)), whole(b, rows_of(16)))
 
 
-def test_rows_receive_and_columns_send() -> None:
-    rows = ReceiverRows.of(torch.tensor([[0, 1], [2, 2]]), 3)
-    values = GridRows(torch.tensor([[1.0], [10.0], [100.0]]), 1.0, 10)
-    assert whole(rows, values).tolist() == [[0], [0], [11]]
-
-
 def test_weights_are_rounded_down_and_never_exceed_the_declared_one() -> None:
     index = torch.tensor([[0, 1, 2, 3, 4], [5, 5, 5, 5, 5]])
     weights = torch.tensor([0.505, 0.999, 7.0, -1.0, torch.nan])
     rows = ReceiverRows.of(index, 6, weights=weights, w_max=0.731, weight_bits=7)
     assert rows.largest == 93 and rows.w_max <= 0.731
     assert rows.to_scipy().toarray()[5].tolist() == [64.0, 93.0, 93.0, 0.0, 0.0, 0.0]
-
-
-def test_a_graph_without_edges_sums_to_zero() -> None:
-    rows = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), N)
-    assert not whole(rows, rows_of(10)).any()
 
 
 def test_what_does_not_fit_is_refused() -> None:

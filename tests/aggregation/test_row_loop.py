@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 import torch
 
 from graphveil.aggregation import from_scipy
-from graphveil.aggregation.row_loop import add_rows, room, widened
+from graphveil.aggregation.message_loop import add_messages
+from graphveil.aggregation.row_loop import add_rows, widened
 from graphveil.engine import Blocks, LocalEngine
 
 DRAWN = np.random.default_rng(0)
@@ -125,10 +129,35 @@ def test_rows_that_are_numbered_anew_for_many_products_keep_every_bit(alpha: flo
     assert torch.equal(found, a.on(LocalEngine(2)).walk(x, 9, alpha))
 
 
-def test_rooms_begin_with_a_line_of_the_cache() -> None:
-    for rows, columns in ((0, 4), (1, 4), (3, 8), (1000, 16), (1 << 18, 16)):
-        made = room(rows, columns)
-        assert made.shape == (rows, columns)
-        assert made.dtype == np.float32
-        assert made.flags.c_contiguous
-        assert rows == 0 or made.ctypes.data % 64 == 0
+NODES = 50
+
+Counts = npt.NDArray[np.int64]
+
+
+def expected(starts: Counts, senders: Counts, weights: Counts, values: Counts) -> Counts:
+    """The sums in 64-bit integers, by numpy."""
+    messages = weights[:, None] * values[senders]
+    return np.stack([messages[first:stop].sum(axis=0) for first, stop in pairwise(starts)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("piece", "columns"), [(1, 1), (1, 64), (3, 31), (3, 100), (1000, 31), (1000, 64)])
+def test_each_receiver_gets_all_its_messages(piece: int, columns: int, weighted: bool) -> None:
+    """Receivers of none, of one piece and of several; rows of less than a line of the cache and of more."""
+    drawn = np.random.default_rng(columns)
+    lengths = drawn.integers(0, 8, NODES)
+    lengths[[0, 20, -1]] = 0
+    starts = np.append(0, np.cumsum(lengths))
+    senders = drawn.integers(0, NODES, starts[-1])
+    values = drawn.integers(-(2**14), 2**14, (NODES, columns))
+    weights = drawn.integers(0, 200, len(senders)) if weighted else np.ones_like(senders)
+    long = lengths > piece
+    # What is there before is written over, as rooms of results are not zeroed.
+    found = np.full((NODES, columns), np.nan, np.float32)
+    totals = np.zeros((long.sum(), columns), np.int64)
+    given = weights.astype(np.float32) if weighted else None
+    add_messages(starts, senders.astype(np.int32), given, values.astype(np.int16), piece, found, totals)
+    sums = expected(starts, senders, weights, values)
+    assert np.array_equal(found[~long], sums[~long])
+    assert not found[long].any()
+    assert np.array_equal(totals, sums[long])

@@ -73,15 +73,6 @@ def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
         from_scipy(LITERAL) @ torch.ones(shape)
 
 
-def test_symmetric_matrices_are_stored_once() -> None:
-    a = sp.csr_matrix(np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]], dtype=np.float32))
-    once, twice = from_scipy(a, symmetric=True), from_scipy(a)
-    assert once.backward is once.forward
-    assert once.nbytes * 2 == twice.nbytes
-    x = torch.randn(3, 2, generator=torch.Generator().manual_seed(5))
-    assert torch.equal(once @ x, twice @ x)
-
-
 def test_rows_numbered_in_64_bits_give_the_same_product_in_blocks() -> None:
     """As rows of 2^31 entries and more are: their kernel is called with a few rows at a time."""
     generator = np.random.default_rng(3)

@@ -66,11 +66,6 @@ def test_a_support_with_self_loops_has_one_at_every_node() -> None:
     assert support.symmetric
 
 
-def test_edges_to_nodes_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(InputError, match=r"a node that does not exist; allowed: node numbers 0\.\.13"):
-        Support.of(torch.tensor([[0], [14]]), N)
-
-
 @pytest.mark.parametrize("columns", [1, 7, 8, 13])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_dots_of_any_width_equal_the_written_out_ones(columns: int, dtype: torch.dtype) -> None:
@@ -126,3 +121,5 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     support = Support.of(edges("directed"), N)
     with pytest.raises(InputError, match=r"cannot multiply a \(14, 14\) matrix with a tensor \(13, 2\)"):
         WeightedMatrix(support, torch.ones(support.entries)) @ torch.ones(13, 2)
+    with pytest.raises(InputError, match=r"a node that does not exist; allowed: node numbers 0\.\.13"):
+        Support.of(torch.tensor([[0], [14]]), N)

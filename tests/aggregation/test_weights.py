@@ -61,11 +61,14 @@ def test_the_largest_weight_is_reached_where_both_ends_are_the_same(kind: str) -
     assert float(opposite) == pytest.approx(1 / (1 + math.e) if kind == "similarity" else math.exp(-4), rel=1e-6)
 
 
-def test_cosines_are_those_of_the_formula_and_of_rows_of_any_length() -> None:
+def test_cosines_are_those_of_the_formula_and_of_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     x, edges = rows(), pairs()
     expected = torch.nn.functional.cosine_similarity(x[edges[0]].double(), x[edges[1]].double())
     for scale in (1e-15, 1.0, 1e15):
         assert torch.allclose(cosines(x * scale, edges).double(), expected, atol=1e-6)
+    whole = cosines(x, edges)
+    monkeypatch.setattr(weights_module, "_CHUNK", 7)
+    assert torch.equal(cosines(x, edges), whole) and cosines(x, edges[:, :0]).shape == (0,)
 
 
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf, -math.inf])
@@ -78,14 +81,6 @@ def test_rows_of_nothing_are_close_to_nobody_and_spoil_no_other_pair(bad: float)
     assert bool(touched.any())
     assert torch.equal(found[touched], torch.zeros(int(touched.sum())))
     assert torch.equal(found[~touched], sound[~touched])
-
-
-def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, edges = rows(), pairs()
-    whole = cosines(x, edges)
-    monkeypatch.setattr(weights_module, "_CHUNK", 7)
-    assert torch.equal(cosines(x, edges), whole)
-    assert cosines(x, edges[:, :0]).shape == (0,)
 
 
 def test_sharpness_0_weighs_all_alike_and_more_tells_apart() -> None:

@@ -44,16 +44,6 @@ def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
     assert torch.allclose(found, one_by_one(network, x, labels[targets], heard, soft), rtol=1e-4, atol=1e-6)
 
 
-def test_a_graph_without_edges_still_has_gradients_of_the_head() -> None:
-    network, x, labels, _ = made()
-    rows, targets = ReceiverRows.of(torch.zeros(2, 0, dtype=torch.int64), NODES), torch.arange(4)
-    heard = incoming(rows, targets)
-    found = network.target_gradients(x, labels[targets], heard, 0.1)
-    assert torch.allclose(found[:, -CLASSES:].sum(dim=1), torch.zeros(4), atol=1e-6)
-    assert bool((found[:, :-CLASSES] == 0).all())
-    assert bool((found[:, -CLASSES:] != 0).any())
-
-
 def test_a_target_hears_its_own_senders_in_order() -> None:
     _, _, _, rows = made()
     targets = torch.tensor([7, 3, 11])

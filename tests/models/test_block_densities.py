@@ -9,7 +9,7 @@ from torch import Tensor
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.links.collection import pairs_of
 from graphveil.models import NamedPairs
-from graphveil.models.block_densities import block_densities, planted
+from graphveil.models.block_densities import block_densities
 from graphveil.models.list_sums import unbiased_labels
 from graphveil.privacy import SeededRandomness
 
@@ -48,11 +48,6 @@ def forged(labels: Tensor, share: float = 0.05) -> Tensor:
 def densities(pairs: NamedPairs, labels: Tensor, blocks: str, keep: float = 1.0, flip: float = 0.0) -> Tensor:
     everybody, alike = torch.ones(PEOPLE, dtype=torch.bool), torch.ones(PEOPLE, dtype=torch.float64)
     return block_densities(pairs, unbiased_labels(labels, everybody, CLASSES, keep, flip), alike, alike, blocks)
-
-
-def test_cells_of_one_density_are_added_up() -> None:
-    cells = torch.tensor([[1.0, 2.0], [4.0, 8.0]])
-    assert planted(cells).tolist() == [[9.0, 6.0], [6.0, 9.0]]
 
 
 def test_where_nothing_is_hidden_densities_are_those_counted() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.models.block_model import CHUNK, NamedPairs, block_beliefs
+from graphveil.models.block_model import NamedPairs, block_beliefs
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -154,15 +154,6 @@ def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:
     assert watch.numbers <= 2 * 4 * len(pairs.source) + 4 * 20_000
 
 
-@pytest.mark.parametrize("directed", [False, True])
-def test_empty_lists_leave_the_evidence_as_it_is(directed: bool) -> None:
-    nobody = torch.empty(0, dtype=torch.int64)
-    pairs = NamedPairs(6, nobody, nobody, torch.empty(0).double(), -1e-3, 3.0, directed)
-    found = block_beliefs(pairs, evidence())
-    assert found.links.shape == (0,)
-    assert torch.allclose(torch.softmax(found.beliefs, dim=1), evidence().exp(), atol=0.05)
-
-
 def test_evidence_that_is_not_finite_or_of_another_size_is_refused() -> None:
     for wrong in (math.nan, math.inf, -math.inf):
         fields = evidence()
@@ -190,11 +181,3 @@ def test_beliefs_do_not_depend_on_the_order_of_pairs_or_ends_and_progress_is_tol
     assert torch.allclose(plain.beliefs - plain.beliefs.mean(1, True), again.beliefs - again.beliefs.mean(1, True))
     assert torch.allclose(plain.links[order], again.links)
     assert told == [(number, 7) for number in range(1, 8)]
-
-
-def test_kinds_of_ratios_are_those_of_all_pairs_sorted_at_once() -> None:
-    drawn = torch.randint(3, (2 * CHUNK + 7,), generator=torch.Generator().manual_seed(1))
-    ratios = torch.tensor([3.0, -2.0, 0.5], dtype=torch.float64)[drawn]
-    values, kind = NamedPairs(2, drawn, drawn, ratios, 0.0, 1.0, directed=True).kinds()
-    expected = torch.unique(ratios, return_inverse=True)
-    assert torch.equal(values, expected[0]) and torch.equal(kind, expected[1])

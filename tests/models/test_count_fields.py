@@ -81,9 +81,5 @@ def test_rows_far_from_every_class_stay_finite() -> None:
     field = count_fields(table, label, torch.arange(100))
     assert torch.isfinite(field).all()
     assert int(field[150].argmax()) == 0
-
-
-def test_a_class_without_training_nodes_and_a_graph_without_public_edges() -> None:
-    table, label = counted(200, 1.0, private=6.0, public=0.0)
-    field = count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))
-    assert field.shape == (200, CLASSES) and torch.isfinite(field).all()
+    table, label = counted(200, 1.0, private=6.0, public=0.0)  # no public edges, and nobody of a class trains
+    assert torch.isfinite(count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))).all()

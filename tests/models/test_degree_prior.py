@@ -55,13 +55,6 @@ def test_directed_links_depend_on_the_sender_alone() -> None:
     assert torch.allclose(chances, (degrees.clamp(1, 4).double() / 5)[:, None].expand(6, 6))
 
 
-def test_groups_are_the_distinct_clamped_degrees() -> None:
-    prior = degree_prior(torch.tensor([-4, 1, 3, 3, 99, 50]))
-    assert prior.degrees.tolist() == [1, 3, 4]
-    assert prior.sizes.tolist() == [2, 2, 2]
-    assert prior.group.tolist() == [0, 0, 1, 1, 2, 2]
-
-
 @pytest.mark.parametrize(
     "degrees", [torch.ones(2), torch.ones(3, 3), torch.tensor([1.0, float("nan"), 2.0]), torch.full((4,), torch.inf)]
 )

@@ -50,13 +50,6 @@ def test_each_row_is_its_own() -> None:
     assert moved.nonzero().flatten().tolist() == [4, 7]
 
 
-def test_dropout_is_for_training_alone() -> None:
-    model, x, z = fusion(), drawn(N, D), drawn(N, K, seed=1)
-    torch.manual_seed(0)
-    assert not torch.equal(logits(model.train(), x, z), logits(model, x, z))
-    assert torch.equal(logits(model.eval(), x, z), logits(model, x, z))
-
-
 def test_features_stay_sparse() -> None:
     n, d = 500, 4_000
     rows = sp.random(n, d, density=0.002, format="csr", dtype="float32", rng=0)

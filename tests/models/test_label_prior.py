@@ -49,12 +49,6 @@ def test_class_shares_are_unbiased() -> None:
     assert float((class_shares(reports, 3, *rates(1.5)) - truth).abs().max()) > error
 
 
-def test_nodes_without_a_report_do_not_count() -> None:
-    reports = torch.tensor([0, 1, 1, 2, 0, 1] * 50)
-    absent = torch.cat([reports, torch.full((400,), -1)])
-    assert torch.equal(class_shares(absent, 3, *rates(2.0)), class_shares(reports, 3, *rates(2.0)))
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(-1, 4), min_size=1, max_size=60), st.floats(0.05, 14))
 def test_class_shares_are_on_the_simplex(reports: list[int], epsilon: float) -> None:

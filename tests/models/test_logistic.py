@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from graphveil.models.label_prior import log_channel
-from graphveil.models.logistic import MOST_CHOOSING, STRENGTHS, Logistic, choose_logistic, fit_logistic
+from graphveil.models.logistic import STRENGTHS, Logistic, choose_logistic, fit_logistic
 from tests.sizes import LargestTensor
 
 N, D, C = 400, 12, 3
@@ -89,13 +89,3 @@ def test_features_stay_sparse() -> None:
         found = fit_logistic(rows, graph.y, torch.arange(600), log_channel(3, 1.0, 0.0), 1.0)
     assert found.weight.shape == (8_000, 3)
     assert watch.numbers < 600 * 8_000 / 20
-
-
-def test_of_many_nodes_some_choose_the_strength_and_all_are_fitted() -> None:
-    features, classes = people(MOST_CHOOSING + 1000)
-    features, nodes = features[:, :3].contiguous(), torch.arange(len(classes))
-    heard = log_channel(C, 1.0, 0.0)
-    found, strength = choose_logistic(features, classes, nodes[:-500], nodes[-500:], heard, (1e-6, 10.0))
-    assert strength == 10.0
-    rest = features[:-500], classes[:-500], heard, strength
-    assert slope(found, *rest) < 2e-3 * slope(Logistic(torch.zeros(3, C), torch.zeros(C)), *rest)

@@ -84,14 +84,6 @@ def test_a_round_builds_nothing_larger_than_beliefs_or_a_piece() -> None:
     assert watch.numbers == 2 * PIECE * 3
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_nobody_named_tells_nobody_anything(compiled: bool) -> None:
-    told, beliefs, messages, ratios = drawn(3, 5, 0, torch.float32)
-    told = replace(told, compiled=compiled)
-    assert not told.renew(messages, beliefs, ratios).any()
-    assert not told.joint(messages, beliefs, ratios).any()
-
-
 def test_shares_are_the_softmax() -> None:
     beliefs = 100 * torch.randn(50, 7, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(shares_of(beliefs), torch.softmax(beliefs, dim=1), atol=1e-6)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from graphveil.models.dropout import dropout
 from graphveil.models.perceptrons import Encoder, HopClassifier, Stage, selu, unit
 
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -31,14 +32,6 @@ def test_selu_and_its_slope_are_those_of_torch_also_for_slices_of_a_gradient() -
     assert torch.allclose(slope, slope2, rtol=1e-12)
 
 
-def test_unit_rows_have_length_one_and_zero_rows_stay_zero() -> None:
-    x = X.clone()
-    x[2] = 0.0
-    lengths = unit(x).norm(dim=1)
-    assert torch.allclose(lengths[torch.arange(7) != 2], torch.ones(6, dtype=torch.float64))
-    assert lengths[2] == 0.0
-
-
 @pytest.mark.parametrize("batch_norm", [False, True])
 def test_heads_are_over_the_features(batch_norm: bool) -> None:
     x = X.float()
@@ -50,3 +43,42 @@ def test_heads_are_over_the_features(batch_norm: bool) -> None:
         model.eval()
         assert torch.equal(model(x), model.head(model.features(x)))
         assert model(x).shape == (7, 3)
+
+
+N = 200_000
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.9])
+def test_entries_are_dropped_at_the_rate_and_the_rest_is_scaled_up(rate: float) -> None:
+    """The share dropped is within five deviations of the rounded rate (false alarm 6e-7); 1.1 times the rate is not."""
+    torch.manual_seed(0)
+    rounded = round(rate * 256) / 256
+    out = dropout(torch.ones(N), rate, True)
+    share = float((out == 0).float().mean())
+    error = 5 * (rounded * (1 - rounded) / N) ** 0.5
+    assert abs(share - rounded) < error
+    assert abs(share - 1.1 * rounded) > error
+    assert torch.allclose(out[out != 0], torch.tensor(1 / (1 - rounded)))
+
+
+def test_entries_are_dropped_independently() -> None:
+    """Neighbours in memory, and every eighth of them, are uncorrelated within five deviations."""
+    torch.manual_seed(1)
+    kept = (dropout(torch.ones(N), 0.5, True) != 0).double() - 0.5
+    for shift in (1, 2, 7, 8, 64):
+        correlation = float((kept[shift:] * kept[:-shift]).mean() * 4)
+        assert abs(correlation) < 5 / N**0.5
+
+
+def test_the_generator_decides_and_shapes_and_gradients_are_kept() -> None:
+    x = torch.randn(5, 3, requires_grad=True)
+    outs = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        outs.append(dropout(x, 0.5, True))
+    assert torch.equal(outs[0], outs[1])
+    assert not torch.equal(outs[0], outs[2])
+    assert dropout(x, 0.5, False) is x and dropout(x, 0.0, True) is x
+    assert all(bool(dropout(torch.ones(1000), rate, True).isfinite().all()) for rate in (0.001, 0.997, 0.9999))
+    outs[0].sum().backward()
+    assert torch.allclose(x.grad, (outs[0] != 0) * 2.0)

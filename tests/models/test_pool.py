@@ -36,14 +36,6 @@ def test_opinions_that_say_nothing_get_next_to_no_weight() -> None:
     assert abs(float(wrong)) < 0.15
 
 
-def test_few_labels_leave_the_first_guess() -> None:
-    scores, heard = told()
-    first = torch.tensor([0.7, 0.2])
-    found = pool_weights(torch.stack([scores, noise()])[:, :0], heard[:0], first)
-    assert torch.equal(found, first)
-    assert held_out(torch.stack([scores, noise()])[:, :0], heard[:0], first).shape == (0,)
-
-
 def test_more_opinions_are_taken_for_what_they_say_alone() -> None:
     scores, heard = told()
     good = held_out(torch.stack([noise(), scores]), heard, torch.tensor([0.5, 0.5]))

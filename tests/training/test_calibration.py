@@ -172,11 +172,6 @@ def test_entries_outside_stay_at_exactly_0_up_to_the_threshold_and_grow_beyond_i
     assert found[5:].tolist() == pytest.approx([0.5, 1.0], abs=1e-3)
 
 
-def test_an_entry_without_a_slope_moves_by_no_more_than_the_rate() -> None:
-    assert stepped([0.0], Calibration(0.0, 0.01, 0.02), steps=1).tolist() == pytest.approx([0.98], abs=1e-6)
-    assert stepped([0.0], Calibration(0.0, 0.0, 0.02), steps=5).tolist() == [1]
-
-
 def test_a_symmetric_calibration_ties_both_directions_exactly() -> None:
     name = "gat"
     tied = run(name, Calibration(1e-3, 1e-3, 0.02, 50, symmetric=True))
@@ -187,11 +182,6 @@ def test_a_symmetric_calibration_ties_both_directions_exactly() -> None:
     assert not torch.equal(matrix(free, free.weights), matrix(free, free.weights).T)
 
 
-def test_a_symmetric_calibration_refuses_links_in_one_direction() -> None:
-    with pytest.raises(InputError, match="symmetric calibration: a link is listed in one direction only"):
-        run("sage", Calibration(symmetric=True), support=support_of(directed=True))
-
-
 @pytest.mark.parametrize("name", BACKBONES)
 def test_the_kept_network_and_weights_belong_together(name: str) -> None:
     """The estimate peaks at epoch 7 of 12: the kept pair gives that epoch's logits, and no other pair does."""
@@ -200,6 +190,8 @@ def test_the_kept_network_and_weights_belong_together(name: str) -> None:
     found = run(name, Calibration(learning_rate=0.05), model=model, epochs=12, judge=Judge(told), selection="robust")
     assert found.trained.epoch == 7
     assert not model.training
+    early = run(name, Calibration(learning_rate=0.05), epochs=12, judge=Judge(told), selection="robust", patience=2)
+    assert len(early.trained.history) == 9 and torch.equal(early.weights, found.weights)
     logits = forward(name, model, features(), matrix(found, found.weights))
     assert torch.allclose(found.trained.logits, logits, atol=1e-5)
     last = run(name, Calibration(learning_rate=0.05), epochs=12)
@@ -207,25 +199,6 @@ def test_the_kept_network_and_weights_belong_together(name: str) -> None:
     assert not torch.allclose(
         found.trained.logits, forward(name, model, features(), matrix(last, last.weights)), atol=1e-3
     )
-
-
-def test_patience_ends_it_with_the_pair_that_all_epochs_keep() -> None:
-    told, chosen = [0.1] * 6 + [0.9] + [0.0] * 5, Calibration(learning_rate=0.05)
-    whole, early = (
-        run("gcn", chosen, epochs=12, judge=Judge(told), selection="robust", patience=patience) for patience in (0, 2)
-    )
-    assert len(early.trained.history) == 9 and len(whole.trained.history) == 12
-    assert early.trained.epoch == whole.trained.epoch == 7
-    assert torch.equal(early.weights, whole.weights) and torch.equal(early.trained.logits, whole.trained.logits)
-
-
-def test_a_seed_fixes_everything_and_another_changes_it() -> None:
-    chosen = Calibration(1e-3, 1e-3, 0.02, 20)
-    one, again, other = (run("sage", chosen, seed=seed) for seed in (1, 1, 2))
-    assert torch.equal(one.weights, again.weights) and torch.equal(one.trained.logits, again.trained.logits)
-    assert torch.equal(one.edge_index, again.edge_index)
-    assert not torch.equal(one.trained.logits, other.trained.logits)
-    assert not torch.equal(one.edge_index, other.edge_index)
 
 
 def test_an_interrupted_training_leaves_the_generator_and_the_support_as_they_were() -> None:
@@ -243,7 +216,9 @@ def test_an_interrupted_training_leaves_the_generator_and_the_support_as_they_we
     assert torch.equal(torch.rand(3), before)
     assert torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
     assert torch.equal(support.edge_index, support_of().edge_index)
-    assert torch.equal(run("gcn", chosen, support=support).weights, expected.weights)
+    again, other = (run("gcn", chosen, support=support, seed=seed) for seed in (5, 6))
+    assert torch.equal(again.weights, expected.weights) and torch.equal(again.trained.logits, expected.trained.logits)
+    assert not torch.equal(other.trained.logits, expected.trained.logits)
 
 
 @pytest.mark.parametrize(("call", "epoch"), [(5, 3), (6, 3)])
@@ -261,17 +236,18 @@ def test_a_graph_without_edges_and_one_that_loses_all_of_them_train(name: str) -
     assert bool((all_gone.weights == 0).all()) and bool(all_gone.trained.logits.isfinite().all())
 
 
-def test_backbones_without_edges_are_refused() -> None:
-    with pytest.raises(InputError, match="model 'mlp' reads no edges; allowed: sage, gcn, gat"):
-        run("mlp", Calibration())
-
-
 @pytest.mark.parametrize(
     ("field", "value"), [("lambda1", -1), ("lambda2", math.inf), ("learning_rate", math.nan), ("complement", -1)]
 )
 def test_settings_outside_their_range_are_refused(field: str, value: float) -> None:
     with pytest.raises(InputError, match=f"^{field}(_a)? = "):
         Calibration(**{field: value})
+    with pytest.raises(InputError, match="symmetric calibration: a link is listed in one direction only"):
+        run("sage", Calibration(symmetric=True), support=support_of(directed=True))
+    with pytest.raises(InputError, match="model 'mlp' reads no edges; allowed: sage, gcn, gat"):
+        run("mlp", Calibration())
+    with pytest.raises(InputError, match="a complement of 5 entries; allowed: at most the 4 outside"):
+        complement_of(Support.of(torch.tensor([[0, 1], [1, 0]]), 3), 5, False, torch.Generator())
     with pytest.raises(InputError, match=r"^complement = 2.5; allowed: a whole number"):
         Calibration(complement=2.5)  # type: ignore[arg-type]
 
@@ -293,7 +269,7 @@ def test_every_entry_outside_is_drawn_equally_often(count: int, symmetric: bool)
     from scipy.stats import chi2
 
     support = Support.of(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), 7)
-    free, repeats, generator = (19 if symmetric else 38), 1500, torch.Generator().manual_seed(3)
+    free, repeats, generator = (19 if symmetric else 38), 600, torch.Generator().manual_seed(3)
     hits = torch.zeros(7, 7)
     for _ in range(repeats):
         both, collected = complement_of(support, count, symmetric, generator)
@@ -306,9 +282,3 @@ def test_every_entry_outside_is_drawn_equally_often(count: int, symmetric: bool)
     # Draws without replacement: the variance of a cell is smaller by (1 - share), and they add up to a constant.
     statistic = float(((counts - expected) ** 2).sum() / (expected * (1 - count / free))) * (free - 1) / free
     assert chi2.ppf(5e-5, free - 1) < statistic < chi2.ppf(1 - 5e-5, free - 1)
-
-
-def test_a_complement_larger_than_what_is_free_is_refused() -> None:
-    support = Support.of(torch.tensor([[0, 1], [1, 0]]), 3)
-    with pytest.raises(InputError, match="a complement of 5 entries; allowed: at most the 4 outside"):
-        complement_of(support, 5, False, torch.Generator())

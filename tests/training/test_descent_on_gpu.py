@@ -74,16 +74,6 @@ def test_the_cpu_waits_twice_however_long_a_training_is() -> None:
     assert waits == [2, 2]
 
 
-def test_an_empty_batch_gets_noise() -> None:
-    x, y = samples(50, 20, 4)
-    schedule = PrivateSchedule(**{**SCHEDULE, "rate": 1e-9})
-    with pretended_gpu():
-        model = moved(perceptron(20, 16, 4))
-        PrivateDescent(model, x, y, schedule).step(SeededRandomness(1))
-        noise = torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).cpu()
-    assert noise.std() == pytest.approx(1 / SCHEDULE["expected_batch"], rel=0.2)
-
-
 def test_dropout_leaves_the_callers_numbers_alone() -> None:
     x, y = samples(300, 20, 4)
     model = nn.Sequential(*perceptron(20, 16, 4), nn.Dropout(0.5))

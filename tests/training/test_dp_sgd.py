@@ -162,27 +162,23 @@ def test_a_row_has_the_same_bits_in_every_batch(widths: tuple[int, ...], activat
     check_same_bits(PrivateDescent(model, x, y, PrivateSchedule(**SCHEDULE)), 200)
 
 
-def test_a_row_has_the_same_bits_whatever_the_threads() -> None:
+def test_a_row_has_the_same_bits_whatever_the_threads_and_under_a_loss_of_several_labels() -> None:
     """So many numbers that torch would share them out, in pieces that end anywhere."""
+
+    def loss(logits: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
+
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        x, y = samples(700, 40, 4)
-        descent = PrivateDescent(perceptron(40, 97, 4), x, y, PrivateSchedule(**SCHEDULE))
+        x, _ = samples(700, 40, 4)
+        labels = (x[:, :4] > 0).float()
+        descent = PrivateDescent(perceptron(40, 97, 4), x, labels, PrivateSchedule(**SCHEDULE), loss=loss)
         check_same_bits(descent, 700)
         descent.clipped_sums(torch.arange(5), Fixed())
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
-
-
-def test_a_loss_of_several_labels_has_the_same_bits_in_every_batch() -> None:
-    def loss(logits: Tensor, targets: Tensor) -> Tensor:
-        return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
-
-    x, _ = samples(200, 20, 3)
-    labels = (x[:, :3] > 0).float()
-    check_same_bits(PrivateDescent(perceptron(20, 16, 3), x, labels, PrivateSchedule(**SCHEDULE), loss=loss), 200)
 
 
 def test_a_place_of_its_own_gives_the_same_bits_where_products_treat_places_in_other_ways() -> None:

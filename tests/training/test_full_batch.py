@@ -93,14 +93,6 @@ def test_it_stops_after_so_many_epochs_without_a_better_one() -> None:
     assert len(short) - 1 - max(scores.index(max(scores)), losses.index(min(losses))) == 7
 
 
-def test_it_goes_on_while_the_loss_falls_though_the_accuracy_stands_still() -> None:
-    train = rows(60, noise=0.3)
-    slow = FullBatch(epochs=40, learning_rate=1e-5, patience=5)
-    history = train_full_batch(Plain(), train, train, slow)
-    assert len({epoch.val_estimate for epoch in history}) == 1
-    assert len(history) == 40
-
-
 def test_without_validation_rows_the_last_epoch_is_kept_and_none_left_out() -> None:
     train, model = rows(60), Plain()
     empty = Rows(train.inputs[:0], train.classes[:0])

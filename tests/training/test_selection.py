@@ -40,11 +40,6 @@ def test_the_published_chain_row_by_row() -> None:
     assert accepted("published", [row[:3] for row in PUBLISHED]) == [row[3] for row in PUBLISHED]
 
 
-def test_the_published_chain_compares_with_the_best_and_not_with_the_last() -> None:
-    rows = [(2.0, 0.1, 0.1), (1.0, 0.3, 0.3), (1.5, 0.4, 0.4), (0.9, 0.31, 0.31)]
-    assert accepted("published", rows) == [True, True, False, True]
-
-
 def test_the_published_chain_can_stick_at_the_first_epoch_and_robust_does_not() -> None:
     """A first epoch above the ideal blocks every later one (known fault of the published rule)."""
     rows = [(2.0, 0.6, 0.6), (1.0, 0.4, 0.4), (0.5, 0.5, 0.5)]

@@ -33,7 +33,9 @@ def test_a_step_has_the_noise_of_its_own_key() -> None:
         assert found.tolist() == LAW.draw(500, secret.key("step", step).stream()).tolist()
 
 
-@pytest.mark.parametrize(("size", "waits"), [(500, 2), (1 << 21, 4), ((1 << 22) + 4, 6)])
+@pytest.mark.parametrize(
+    ("size", "waits"), [(500, 2), (1 << 21, 4), pytest.param((1 << 22) + 4, 6, marks=pytest.mark.slow)]
+)
 def test_a_gpu_draws_the_same_bits_some_steps_at_a_time(size: int, waits: int) -> None:
     """So many steps at once as make 2^22 draws; two readings each time, beside those of the test."""
     expected = noises("cpu", 3, SeededRandomness(2), size)
