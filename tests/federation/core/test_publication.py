@@ -32,8 +32,9 @@ def test_every_publication_counts_and_no_more_leave_than_were_paid_for() -> None
     for rounds in (1, 2, 3):
         sent = one.publish(torch.full((5, 32), rounds / 10), rounds)
         assert (len(one.seen), one.spent) == (rounds, one.publication.spent(rounds))
-    with pytest.raises(BudgetError, match="publication 4 of 3"):
-        one.publish(torch.full((5, 32), 0.4), 4)
+    for other, round in ((0.4, 4), (-0.3, 3)):  # another round, and other rows in one that is run again
+        with pytest.raises(BudgetError, match="publication 4 of 3"):
+            one.publish(torch.full((5, 32), other), round)
     assert torch.equal(one.publish(torch.full((5, 32), 0.3), 3), sent)  # the same bytes again, for nothing
 
 
