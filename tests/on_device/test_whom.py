@@ -134,11 +134,11 @@ def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended)
     assert not collector.enrolled
 
 
-# Every other kind is in the vectors. Of the first there are as many different ids as people, since it has more lines.
+# Every other kind is in the vectors. Of the second there are as many different ids as people, since it has more lines.
 @pytest.mark.parametrize(
     ("people", "ids"),
-    [(4, ("Ann", "Bob", "Ann", "Bob", "nobody", "nobody else")), (3, ("zo\u00eb", "Bob", "zoe\u0308"))],
-    ids=["padded", "an accent apart"],
+    [(3, ("a", "b", "c", "d")), (4, ("Ann", "Bob", "Ann", "Bob", "x", "y")), (3, ("zo\u00eb", "Bob", "zoe\u0308"))],
+    ids=["too long", "padded", "an accent apart"],
 )
 def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str, ...], run: Run) -> None:
     """With a number below Bob's and one above, Ann would report her link to him, and he his to her."""
@@ -148,9 +148,23 @@ def test_a_list_that_names_somebody_twice_is_refused(people: int, ids: tuple[str
         assert found[2].startswith("bad-ids: the list of people") and not collector.enrolled
 
 
-def test_a_token_is_read_where_none_is_typed(run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{TOKEN}\n"))
-    assert run(*enrol(collector, "-"), "--as", "Ann 3")[0] == 0 and collector.enrolled[0]["token"] == TOKEN
+class Typed(io.StringIO):
+    """A terminal at which something is typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_sent_before_the_person_agrees(
+    run: Run, collector: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in ("n", "", "ye"):
+        monkeypatch.setattr("sys.stdin", Typed(f"{answer}\n"))
+        code, _, err = run(*enrol(collector))
+        assert code == 2 and 'You answer as "Ann 3", person 3. If this is not you, stop' in err
+        assert 'enrolment: you are not "Ann 3", person 3' in err and not collector.enrolled
+    monkeypatch.setattr("sys.stdin", Typed(f"{TOKEN}\ny\n"))
+    assert run(*enrol(collector, "-"))[0] == 0 and [one["token"] for one in collector.enrolled] == [TOKEN]
 
 
 def test_an_id_moves_no_cursor(run: Run, collector: Pretended) -> None:
