@@ -92,6 +92,8 @@ def test_independent_users_are_worst_together_where_each_is_worst() -> None:
     )
     pairs = list(itertools.permutations(range(3), 2))
     assert worst_of_independent(table, pairs) == pytest.approx(worst_ratio(joint, pairs)) == pytest.approx(3.5)
+    two_users = np.log(np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.25], [0.75, 0.75]]]))  # worse one way round
+    assert worst_of_independent(two_users, [(0, 1)]) == pytest.approx(2 * math.log(2))
     guarantee = promise(2.0)
     assert not audit_table("t", guarantee, table, independent=True).holds
     assert audit_table("t", guarantee, table[:, :, 2:], independent=True).holds
