@@ -7,7 +7,6 @@ import io
 import struct
 import tracemalloc
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from scipy.sparse import csc_matrix
 
 from graphveil.errors import DataError
 from graphveil.graphs import archives, large, load_graph
-from graphveil.graphs.mat import read_mat
 from tests.graphs.published_made import dblp, lastfm, ppi, saint, twitch, university
 
 MIB = 1 << 20
@@ -114,45 +112,6 @@ def test_gzip_is_unpacked_no_further_than_its_bound(tmp_path: Path) -> None:
             archives.read_gzip(file)
 
 
-def test_a_mat_file_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
-    file = tmp_path / "a.mat"
-    start = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM"
-    packed = zlib.compress(bytes(40 * MIB))
-    file.write_bytes(start + struct.pack("<II", 15, len(packed)) + packed)
-    with pytest.raises(DataError, match=r"a\.mat: is damaged \(it unpacks to 8 MiB or more"):
-        read_mat(file, largest=8 * MIB)
-    assert peak(lambda: read_mat(file, largest=8 * MIB)) < 24 * MIB
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.float64, np.int64])
-def test_a_mat_file_is_read_as_scipy_reads_it(tmp_path: Path, kind: type, compressed: bool) -> None:
-    matrix = csc_matrix(np.array([[0, 2.5, 0], [1, 0, 3]]))
-    table = np.array([[1, 2, 3], [4, 5, 60]], dtype=kind)
-    content = {"A": matrix, "local_info": table, "one": np.array([[7]], dtype=kind), "text": "left out"}
-    savemat(tmp_path / "a.mat", content, do_compression=compressed)
-    found = read_mat(tmp_path / "a.mat")
-    assert set(found) == {"A", "local_info", "one"}
-    assert (found["A"] != matrix).nnz == 0
-    assert found["local_info"].dtype == kind
-    assert np.array_equal(found["local_info"], table)
-    assert found["one"].tolist() == [[7]]
-
-
-def test_every_damaged_mat_file_is_read_or_refused(tmp_path: Path) -> None:
-    """Each word of a small file in turn becomes an odd one: SciPy's reader ends the whole process at some of them."""
-    file = university(tmp_path, [[1] * 5 + [2005, 1]] * 3) / "facebook100/Made1.mat"
-    content, refused = file.read_bytes(), 0
-    for place in range(128, len(content), 4):
-        for odd in (-1, 2**31 - 1):
-            file.write_bytes(content[:place] + struct.pack("<i", odd) + content[place + 4 :])
-            try:
-                load_graph("facebook100-made1", tmp_path)
-            except DataError:
-                refused += 1
-    assert refused > 50
-
-
 def with_array(file: Path, **changed: np.ndarray) -> None:
     with np.load(file) as arrays:
         content = {**arrays, **changed}
@@ -163,16 +122,13 @@ def with_array(file: Path, **changed: np.ndarray) -> None:
     "changed",
     [
         {"attr_indices": np.array([2, 10**6])},
-        {"attr_indices": np.array([2, -5])},
         {"attr_indptr": np.array([0, 10**6, 10**6, 10**6])},
-        {"attr_indptr": np.array([0, 2, 1, 2])},
         {"attr_indptr": np.array([0, 2, 2, 0])},
         {"adj_indptr": np.array([0, 1, 4, 0])},
         {"adj_indices": np.array([1, 0, 2, 2**32])},
         {"adj_indices": np.array([1.5, 0, 2, 2])},
         {"attr_shape": np.array([10**9, 1639])},
         {"labels": np.array([0.0, np.nan, 1.0])},
-        {"labels": np.array([0.5, 1, 2])},
     ],
     ids=str,
 )
@@ -210,14 +166,6 @@ def test_fields_of_a_university_that_are_no_numbers_are_refused(tmp_path: Path) 
         load_graph("facebook100-made1", tmp_path)
 
 
-def test_a_made_network_of_more_people_than_there_are_is_refused() -> None:
-    from graphveil.errors import InputError
-
-    for name in ("social-999999999", "social-" + "9" * 5000):
-        with pytest.raises(InputError, match="at most 8 digits"):
-            load_graph(name)
-
-
 @pytest.mark.parametrize(
     ("part", "value"),
     [("features", np.full((2, 128), 1e308)), ("target", np.array([np.nan, 1.0])), ("features", np.zeros(2))],
@@ -231,13 +179,7 @@ def test_numbers_that_no_cast_can_hold_are_no_fault(tmp_path: Path, part: str, v
         assert "twitch-de" in str(error)
 
 
-def test_a_number_too_large_for_any_array_is_no_fault(tmp_path: Path) -> None:
-    lastfm(tmp_path, [17, 1, 0, 3], features={"0": [10**30]})
-    with pytest.raises(DataError, match="'lastfm'"):
-        load_graph("lastfm", tmp_path)
-
-
-def test_a_number_of_40_digits_in_a_packed_table_is_no_fault(tmp_path: Path) -> None:
+def test_numbers_too_large_for_any_array_and_features_in_one_row_are_no_fault(tmp_path: Path) -> None:
     """Polars reads it as 128 bits, which NumPy does not have."""
     for name in large.ARXIV_FILES:
         file = tmp_path / "ogb/ogbn_arxiv" / name
@@ -245,9 +187,9 @@ def test_a_number_of_40_digits_in_a_packed_table_is_no_fault(tmp_path: Path) -> 
         file.write_bytes(gzip.compress(b"9" * 30))
     with pytest.raises(DataError, match="the files of 'ogbn-arxiv' cannot be read"):
         load_graph("ogbn-arxiv", tmp_path)
-
-
-def test_features_of_ppi_in_one_row_are_no_fault(tmp_path: Path) -> None:
+    lastfm(tmp_path, [17, 1, 0, 3], features={"0": [10**30]})
+    with pytest.raises(DataError, match="'lastfm'"):
+        load_graph("lastfm", tmp_path)
     ppi(tmp_path, np.uint8)
     np.save(tmp_path / "pyg/PPI/raw/train_feats.npy", np.zeros(3, dtype=np.uint8))
     with pytest.raises(DataError, match="the files of 'ppi' cannot be read"):

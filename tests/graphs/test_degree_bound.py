@@ -66,13 +66,6 @@ def test_one_list_changes_at_most_d_entries_in_as_many_rows(graph: tuple[Tensor,
         assert {source for source, _ in changed} <= {node}
 
 
-def test_a_hub_moves_no_more_than_anybody() -> None:
-    index, degree = hub(30), 1
-    whole = kept(keep_lists(index, 32, degree))
-    for node in (0, 1, 2):
-        assert len(whole ^ kept(keep_lists(without_list(index, node), 32, degree))) <= degree
-
-
 def test_taking_a_hub_off_all_lists_is_not_promised() -> None:
     """The witness against sqrt(D) for whole nodes: everybody who kept the hub keeps node 1 instead."""
     index, degree = hub(30), 1
@@ -82,20 +75,6 @@ def test_taking_a_hub_off_all_lists_is_not_promised() -> None:
     assert bound.protects == NODE_AND_OWN_LIST
     with pytest.raises(InputError, match="has more than the declared 1 edges"):
         require_degree(index, 32, degree)
-
-
-def test_ranking_at_both_ends_is_no_better() -> None:
-    """A rule that was considered: it frees a place at every neighbour of a removed node, so no D bounds the change."""
-
-    def both_ends(index: Tensor, degree: int) -> set[tuple[int, int]]:
-        lists = kept(keep_lists(index, 100, degree))
-        backwards = keep_lists(index.flip(0), 100, degree)
-        return lists & {(t, s) for s, t in kept(backwards)}
-
-    # Node 0 is linked to 40 people, each of whom has one more friend.
-    index = undirected([(0, u) for u in range(1, 41)] + [(u, u + 40) for u in range(1, 41)])
-    changed = both_ends(index, 1) ^ both_ends(without_node(index, 0), 1)
-    assert len({edge for edge in changed if 0 not in edge}) > 5
 
 
 def test_every_node_is_cut_and_none_is_favoured() -> None:
@@ -121,6 +100,8 @@ def test_the_kept_edges_are_the_same_everywhere() -> None:
     assert first == kept(keep_lists(index.flip(1), 9, 3)) == kept(keep_lists(index, 5000, 3))
     assert first != kept(keep_lists(index, 9, 3, salt=1))
     assert sorted(t for s, t in first if s == 0) == [1, 4, 5]
+    # A shorter list is the beginning of a longer one.
+    assert kept(keep_lists(index, 9, 2)) <= first
 
 
 def test_a_kept_promise_changes_nothing() -> None:
@@ -150,18 +131,3 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InputError, match="does not exist"):
         keep_lists(torch.tensor([[0], [3]]), 3, 1)
     assert kept(keep_lists(NONE, 3, 1)) == kept(require_degree(NONE, 0, 1)) == set()
-
-
-def test_lists_of_any_length_are_in_the_order_of_their_names_hashes() -> None:
-    """Against a sort of each list by itself; the hash is read off lists that are cut to one name."""
-    nodes, rng = 40, np.random.default_rng(2)
-    index = torch.from_numpy(rng.integers(0, nodes, (2, 900)))
-    whole = keep_lists(index, nodes, nodes).edge_index
-    for degree in (1, 3, 7):
-        shorter = keep_lists(index, nodes, degree).edge_index
-        for node in range(nodes):
-            own = whole[1, whole[0] == node]
-            assert torch.equal(own[:degree], shorter[1, shorter[0] == node])
-    assert bool((whole[0].diff() >= 0).all())
-    # The order of names would be one that favours the first: hashes scatter them.
-    assert bool((whole[1, whole[0] == 0].diff() < 0).any())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -25,26 +24,12 @@ def test_public_edges_are_read_in_both_directions(tmp_path):
     assert describe(graph)["known"] == {"public_edges": 2, "private_edges": 1, "private_nodes": 3}
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_a_graph_may_have_no_edges(tmp_path, format):
-    graph = draw_private(social_graph(80, 6.0, 20, 3), 0.3, seed=2)
-    graph.edge_index, graph.public_edges = graph.edge_index[:, :0], graph.public_edges[:0]
-    again = load_graph(write_folder(graph, tmp_path / "graph", format=format))
-    assert again.public_edges.shape == (0,)
-
-
-def test_directed_edges_have_a_word_each(tmp_path):
-    toml = KNOWN.replace("false", "true")
-    graph = validate(load_graph(folder(tmp_path, graph__toml=toml, edges__csv=edges("a,b,true", "b,a,false"))))
-    assert graph.public_edges.tolist() == [True, False]
-
-
-def test_private_nodes_are_declared_and_no_feature(tmp_path):
-    toml = KNOWN + 'private_nodes = "member"\n'
+def test_private_nodes_are_declared_and_no_feature_and_directed_edges_have_a_word_each(tmp_path):
+    toml = KNOWN.replace("false", "true") + 'private_nodes = "member"\n'
     nodes = "id,h,w,label,member\na,1,2,cat,true\nb,3,4,dog,false\nc,5,6,,true\n"
-    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes, edges__csv=edges("a,b,1", "a,c,0")))
-    assert validate(graph).private_nodes.tolist() == [0, 2]
-    assert graph.x.shape == (3, 2)
+    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=nodes, edges__csv=edges("a,b,1", "b,a,0")))
+    assert validate(graph).private_nodes.tolist() == [0, 2] and graph.x.shape == (3, 2)
+    assert graph.public_edges.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -72,57 +57,26 @@ def test_what_is_known_survives_the_round_trip(tmp_path, format):
     graph = draw_private(social_graph(80, 6.0, 20, 3), 0.3, seed=2)
     graph.private_nodes = torch.arange(0, 80, 2)
     again = validate(load_graph(write_folder(graph, tmp_path / "graph", format=format)))
-    assert torch.equal(again.edge_index, graph.edge_index)
-    assert torch.equal(again.public_edges, graph.public_edges)
-    assert torch.equal(again.private_nodes, graph.private_nodes)
+    for part in ("edge_index", "public_edges", "private_nodes"):
+        assert torch.equal(again[part], graph[part])
+    graph.edge_index, graph.public_edges = graph.edge_index[:, :0], graph.public_edges[:0]
+    assert load_graph(write_folder(graph, tmp_path / "bare", format=format)).public_edges.shape == (0,)
 
 
 def test_drawing_private_edges():
     graph = social_graph(200, 8.0, 20, 3)
     drawn = validate(draw_private(graph, 0.25, seed=3))
     assert graph.get("public_edges") is None and "drew" not in " ".join(graph.schema.notes)
-    count = graph.edge_index.shape[1]
-    assert int((~drawn.public_edges).sum()) == 2 * round(0.25 * count / 2)
+    assert int((~drawn.public_edges).sum()) == 2 * round(0.25 * graph.edge_index.shape[1] / 2)
     assert drawn.schema.notes[-1] == "drew 0.25 of the edges as private, with seed 3: an experiment"
     assert torch.equal(drawn.public_edges, draw_private(graph, 0.25, seed=3).public_edges)
     assert not torch.equal(drawn.public_edges, draw_private(graph, 0.25, seed=4).public_edges)
     assert not bool(draw_private(graph, 1.0, seed=3).public_edges.any())
 
 
-@pytest.mark.parametrize("share", [0.0, 1.5, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])
 def test_shares_that_are_none(share):
     with pytest.raises(InputError, match="allowed: a number above 0, at most 1"):
         draw_private(tiny_graph(), share, seed=0)
-
-
-def test_a_graph_that_has_said_it_already_is_not_drawn_from():
     with pytest.raises(InputError, match="already declares which edges are public; leave out the share"):
         draw_private(draw_private(tiny_graph(), 0.5, seed=0), 0.5, seed=0)
-
-
-@pytest.mark.parametrize(
-    "name, value, message",
-    [
-        ("public_edges", torch.ones(3, dtype=torch.bool), "is not true or false for each edge; allowed: bool"),
-        ("public_edges", torch.ones(6), "is not true or false for each edge"),
-        ("public_edges", torch.tensor([True, False, False, False, False, False]), "public in one direction only"),
-        ("private_nodes", torch.tensor([0.0]), "is not a list of node numbers"),
-        ("private_nodes", torch.tensor([1, 1]), "are not ascending node numbers; allowed: 0 to 3, each once"),
-        ("private_nodes", torch.tensor([3, 4]), "are not ascending node numbers"),
-        ("private_nodes", torch.tensor([2, 0]), "are not ascending node numbers"),
-    ],
-)
-def test_values_that_do_not_fit_are_refused(name, value, message):
-    graph = tiny_graph()
-    graph[name] = value
-    with pytest.raises(DataError, match=message):
-        validate(graph)
-
-
-def test_a_shuffled_file_says_the_same(tmp_path):
-    graph = draw_private(social_graph(60, 6.0, 20, 3), 0.5, seed=1)
-    path = write_folder(graph, tmp_path / "graph")
-    lines = (path / "edges.csv").read_text().splitlines()
-    order = np.random.default_rng(0).permutation(len(lines) - 1) + 1
-    (path / "edges.csv").write_text("\n".join([lines[0], *(lines[i] for i in order)]) + "\n")
-    assert torch.equal(load_graph(path).public_edges, graph.public_edges)

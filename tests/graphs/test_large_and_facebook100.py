@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import coo_matrix, save_npz
 
+from graphveil.columns import Category, blocks_of, width_of
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs import load_graph, validate
-from tests.graphs.published_made import ppi, university
+from graphveil.mechanisms.base.domain import VectorDomain
+from graphveil.mechanisms.question import question_from
+from tests.graphs.published_made import flickr, ppi, saint, university
 
 
 @pytest.mark.parametrize("kind, low, high", [(np.uint8, 0.0, 1.0), (np.float64, -4.0, 4.0)])
@@ -22,10 +26,6 @@ def test_ppi_is_one_graph_with_several_labels_a_node(tmp_path, kind, low, high):
     assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3, 4], [1, 2, 0, 2, 0, 1, 4, 3]]
     assert graph.train_mask.tolist() == [True] * 3 + [False] * 3
     assert graph.test_mask.tolist() == [False] * 5 + [True]
-
-
-def test_damaged_ppi_is_refused(tmp_path):
-    ppi(tmp_path, np.uint8)
     (tmp_path / "pyg/PPI/raw/valid_graph.json").write_text('{"links": [{"source": 0, "target": 7}]}')
     with pytest.raises(DataError, match=r"valid_graph.json joins nodes outside"):
         load_graph("ppi", tmp_path)
@@ -108,32 +108,16 @@ def test_facebook100_of_some_class_years_is_the_people_of_those_years(tmp_path):
     assert any("2 nodes of other class years are left out" in note for note in graph.schema.notes)
     everybody = load_graph("facebook100-made1", tmp_path)
     assert (everybody.num_nodes, len(everybody.schema.classes)) == (5, 6)
-
-
-def test_facebook100_of_some_class_years_keeps_edges_between_them(tmp_path):
-    fields = [[1] * 5 + [year, 1] for year in (2005, 2006, 2006, 2001)]
-    graph = load_graph("facebook100-made1-2005-2006", university(tmp_path, fields))
-    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert graph.y.tolist() == [0, 1, 1]
-
-
-@pytest.mark.parametrize("years", ["2009-2005", "2005-2005"])
-def test_facebook100_years_that_are_no_range_are_refused(tmp_path, years):
-    root = university(tmp_path, [[1] * 7] * 2)
+    near = load_graph("facebook100-made1-2004-2005", tmp_path)
+    assert (near.edge_index.tolist(), near.y.tolist()) == ([[0, 1], [1, 0]], [1, 0])
     with pytest.raises(InputError, match="at least two, the first one first"):
-        load_graph(f"facebook100-made1-{years}", root)
+        load_graph("facebook100-made1-2009-2005", tmp_path)
 
 
 def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
     one = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
-    big = [[2**31 - 1] * 5 + [2**31 - 1, 2**31 - 1]] * 3
-    other = load_graph("facebook100-made1", university(tmp_path / "b", big)).schema
-    assert (one.dimension, one.low, one.high, one.classes) == (
-        other.dimension,
-        other.low,
-        other.high,
-        other.classes,
-    )
+    other = load_graph("facebook100-made1", university(tmp_path / "b", [[2**31 - 1] * 7] * 3)).schema
+    assert all(getattr(one, name) == getattr(other, name) for name in ("dimension", "low", "high", "classes"))
 
 
 def test_facebook100_asked_for_gender_hides_it_from_the_features(tmp_path):
@@ -160,18 +144,136 @@ def test_facebook100_in_the_layout_of_linkx(tmp_path):
     assert graph.schema == own.schema
     with pytest.raises(MissingDataError, match="no file for 'other', only made1"):
         load_graph("facebook100-other-gender", tmp_path)
-
-
-def test_facebook100_names_what_is_there(tmp_path):
-    university(tmp_path, [[1] * 7] * 2)
-    with pytest.raises(MissingDataError, match=r"facebook100: no file for 'other', only Made1; put"):
-        load_graph("facebook100-other", tmp_path)
     with pytest.raises(MissingDataError, match="only no mat file"):
         load_graph("facebook100-other", tmp_path / "nowhere")
 
 
-def test_a_damaged_mat_file_is_refused(tmp_path):
-    (tmp_path / "facebook100").mkdir()
-    (tmp_path / "facebook100/Bad.mat").write_bytes(b"no" * 100)
-    with pytest.raises(DataError, match=r"Bad.mat: is not a Facebook100 file .*allowed: A, local_info"):
-        load_graph("facebook100-bad", tmp_path)
+# ---- the profile fields of Facebook100 as declared categories, and what can be asked about them ----
+
+
+NAMES = ("status", "gender", "major", "minor", "housing", "year", "school")
+GRAPHS = {
+    "facebook100-made7": ("status", "gender", "major", "minor", "housing", "school"),
+    "facebook100-made7-gender": ("status", "major", "minor", "housing", "year", "school"),
+    "facebook100-made7-2004-2009": ("status", "gender", "major", "minor", "housing"),
+}
+#: status, gender, major, minor, housing, year, school of seven people; 0 stands for an empty field.
+PEOPLE = np.array(
+    [
+        [1, 1, 11, 0, 90, 2006, 5000],
+        [2, 2, 12, 3, 91, 2005, 5001],
+        [1, 0, 13, 0, 0, 2009, 5002],
+        [5, 2, 0, 0, 0, 2004, 0],
+        [1, 1, 300, 256, 257, 2007, 1024],
+        [0, 2, 11, 0, 90, 2008, 5000],
+        [9, 1, 11, 0, 90, 2008, 5000],
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return university(tmp_path_factory.mktemp("made"), PEOPLE.tolist(), "Made7")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_field_but_the_label_is_a_column_whose_block_holds_the_codes_of_the_file(root: Path, name: str) -> None:
+    """Whatever is read back from a block is the code modulo the number of buckets, and nothing where it is empty."""
+    graph = load_graph(name, root=root)
+    schema, x = graph.schema, graph.x.to_dense().numpy()
+    assert tuple(column.name for column in schema.columns) == GRAPHS[name]
+    assert width_of(schema.columns) == schema.dimension
+    for column, block in zip(schema.columns, blocks_of(schema.columns), strict=True):
+        assert isinstance(column.kind, Category) and column.kind.empty
+        codes, size = PEOPLE[:, NAMES.index(column.name)], column.kind.width
+        held = np.where(x[:, block].sum(axis=1) > 0, x[:, block].argmax(axis=1), -1)
+        assert held.tolist() == np.where(codes > 0, codes % size, -1).tolist(), column.name
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("status=", [0, 0, 0, 0, 0, 1, 0]),
+        ("gender", [1, 2, 4, 2, 1, 2, 1]),
+        ("status=1", [1, 0, 1, 0, 1, 0, 1]),
+        ("major=44", [0, 0, 0, 0, 1, 0, 0]),
+        ("housing=90|91", [1, 1, 0, 0, 0, 1, 1]),
+    ],
+)
+def test_questions_about_fields(root: Path, text: str, truth: list[int]) -> None:
+    """Codes 9 and 1 of status share a bucket of 8, 300 and 44 one of 256: a fixed vocabulary tells no more."""
+    graph = load_graph("facebook100-made7", root=root)
+    domain = VectorDomain(graph.schema.dimension, graph.schema.low, graph.schema.high)
+    assert question_from(text, 1.0, domain, graph.schema.columns).truth(graph.x).tolist() == truth
+
+
+# ---- pPI in GraphSAINT's layout and MIR-Flickr in HeteroRR's, on made files ----
+
+
+def test_graphsaint_files_are_one_graph(tmp_path):
+    folder = saint(tmp_path)
+    graph = validate(load_graph("ppi-graphsaint", tmp_path))
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.y.shape == (4, 121)
+    assert graph.y.argmax(dim=1).tolist() == [0, 1, 2, 3]
+    assert (graph.schema.low, graph.schema.high) == (0.0, 1.0)
+    assert graph.test_mask.tolist() == [False, False, True, False]
+    np.save(folder / "feats.npy", np.full((4, 50), 7.5))
+    standardised = validate(load_graph("ppi-graphsaint", tmp_path))
+    assert float(standardised.x.max()) == 4.0
+    assert "clipped 200 feature values" in standardised.schema.notes[0]
+
+
+@pytest.mark.parametrize(
+    "file, content",
+    [
+        ("role.json", b'{"tr": [-1], "va": [1], "te": [2]}'),
+        ("class_map.json", b'{"9": [0]}'),
+        ("feats.npy", b"no"),
+        ("adj_full.npz", b"no"),
+    ],
+)
+def test_damaged_graphsaint_files_are_refused(tmp_path, file, content):
+    (saint(tmp_path) / file).write_bytes(content)
+    with pytest.raises(DataError, match="files of 'ppi-graphsaint' cannot be read"):
+        load_graph("ppi-graphsaint", tmp_path)
+
+
+def test_flickr_links_are_public_or_private(tmp_path):
+    flickr(tmp_path)
+    graph = validate(load_graph("mir-flickr", tmp_path))
+    assert graph.y.tolist() == [1, 0, 0, 1]
+    assert graph.schema.classes == ("no people", "people")
+    assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+    assert graph.public_edges.tolist() == [False, False, False, True, False, True]  # listed as both: private
+    assert "2 edges are private" in graph.schema.notes[-1]
+    assert float(graph.x.max()) == 4.0
+    assert "no published bound" in graph.schema.source
+    assert graph.val_mask.tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "links, said",
+    [
+        ("0 9 1\n", r"link 0 is \[0, 9, 1\]"),
+        ("0 1 2\n", "and 0 or 1"),
+        ("a b c\n", "not a list of links"),
+    ],
+)
+def test_wrong_links_are_refused(tmp_path, links, said):
+    flickr(tmp_path, links)
+    with pytest.raises(DataError, match=said):
+        load_graph("mir-flickr", tmp_path)
+
+
+def test_files_that_disagree_are_refused(tmp_path):
+    folder = flickr(tmp_path)
+    np.save(folder / "feat/mask_va.npy", np.array([0, 1]))
+    with pytest.raises(DataError, match="the same number of images"):
+        load_graph("mir-flickr", tmp_path)
+    (folder / "mir.csv").write_text("id,people\na,maybe\n")
+    with pytest.raises(DataError, match=r"row 0 has people = .maybe."):
+        load_graph("mir-flickr", tmp_path)
+    np.save(folder / "feat/other.npy", np.ones((4, 3)))
+    with pytest.raises(MissingDataError, match=r"other.npy, resnet.npy where one file"):
+        load_graph("mir-flickr", tmp_path)

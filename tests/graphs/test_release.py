@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,13 +49,6 @@ def test_what_was_published_is_read_with_its_guarantee(tmp_path, dimension):
     assert "anybody may know" in str(told["warning"])
 
 
-def test_the_card_may_be_written_anew(tmp_path):
-    folder = published(tmp_path)
-    (folder / "card.md").write_text("other words")
-    (folder / "report.html").write_text("<p>")
-    assert load_graph(folder).release == RELEASE
-
-
 @pytest.mark.parametrize("name", ["nodes.parquet", "edges.parquet", "ledger.json", "release.json"])
 def test_a_missing_file_is_named(tmp_path, name):
     folder = published(tmp_path)
@@ -74,16 +66,7 @@ def test_a_changed_file_is_named(tmp_path, name):
         load_graph(folder)
 
 
-def test_a_smaller_epsilon_written_into_it_is_found(tmp_path):
-    folder = published(tmp_path)
-    content = json.loads((folder / "release.json").read_text())
-    content["guarantee"]["epsilon"] = 0.1
-    (folder / "release.json").write_text(json.dumps(content))
-    with pytest.raises(DataError, match="was changed"):
-        load_graph(folder)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"files": 3, "sha256": 1, "format": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"files": 3, "sha256": 1, "format": 1}'])
 def test_anything_else_is_refused_in_one_line(tmp_path, content):
     folder = published(tmp_path)
     (folder / "release.json").write_text(content)
@@ -92,15 +75,14 @@ def test_anything_else_is_refused_in_one_line(tmp_path, content):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_table_that_was_laid_beside_it_is_refused(tmp_path):
+def test_a_card_may_be_written_anew_and_a_table_laid_beside_it_is_refused(tmp_path):
     folder = published(tmp_path)
+    (folder / "card.md").write_text("other words")
+    (folder / "report.html").write_text("<p>")
+    assert load_graph(folder).release == RELEASE
     (folder / "features.csv").write_text("id,feature\n")
     with pytest.raises(DataError, match=r"features.csv was not published with it"):
         load_graph(folder)
-
-
-def test_a_declaration_that_no_longer_says_so_is_refused(tmp_path):
-    folder = published(tmp_path)
     toml = (folder / "graph.toml").read_text().replace("release = true\n", "")
     (folder / "graph.toml").write_text(toml)
     with pytest.raises(DataError, match=r"holds a release.json, but graph.toml does not say release = true"):
