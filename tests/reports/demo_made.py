@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -21,6 +22,7 @@ def around(mean: float, half: float) -> Interval:
     return Interval(mean, mean - half, mean + half, (mean,))
 
 
+@cache
 def attacked(name: str, shift: float) -> AttackResult:
     rng = np.random.default_rng(0)
     members, others = rng.normal(shift, 1, 200), rng.normal(0, 1, 400)
@@ -43,6 +45,7 @@ def way(method: str, *, lift: float, guarantee: Guarantee) -> Way:
     )
 
 
+@cache
 def story(*, last: float = -0.324) -> Story:
     """Rows as wide as they get: two negative digits in an interval, the longest names of controls and units."""
     lifts = {"class-sums": 0.192, "links": 0.08, "guesses": 0.184, COUNTEREXAMPLE: last}

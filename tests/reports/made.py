@@ -45,6 +45,8 @@ class Model:
         return saved
 
 
+#: What methods need to be told that have no default.
+NEEDED: dict[str, dict[str, Any]] = {"answer-pool": {"question": "0>=0.5"}}
 #: Where the figures of a result and a record are.
 PLACES = {
     **dict.fromkeys(("accuracy", "controls", "ceiling", "best_control", "lift", "rivals", "best_rival"), "scores"),

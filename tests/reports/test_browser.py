@@ -52,52 +52,37 @@ def against(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_every_tab_fits_and_can_be_read(browser: Browser, page: Path, width: int, scheme: str) -> None:
-    browser.show(page, width=width, scheme=scheme)
-    assert browser.tabs() == TABS
-    for tab in TABS:
-        browser.open_tab(tab)
-        assert browser.overflow() <= 0, tab
-        assert browser.faults() == [], tab
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("comparison") / "table.html"
+    file.write_text(comparison_html(side_by_side()))
+    return file
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
-def test_the_shared_page_fits_and_can_be_read(browser: Browser, shared: Path, width: int, scheme: str) -> None:
-    browser.show(shared, width=width, scheme=scheme)
-    for tab in browser.tabs():
-        browser.open_tab(tab)
-        assert browser.overflow() <= 0, tab
-        assert browser.faults() == [], tab
+#: Page -> its tabs, and how many charts are drawn in one of them.
+PAGES = {
+    "page": (TABS, "#accuracy", 2),
+    "shared": (None, "#accuracy", 0),
+    "against": (["Overview", "Training", "Privacy", "Attacks"], "#training", 2),
+    "comparison": (["Figures", "Promises", "Comparable"], "#figures", 1),
+}
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
-def test_two_runs_side_by_side_fit_and_can_be_read(browser: Browser, against: Path, width: int, scheme: str) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_every_tab_fits_and_can_be_read(
+    browser: Browser, request: pytest.FixtureRequest, name: str, width: int, scheme: str
+) -> None:
+    tabs, place, charts = PAGES[name]
     browser.complaints()
-    browser.show(against, width=width, scheme=scheme)
-    assert browser.tabs() == ["Overview", "Training", "Privacy", "Attacks"]
+    browser.show(request.getfixturevalue(name), width=width, scheme=scheme)
+    assert tabs is None or browser.tabs() == tabs
     for tab in browser.tabs():
         browser.open_tab(tab)
         assert browser.overflow() <= 0, tab
         assert browser.faults() == [], tab
     assert browser.complaints() == []
-    assert browser.ask("return document.querySelectorAll('#training .chart canvas').length") == 2
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_comparison_fits_and_can_be_read(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
-    file = tmp_path / "table.html"
-    file.write_text(comparison_html(side_by_side()))
-    browser.complaints()
-    browser.show(file, width=width, scheme=scheme)
-    assert browser.tabs() == ["Figures", "Promises", "Comparable"]
-    assert browser.ask("return document.querySelectorAll('#figures .chart canvas').length") == 1
-    for tab in browser.tabs():
-        browser.open_tab(tab)
-        assert browser.overflow() <= 0, tab
-        assert browser.faults() == [], tab
-    assert browser.complaints() == []
+    assert browser.ask(f"return document.querySelectorAll('{place} .chart canvas').length") == charts
 
 
 def test_the_checks_find_what_is_wrong(browser: Browser, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from graphveil.graphs import social_graph
+from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.many_labels import SEVERAL
-from graphveil.methods.registry import build_method
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SecureRandomness
 from graphveil.reports.base import words
 from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.scripts import VENDOR
 from graphveil.reports.runs import page
 from tests.reports import made
 from tests.reports.made import card_html, card_markdown
@@ -34,15 +35,33 @@ def running(scripts: list[str]) -> list[str]:
     return [script for script in scripts if not script.startswith("{")]
 
 
-def test_the_page_is_well_formed_and_says_what_matters() -> None:
-    text = read(page_html(made.record())).text
+def test_the_page_is_well_formed_small_and_says_what_matters() -> None:
+    html = page_html(made.record())
+    page, text = read(html), read(html).text
     for part in ("lpgnn on cora", "What is protected", "Not protected", "Who is connected to whom", "Ledger"):
         assert part in text
     for name in made.result().scores.controls:
         assert name in text
-    assert "not private (ceiling)" in text
-    assert "The private features added nothing measurable" in text
-    assert made.guarantee().sentence() in text
+    assert "not private (ceiling)" in text and "The private features added nothing measurable" in text
+    assert made.guarantee().sentence() in text and len(html.encode()) < 400_000
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', html))
+    assert len(ids) == len(set(ids)) and used and used <= set(ids)
+    # Pictures have a text for those who do not see them, and the colour of the text around them.
+    pictures = [attrs for tag, attrs in page.elements if tag == "svg"]
+    bars = [attrs for tag, attrs in page.elements if tag == "ul" and "aria-label" in attrs]
+    assert [attrs["aria-label"] for attrs in bars] == ["Accuracy on the test nodes, per cent"]
+    assert len(pictures) == 2 and {attrs["role"] for attrs in pictures} == {"img"}
+    assert all(len(attrs["aria-label"] or "") > 30 for attrs in pictures)
+    assert "currentColor" in html and "#000000" not in html.split("</style>", 1)[1]
+
+
+@pytest.mark.parametrize(("epsilon_y", "noisy"), [(2.0, True), (math.inf, False)])
+def test_labels_are_called_noisy_where_they_are(epsilon_y: float, noisy: bool) -> None:
+    guarantee = LocalPrivacy(1.0, epsilon_y).guarantee(social_graph(90).schema)
+    assert words.noisy_labels(guarantee) == noisy
+    assert ("estimated from noisy labels" in page_html(made.record(guarantee=guarantee))) == noisy
+    assert any("label" in line for line in words.protected(guarantee)) == noisy
 
 
 @pytest.mark.parametrize("controls", [True, False])
@@ -55,15 +74,6 @@ def test_a_run_without_privacy_lists_nothing_as_protected_nor_controls_that_did_
     assert "estimated from noisy labels" not in text
     for said in ("The controls cost no extra privacy.", "The controls see the same"):
         assert (said in text) == controls
-
-
-@pytest.mark.parametrize(("epsilon_y", "noisy"), [(2.0, True), (math.inf, False)])
-def test_labels_are_called_noisy_where_they_are(epsilon_y: float, noisy: bool) -> None:
-    method = build_method("lpgnn", {"epsilon_x": 1.0, "epsilon_y": epsilon_y}, 4)
-    guarantee = method.privacy.guarantee(social_graph(90).schema)
-    assert words.noisy_labels(guarantee) == noisy
-    assert ("estimated from noisy labels" in page_html(made.record(guarantee=guarantee))) == noisy
-    assert any("label" in line for line in words.protected(guarantee)) == noisy
 
 
 @pytest.mark.parametrize("render", [page_html, card_html])
@@ -86,35 +96,6 @@ def test_the_policy_allows_the_scripts_of_the_page_and_no_other() -> None:
     assert sums == allowed
     assert "'unsafe-inline'" not in policy.split("script-src")[1]
     assert "script-src" not in card_html(made.record())
-
-
-def test_a_page_is_small() -> None:
-    assert len(page_html(made.record()).encode()) < 400_000
-
-
-def test_no_two_elements_share_an_id_and_references_resolve() -> None:
-    html = page_html(made.record())
-    ids = [attrs["id"] for _, attrs in read(html).elements if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', html))
-    assert used
-    assert used <= set(ids)
-
-
-def test_pictures_have_a_text_for_those_who_do_not_see_them() -> None:
-    pictures = [attrs for tag, attrs in read(page_html(made.record())).elements if tag == "svg"]
-    assert len(pictures) == 2
-    bars = [attrs for tag, attrs in read(page_html(made.record())).elements if tag == "ul" and "aria-label" in attrs]
-    assert [attrs["aria-label"] for attrs in bars] == ["Accuracy on the test nodes, per cent"]
-    for attrs in pictures:
-        assert attrs["role"] == "img"
-        assert len(attrs["aria-label"] or "") > 30
-
-
-def test_pictures_take_the_colour_of_the_text_around_them() -> None:
-    html = page_html(made.record())
-    assert "currentColor" in html
-    assert "#000000" not in html.split("</style>", 1)[1]
 
 
 def _hostile() -> dict[str, object]:
@@ -173,12 +154,12 @@ def test_the_card_says_everything_a_reviewer_asks() -> None:
 
 
 @pytest.mark.parametrize("render", [card_markdown, card_html, page_html])
-def test_a_void_run_is_loud(render: object) -> None:
-    assert callable(render)
-    shown = render(made.record(void="noise was reproducible (seed 3)"))
-    assert "his run protects nobody" in shown
-    assert "noise was reproducible (seed 3)" in shown
-    assert "protects nobody" not in render(made.record())
+def test_a_void_run_is_loud_and_figures_of_several_labels_are_called_f1(render: Callable[[Any], str]) -> None:
+    shown, plain = render(made.record(void="noise was reproducible (seed 3)")), render(made.record())
+    assert "his run protects nobody" in shown and "noise was reproducible (seed 3)" in shown
+    assert "protects nobody" not in plain and "Accuracy on" in plain
+    several = render(made.record(notes=(SEVERAL,)))
+    assert "icro F1 on the test nodes" in several and "Accuracy on" not in several
 
 
 def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
@@ -192,9 +173,33 @@ def test_a_run_without_controls_ceiling_history_or_spends_renders() -> None:
     assert "the lift is unknown" in card
 
 
-@pytest.mark.parametrize("render", [page_html, card_markdown, card_html])
-def test_figures_of_several_labels_a_node_are_called_f1(render: Callable[[Any], str]) -> None:
-    said = render(made.record(notes=(SEVERAL,)))
-    assert "icro F1 on the test nodes" in said
-    assert "Accuracy on" not in said
-    assert "Accuracy on" in render(made.record())
+# ---- the libraries inside the pages ----
+
+
+README = VENDOR / "README.md"
+
+
+def listed() -> dict[str, str]:
+    """File name -> SHA-256, as the list says."""
+    return dict(re.findall(r"^\| `([^`]+)` .* `([0-9a-f]{64})` \|$", README.read_text(), re.MULTILINE))
+
+
+def test_every_file_is_the_one_that_was_fetched() -> None:
+    files = {file.name: file for file in VENDOR.iterdir() if file.suffix in (".js", ".css")}
+    assert listed().keys() == files.keys()
+    for name, file in files.items():
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == listed()[name], name
+
+
+def test_every_library_comes_with_its_licence() -> None:
+    licences = set(re.findall(r"`(LICENSE\.\w+)`", README.read_text()))
+    assert licences == {file.name for file in VENDOR.glob("LICENSE.*")}
+    for name in licences:
+        assert "Permission is hereby granted, free of charge" in (VENDOR / name).read_text()
+
+
+def test_no_library_ends_the_element_it_is_written_into() -> None:
+    for file in VENDOR.glob("*.js"):
+        text = file.read_text()
+        assert not re.search(r"</script|<!--", text, re.IGNORECASE), file.name
+        assert "\r" not in text, file.name

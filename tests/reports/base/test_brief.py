@@ -14,7 +14,6 @@ from graphveil.cli import screens
 from graphveil.federation.core.setting import MODES
 from graphveil.privacy import Guarantee
 from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
-from graphveil.privacy.observer import OBSERVER_CODES
 from graphveil.privacy.printed import rounded_up
 from graphveil.reports.base import brief, trust, words
 from graphveil.reports.federation.card import open_lines
@@ -59,30 +58,19 @@ def test_every_guarantee_is_three_lines_of_at_most_two_rows() -> None:
         assert max(len(line) for line in told) <= 2, (name, told)
 
 
-def test_the_first_words_say_what_is_less_than_a_person_and_what_is_not_protected_at_all() -> None:
+def test_less_than_a_person_every_price_and_the_number_of_assumptions_are_said() -> None:
     for name, guarantee in wholes():
-        first = " ".join(rows(guarantee)[0])
+        first, _, third = (" ".join(line) for line in rows(guarantee))
         assert first.startswith("Guarantee: not a person but ") == less(guarantee), name
         assert first.startswith("Guarantee: NONE, ") == math.isinf(guarantee.epsilon), name
-
-
-def test_every_price_is_named_and_rounded_up() -> None:
-    for name, guarantee in wholes():
-        first = " ".join(rows(guarantee)[0])
+        counted = f"{len(guarantee.assumes)} fact" if guarantee.assumes else "nothing more"
+        assert third.startswith(f"Assumes: {counted}") and third.endswith(f"-> {CARD}"), name
         if math.isinf(guarantee.epsilon):
             continue
         assert f"epsilon {rounded_up(guarantee.epsilon)}" in first, name
         assert (f"delta {rounded_up(guarantee.delta)}" in first) == (guarantee.delta > 0), name
         parts = trust.parts_of(guarantee)
         assert len(parts) == 1 or all(f"({rounded_up(part.epsilon)})" in first for part in parts), name
-
-
-def test_the_assumptions_are_counted_and_the_card_named() -> None:
-    for name, guarantee in wholes():
-        third = " ".join(rows(guarantee)[2])
-        counted = f"{len(guarantee.assumes)} fact" if guarantee.assumes else "nothing more"
-        assert third.startswith(f"Assumes: {counted}"), name
-        assert third.endswith(f"-> {CARD}"), name
 
 
 def test_an_assumption_without_which_nothing_holds_is_never_left_to_the_card() -> None:
@@ -96,21 +84,11 @@ def test_an_assumption_without_which_nothing_holds_is_never_left_to_the_card() -
     assert set(brief.ABOVE_ALL) <= set(ASSUMPTION_CODES)
 
 
-def test_short_names_are_those_of_known_observers_and_of_units_that_are_met() -> None:
-    assert set(brief.SHORT_OBSERVERS) <= set(OBSERVER_CODES)
-    assert set(brief.SHORT_UNITS) <= {one.unit.code for _, one in wholes()}
-
-
 def test_a_void_run_says_first_that_nobody_is_protected() -> None:
     guarantee = next(one for _, one in wholes() if one.protects)
     first, second, _ = rows(replace(guarantee, void="noise was reproducible (seed 3)"))
     assert first == ["Guarantee: NONE, this run protects nobody: noise was reproducible (seed 3)"]
     assert second[0].startswith("Not protected: anything, in this run")
-
-
-def test_nothing_further_is_assumed_in_words() -> None:
-    guarantee = replace(next(one for _, one in wholes() if one.protects), assumes=())
-    assert brief.in_brief(guarantee, ("The features: open.",), card="c").assumes == "nothing more -> c"
 
 
 def test_the_price_of_a_relationship_stands_where_the_unit_does_not_say_it() -> None:

@@ -141,14 +141,10 @@ def test_more_than_epsilon_allows_is_loud_and_no_limit_is_said() -> None:
     anyway = {"linkteller": {"gap": replace(over["linkteller"]["gap"], baseline=1.0)}}
     for text in forms(made.record(), anyway):
         assert "the excess was there without the secret: no leak" in text and "MORE THAN" not in text
-    for text in forms(made.record(), {"membership": {"gcn": result(math.inf, note="outside the unit")}}):
-        assert "no limit: epsilon of outside the unit" in text
-
-
-def test_several_that_were_attacked_have_a_row_each() -> None:
-    several = {"label-inference": {"one holder": result(), "all holders": result()}}
+    several = {"membership": {"gcn": result(math.inf, note="outside the unit"), "all holders": result()}}
     for text in forms(made.record(), several):
-        assert "label-inference: one holder" in text and "label-inference: all holders" in text
+        assert "no limit: epsilon of outside the unit" in text
+        assert "membership: gcn" in text and "membership: all holders" in text
 
 
 def test_hostile_attack_files_stay_text() -> None:
@@ -158,9 +154,6 @@ def test_hostile_attack_files_stay_text() -> None:
     assert not tags & {"script", "img"}
     assert "<script" not in both[MARKDOWN].replace("\\<", "")
     assert "\n# heading" not in both[MARKDOWN] and "\x1b" not in both[MARKDOWN]
-
-
-def test_a_folder_with_odd_letters_stays_text() -> None:
-    both = pages(run_card(made.record().in_folder("runs/a `b` <i>"), {}))
-    assert "graphveil attack 'runs/a 'b' <i>' --attack link-stealing" in both[MARKDOWN]
-    assert "<i>" not in both[HTML]
+    odd = pages(run_card(made.record().in_folder("runs/a `b` <i>"), {}))
+    assert "graphveil attack 'runs/a 'b' <i>' --attack link-stealing" in odd[MARKDOWN]
+    assert "<i>" not in odd[HTML]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reports.base import figures
 from graphveil.reports.base.charts import Chart, Line, overlaid_charts, training_charts
 from graphveil.reports.base.figures import BLUE, ORANGE
 from tests.reports import made
-
-
-def test_training_curves_skip_what_is_not_there() -> None:
-    loss, estimate = training_charts(made.history(repeats=2), noisy=True)
-    assert [line.faint for line in loss.lines] == [False, True, False, True]
-    assert [line.faint for line in estimate.lines] == [False, True]
-    rows = [[{"epoch": epoch, "loss": 1.0 / (epoch + 1), "val_loss": "inf"} for epoch in range(3)]]
-    (plain,) = training_charts(rows, noisy=True)
-    assert [(line.name, line.values) for line in plain.lines] == [("training", (1.0, 0.5, 1 / 3))]
 
 
 def test_what_was_not_measured_in_an_epoch_is_a_gap() -> None:
@@ -27,6 +23,12 @@ def test_what_was_not_measured_in_an_epoch_is_a_gap() -> None:
     (chart,) = training_charts(rows, noisy=True)
     assert chart.places == (0, 1, 3)
     assert [line.values for line in chart.lines] == [(None, 2.0, None), (1.0, None, 1.0)]
+    rows = [[{"epoch": epoch, "loss": 1.0 / (epoch + 1), "val_loss": "inf"} for epoch in range(3)]]
+    (plain,) = training_charts(rows, noisy=True)
+    assert [(line.name, line.values) for line in plain.lines] == [("training", (1.0, 0.5, 1 / 3))]
+    loss, estimate = training_charts(made.history(repeats=2), noisy=True)
+    assert [[line.faint for line in chart.lines] for chart in (loss, estimate)] == [[False, True] * 2, [False, True]]
+    assert training_charts([[], [{"epoch": 0, "loss": 1.0}]], noisy=True) == ()
 
 
 def test_runs_share_charts_and_a_run_keeps_its_colour() -> None:
@@ -44,11 +46,10 @@ def test_runs_share_charts_and_a_run_keeps_its_colour() -> None:
     assert loss.lines[0].values[3:] == (None, None)
     assert None not in loss.lines[-1].values
     assert overlaid_charts([("a", [], True), ("b", [], True)]) == ()
-
-
-def test_no_epochs_no_picture() -> None:
-    assert training_charts([], noisy=True) == ()
-    assert training_charts([[], [{"epoch": 0, "loss": 1.0}]], noisy=True) == ()
+    # A run without epochs leaves the chart to the other, which keeps its own colour.
+    (loss, estimate) = overlaid_charts([("bare", [], False), ("other", short, False)])
+    assert [line.name for line in loss.lines] == ["other: training", "other: validation"]
+    assert {line.colour for line in (*loss.lines, *estimate.lines)} == {ORANGE}
 
 
 def test_a_chart_is_a_picture_and_strict_json() -> None:
@@ -73,18 +74,47 @@ def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: 
     assert ("noisy" in chart.alt) == noisy
 
 
-def test_long_names_leave_room_for_the_curve_and_stay_whole_in_the_numbers() -> None:
-    name = "begin-" + "x" * 90 + "-end"
-    chart = Chart("c", "Curve", "alt", "x", "y", (0.0, 1.0), (Line(name, BLUE, (0.0, 1.0)),))
-    drawn = "".join(ElementTree.fromstring(chart.svg()).itertext())
-    assert name not in drawn
-    assert "begin-" in drawn and "-end" in drawn
-    assert chart.numbers()["lines"][0]["name"] == name
+# ---- figures ----
 
 
-def test_a_run_without_epochs_leaves_the_chart_to_the_other() -> None:
-    (loss, estimate) = overlaid_charts([("bare", [], False), ("other", made.history(repeats=1), False)])
-    assert [line.name for line in loss.lines] == ["other: training", "other: validation"]
-    assert [line.name for line in estimate.lines] == ["other"]
-    # The second run keeps the second colour: it is that of its other charts.
-    assert {line.colour for line in (*loss.lines, *estimate.lines)} == {ORANGE}
+def test_accuracy_bars_are_the_means_and_whiskers_the_intervals() -> None:
+    result = made.result()
+    figure = figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, result.scores.ceiling)
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    ordered = sorted(result.scores.controls, key=lambda name: -result.scores.controls[name].mean)
+    assert names == ["lpgnn", *ordered, "not private (ceiling)"]
+    bars = [patch.get_width() for patch in axes.patches]
+    assert bars[0] == 100 * result.scores.accuracy.mean
+    assert bars[-1] == 100 * (result.scores.ceiling or result.scores.accuracy).mean
+    assert len(axes.containers) == 1 + len(names)
+    assert axes.get_xlim() == (0.0, 100.0)
+    # Numbers stand beside the bars, where no whisker reaches.
+    full = Interval(0.995, 0.99, 1.0, (0.99, 1.0))
+    figure = figures.accuracy_figure("mlp", full, {"wide": Interval(0.5, 0.1, 0.97, (0.5,))}, None)
+    assert [note.get_text() for note in figure.axes[0].texts] == ["99.5", "50.0"]
+    assert all(note.xy[0] > 1 and note.xycoords == ("axes fraction", "data") for note in figure.axes[0].texts)
+
+
+def test_drawing_is_the_same_each_time_and_leaves_no_global_state() -> None:
+    before, result = dict(matplotlib.rcParams), made.result()
+
+    def draw() -> str:
+        return figures.svg(figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, None))
+
+    first = draw()
+    assert ElementTree.fromstring(first).tag.endswith("svg") and first == draw()
+    assert figures.png(figures.bar_figure([("图\x1b$a^", made.interval(0.5), figures.BLUE)]))
+    figure = figures.accuracy_figure("a<b>&c", made.interval(0.5), {}, None)
+    text = figures.inline_svg(figure, name="a", alt='say "<hi>"')
+    assert ElementTree.fromstring(text).get("aria-label") == 'say "<hi>"' and "a&lt;b&gt;&amp;c" in text
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_never_loaded() -> None:
+    code = (
+        "import sys; from graphveil.reports.base import figures as f; from graphveil.methods import Interval as I;"
+        "f.png(f.accuracy_figure('a', I(0.5, 0.4, 0.6, (0.5,)), {}, None));"
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
+import torch
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.reports.base import files
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.reports.base import files, predictions
+from graphveil.reports.base.files import to_json
+from graphveil.reports.base.record import RunRecord, interval_from_dict
+from tests.reports import made
 
 
 def test_json_never_holds_a_literal_that_json_lacks() -> None:
@@ -17,17 +27,10 @@ def test_json_never_holds_a_literal_that_json_lacks() -> None:
     assert json.loads(text) == {"a": "inf", "b": ["-inf", None], "c": {"d": [1, 2.5]}, "3": "x"}
 
 
-def test_text_replaces_the_old_file_whole(tmp_path: Path) -> None:
-    target = tmp_path / "a.txt"
-    files.write_text(target, "old")
-    files.write_text(target, "new äöü \ud800")
-    assert target.read_text("utf-8") == "new äöü ?"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
-
-
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "a.txt"
-    files.write_text(target, "old")
+    files.write_text(target, "older")
+    files.write_text(target, "old äöü \ud800")
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -35,32 +38,25 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         files.write_text(target, "new")
-    assert target.read_text() == "old"
+    assert target.read_text("utf-8") == "old äöü ?"
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_new_folder_appears_only_at_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_new_folder_appears_only_at_the_end_and_a_crash_leaves_none(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
     target = tmp_path / "deep" / "run"
-    with files.new_folder(target) as folder:
-        (folder / "x").write_text("1")
-        assert not target.exists()
-    assert (target / "x").read_text() == "1"
-    assert [entry.name for entry in target.parent.iterdir()] == ["run"]
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_a_crash_leaves_no_folder(tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), files.new_folder(tmp_path / "run") as folder:
+    with pytest.raises(error), files.new_folder(target) as folder:
         (folder / "x").write_text("1")
         raise error
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    with files.new_folder(tmp_path / "run") as folder:
+    assert list(tmp_path.rglob("x")) == []
+    target.mkdir(parents=True, exist_ok=True)
+    with files.new_folder(target) as folder:
         (folder / "x").write_text("1")
-    assert (tmp_path / "run" / "x").exists()
+        assert not (target / "x").exists()
+    assert (target / "x").read_text() == "1"
+    assert [entry.name for entry in target.parent.iterdir()] == ["run"]
 
 
 def test_a_used_folder_is_refused_and_kept(tmp_path: Path) -> None:
@@ -85,3 +81,116 @@ def test_a_sealed_file_that_was_edited_is_noticed() -> None:
     for changed, required in (({**kept, "a": 2.0}, False), ({**kept, "new": 1}, False), (old, True)):
         with pytest.raises(ModelFileError, match="was changed since it was written"):
             files.unsealed(changed, Path("f"), required=required)
+
+
+# ---- the record of a run as a value and as JSON ----
+
+
+def test_a_record_survives_json() -> None:
+    record = made.record(
+        guarantee=made.guarantee(epsilon_y=math.inf), settings={"epsilon_y": math.inf, "model": "sage"}
+    )
+    read = RunRecord.from_dict(json.loads(to_json(record.to_dict())), history=record.history)
+    assert read.to_dict() == record.to_dict()
+    assert read.settings["epsilon_y"] == math.inf
+    assert read.privacy.guarantee == record.privacy.guarantee
+    # Those of before there were rivals are read, too.
+    rivals = made.record(**made.beside_rivals(epsilon_relationship=math.inf))
+    again = RunRecord.from_dict(json.loads(to_json(rivals.to_dict())), history=rivals.history)
+    assert again.to_dict() == rivals.to_dict() and again.privacy.epsilon_relationship == math.inf
+    old = {key: value for key, value in record.to_dict().items() if "rival" not in key and "relation" not in key}
+    assert RunRecord.from_dict(old).scores.rivals == {}
+    bare = made.record(controls={}, best_control=None, lift=None, ceiling=None, history=())
+    assert RunRecord.from_dict(json.loads(to_json(bare.to_dict()))) == bare
+
+
+@pytest.mark.parametrize(
+    "content", [None, {}, {"mean": 1, "low": 1, "high": 1}, {"mean": "x", "low": 1, "high": 1, "runs": []}, [1]]
+)
+def test_what_is_no_interval_is_refused(content: object) -> None:
+    with pytest.raises(InputError, match="no interval"):
+        interval_from_dict(content)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("key", "value"), [("controls", []), ("seconds", "x"), ("guarantee", {}), ("ledger", 1)])
+def test_what_is_no_record_is_refused(key: str, value: object) -> None:
+    content = made.record().to_dict()
+    with pytest.raises(InputError):
+        RunRecord.from_dict({**content, key: value})
+
+
+# ---- predictions as a table and as a file ----
+
+
+PROBABILITIES = torch.tensor([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
+# A graph is asked for its ids only, and a mapping answers as a graph does.
+WITH_IDS: Any = {"ids": ["a", "b", "c"]}
+WITHOUT_IDS: Any = {}
+CLASSES = ("no, never", 'yes "always"')
+GUARANTEE = RandomizedResponse(epsilon=1.0, classes=2).guarantee
+
+
+def test_table_uses_the_users_ids_and_class_names() -> None:
+    table = predictions.tabulate(PROBABILITIES, WITH_IDS, CLASSES)
+    assert table["id"].to_list() == ["a", "b", "c"]
+    assert table["prediction"].to_list() == [CLASSES[1], CLASSES[0], CLASSES[1]]
+    assert table["probability"].to_list() == pytest.approx([0.8, 0.7, 0.6])
+    assert table.columns[3:] == ["p(no, never)", 'p(yes "always")']
+    assert predictions.tabulate(PROBABILITIES, WITHOUT_IDS, CLASSES)["id"].to_list() == [0, 1, 2]
+
+
+def test_files_read_back_and_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    table = predictions.tabulate(PROBABILITIES, WITH_IDS, CLASSES)
+    for name in ("p.csv", "p.parquet", "q.CSV"):
+        predictions.write(table, tmp_path / name)
+    assert pl.read_parquet(tmp_path / "p.parquet").equals(table)
+    with (tmp_path / "p.csv").open(newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == table.columns and [row[1] for row in rows] == table["prediction"].to_list()
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "q.CSV").read_text()
+    with pytest.raises(pl.exceptions.PolarsError):
+        predictions.write(pl.DataFrame({"a": [[1, 2]]}), tmp_path / "broken.csv")  # CSV has no lists
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_summary_counts_and_gives_rows_only_without_a_file() -> None:
+    table = predictions.tabulate(PROBABILITIES, WITHOUT_IDS, CLASSES)
+    shown = predictions.summary(table, run="r", data="d", out=None, note="n", guarantee=GUARANTEE)
+    assert shown["predicted"] == {CLASSES[1]: 2, CLASSES[0]: 1}
+    assert len(shown["predictions"]) == 3
+    filed = predictions.summary(table, run="r", data="d", out=Path("p.csv"), note="n", guarantee=GUARANTEE)
+    assert (filed["out"], "predictions" in filed) == ("p.csv", False)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "links", "says"),
+    [
+        (
+            (2.0, 1.0),
+            (5.0, "both"),
+            "one feature report at epsilon 2 and one neighbour list at epsilon 5 a bit, 10 a rel",
+        ),
+        ((2.0, 1.0), (math.inf, None), "one feature report at epsilon 2, and connections as they are, NOT protected"),
+        ((math.inf, 1.0), (math.inf, None), "features and connections are sent as they are: NOT protected"),
+        ((None, 1.0), (5.0, None), "knows only the people who reported"),
+    ],
+)
+def test_the_cost_of_predicting_counts_neighbour_lists(privacy: Any, links: Any, says: str) -> None:
+    assert says in predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links))
+    assert "one feature report at epsilon 1.5" in predictions.cost(LocalPrivacy(1.5, 1.0))
+    assert "costs no privacy" in predictions.cost(LocalPrivacy(None, 1.0))
+    alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), others=False)
+    assert alone == "predicting costs nothing more; this model knows only the people who reported for the run"
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    predictions.check_file(None)
+    predictions.check_file(tmp_path / "p.csv")
+    (tmp_path / "p.csv").write_text("")
+    for path, says in (
+        (tmp_path / "p.csv", "exists"),
+        (tmp_path / "p.xlsx", r"\.csv or \.parquet"),
+        (tmp_path / "no" / "p.csv", "is not a folder"),
+    ):
+        with pytest.raises(InputError, match=says):
+            predictions.check_file(path)

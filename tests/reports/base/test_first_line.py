@@ -52,6 +52,7 @@ KEPT = ("unit", "relation", "model", "epsilon", "delta", "against", "assumes", "
 
 def of_methods() -> Iterator[tuple[str, Guarantee]]:
     settings = {"gap": CURATOR, "progap": CURATOR, "class-sums": CURATOR[:3], "lpgnn": LOCAL, "solitude": LINKS}
+    settings |= {name: [needed] for name, needed in made.NEEDED.items()}
     for name, info in METHODS.items():
         for chosen in settings.get(name, [{}]):
             method = build_method(name, chosen, len(GRAPH.schema.classes))

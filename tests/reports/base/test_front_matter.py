@@ -47,6 +47,7 @@ def test_a_run_tells_hubs_its_score_with_the_interval_and_its_lift() -> None:
     assert (lift["type"], lift["value"], lift["args"]["interval"]) == ("lift", 0.02, [0.01, 0.03])
     assert record.scores.best_control in lift["name"]
     assert found["graphveil"]["results_covered_by_epsilon"] is False
+    assert "library_name" not in pages(run_card(record, {}))[HTML]
 
 
 def test_the_card_to_be_handed_on_tells_hubs_no_score() -> None:
@@ -73,7 +74,7 @@ def test_what_protects_nobody_is_not_found_by_who_searches_for_privacy(changes: 
     assert found["graphveil"]["privacy"]["epsilon"] == ("inf" if "epsilon" in changes else 3)
 
 
-@pytest.mark.parametrize("name", [HOSTILE, "---", "a: b", "!!python/object:x", "'\"#- [", "{{ 7 }}", "\x85\u2028no"])
+@pytest.mark.parametrize("name", [HOSTILE, "---", "!!python/object:x", "'\"#- [", "\x85\u2028no"])
 def test_no_name_ends_the_block_or_becomes_another_kind_of_value(name: str) -> None:
     record = made.record(data=name, method="lpgnn")
     for card in (run_card(record, {}), public_card(About.of(record))):
@@ -82,18 +83,11 @@ def test_no_name_ends_the_block_or_becomes_another_kind_of_value(name: str) -> N
         assert found["graphveil"]["method"] == "lpgnn"
 
 
-def test_the_page_has_no_front_matter() -> None:
-    assert "library_name" not in pages(run_card(made.record(), {}))[HTML]
-
-
-def test_a_run_folder_holds_it(tmp_path: Path) -> None:
-    write_run(made.result(), tmp_path / "run", options={})
-    for name in ("card.md", "public/card.md"):
-        assert matter((tmp_path / "run" / name).read_text())["library_name"] == "graphveil"
-
-
-def test_a_release_tells_hubs_its_tables_and_a_federation_its_score(tmp_path: Path) -> None:
+def test_folders_hold_it_a_release_tells_its_tables_and_a_federation_its_score(tmp_path: Path) -> None:
     found = matter(card_of(published()))
+    write_run(made.result(), tmp_path / "one", options={})
+    for name in ("card.md", "public/card.md"):
+        assert matter((tmp_path / "one" / name).read_text())["library_name"] == "graphveil"
     assert found["task_categories"] == ["graph-ml"] and found["size_categories"] == ["n<1K"]
     assert [table["data_files"] for table in found["configs"]] == [
         f"{stem}.parquet" for stem in ("nodes", "edges", "features")

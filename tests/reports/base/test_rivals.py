@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.intervals import interval as interval_over
 from graphveil.reports.base import figures, rivals, words
-from graphveil.reports.base.files import to_json
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import rows as comparison_rows
 from graphveil.reports.compare import table
@@ -45,17 +43,17 @@ def test_several_runs_are_paired() -> None:
 
 
 def test_one_run_adds_both_intervals_and_is_never_too_narrow() -> None:
-    """5,000 pairs of independent scores: the difference lies inside at least 95% of the time (6 deviations)."""
+    """1,000 pairs of independent scores: the difference lies inside at least 95% of the time (6 deviations)."""
     found = rivals.difference(score(0.8, 0.03), score(0.7, 0.04))
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.05, 0.15))
     source = np.random.default_rng(1)
     truth, sizes, inside = (0.8, 0.75), (300, 400), 0
-    for _ in range(5000):
+    for _ in range(1000):
         hits = [source.random(size) < share for share, size in zip(truth, sizes, strict=True)]
         both = [interval_over([hit.astype(float)]) for hit in hits]
         difference = rivals.difference(*both)
         inside += difference.low <= truth[0] - truth[1] <= difference.high
-    assert inside / 5000 > 0.95 - 6 * math.sqrt(0.05 * 0.95 / 5000)
+    assert inside / 1000 > 0.95 - 6 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +62,6 @@ def test_one_run_adds_both_intervals_and_is_never_too_narrow() -> None:
         (0.85, 5, "scores measurably above its best rival, blink-hybrid."),
         (0.75, 5, "its best rival, blink-hybrid, scores measurably better: prefer that one."),
         (0.817, 5, "does not differ measurably from its best rival, blink-hybrid."),
-        (0.95, 1, "measurably above its best rival in this one run"),
     ],
 )
 def test_the_sentence_follows_the_interval(own: float, runs: int, says: str) -> None:
@@ -73,15 +70,6 @@ def test_the_sentence_follows_the_interval(own: float, runs: int, says: str) -> 
     assert words.rival_sentence(changed).startswith("At the same privacy price ")
     assert words.rival_sentence(made.record()) == ""
     assert rivals.lead(made.record()) is None
-
-
-def test_the_record_survives_json_with_and_without_rivals() -> None:
-    for whole in (record(), record(epsilon_relationship=math.inf), made.record()):
-        again = RunRecord.from_dict(json.loads(to_json(whole.to_dict())), history=whole.history)
-        assert again.to_dict() == whole.to_dict()
-        assert again.privacy.epsilon_relationship == whole.privacy.epsilon_relationship
-    old = {key: value for key, value in made.record().to_dict().items() if "rival" not in key and "relation" not in key}
-    assert RunRecord.from_dict(old).scores.rivals == {}
 
 
 def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
@@ -98,23 +86,12 @@ def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
     lead = rivals.lead(record())
     assert lead is not None
     assert f"blink-hybrid: {words.points(lead.mean)} points" in card
-
-
-def test_connections_without_a_price_are_no_line_of_what_is_protected() -> None:
-    open_links = record(epsilon_relationship=math.inf)
-    assert "Connections: epsilon" in card_markdown(record()) and "Connections:" not in card_markdown(open_links)
-
-
-def test_bars_tell_rivals_from_controls_by_name_too() -> None:
-    shown = record()
-    figure = figures.accuracy_figure(
-        shown.method, shown.scores.accuracy, shown.scores.controls, shown.scores.ceiling, shown.scores.rivals
-    )
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == [
-        "solitude", "blink-hybrid (rival)", "degree-preserving (rival)", "no-edges", "random-graph",
-        "not private (ceiling)",
-    ]  # fmt: skip
+    # Without a price, connections are no line of what is protected.
+    assert "Connections: epsilon" in card and "Connections:" not in card_markdown(record(epsilon_relationship=math.inf))
+    scores = record().scores
+    figure = figures.accuracy_figure("solitude", scores.accuracy, scores.controls, None, scores.rivals)
+    bars = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert bars[1:] == ["blink-hybrid (rival)", "degree-preserving (rival)", "no-edges", "random-graph"]
 
 
 COMPARED = Comparison(
@@ -132,18 +109,13 @@ def rows() -> list[Row]:
     return comparison_rows.tabulate(COMPARED, records)
 
 
-def test_a_comparison_pairs_rivals_over_the_seeds() -> None:
+def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None:
     solitude, lpgnn = rows()
     assert (solitude.best_rival, solitude.epsilon_relationship) == ("blink-hybrid", 4.0)
-    rival = record(1).scores.rivals["blink-hybrid"].mean
-    assert solitude.lead is not None
-    means = (record(1).scores.accuracy.mean, made.interval(0.9, runs=1).mean)
-    assert solitude.lead.runs == pytest.approx([mean - rival for mean in means])
     assert (lpgnn.best_rival, lpgnn.lead, lpgnn.epsilon_relationship) == (None, None, None)
-    assert solitude.to_dict()["lead"] == solitude.lead.to_dict()
-
-
-def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None:
+    rival = record(1).scores.rivals["blink-hybrid"].mean
+    means = (record(1).scores.accuracy.mean, made.interval(0.9, runs=1).mean)
+    assert solitude.lead is not None and solitude.lead.runs == pytest.approx([mean - rival for mean in means])
     text = table.markdown_text(sheet(COMPARED, rows()))
     local, links = (part.splitlines() for part in re.split(r"^## [AB]\. .*$", text, flags=re.MULTILINE)[1:])
     first = [line for line in local if line.startswith("|")]
@@ -160,18 +132,8 @@ def test_a_comparison_has_columns_for_rivals_only_where_there_are_some() -> None
     assert (second["best_rival"], second["lead_mean"], second["epsilon_relationship"]) == ("", "", "")
 
 
-def test_a_negative_lift_over_seeds_keeps_its_interval() -> None:
-    worse = [made.changed(made.record(runs=1), accuracy=made.interval(mean, runs=1)) for mean in (0.70, 0.72)]
-    row = comparison_rows.tabulate(COMPARED, [*worse, *worse])[0]
-    assert row.lift is not None
-    assert row.lift.low < row.lift.mean < row.lift.high
-    assert row.lift.low < 0
-
-
 def test_every_rival_and_control_there_is_has_its_meaning() -> None:
     """Read off the page of the module that trains them, so that a new one is not forgotten."""
-    import re
-
     from graphveil.methods.links import controls as link_controls
     from graphveil.methods.local import controls
 

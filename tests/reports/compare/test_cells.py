@@ -48,18 +48,11 @@ def test_every_method_takes_part_in_its_own_axes() -> None:
     assert cells[0] == Cell("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0, "epochs": 5}, 0)
     assert {tuple(cell.settings) for cell in cells if cell.method == "label-propagation"} == {("epsilon_y",)}
     assert [cell.seed for cell in cells if cell.method == "sage"] == [0, 1]
-
-
-def test_different_cells_have_different_readable_files() -> None:
-    cells = list(compared(axes={"epsilon_x": (0.1, 0.1 + 1e-12), "epsilon_y": (1.0, math.inf)}).cells())
-    names = [cell.file for cell in cells]
-    assert len(set(names)) == len(names)
-    assert "sage__epochs-5__seed-1.json" in names
-    assert Cell("a/../b", {"x y": "<|>"}, 0).file == "a_.._b__x_y-___" + "__seed-0.json"
-
-
-def test_default_folder_depends_on_the_data_alone() -> None:
+    near = list(compared(axes={"epsilon_x": (0.1, 0.1 + 1e-12), "epsilon_y": (1.0, math.inf)}).cells())
+    assert len({cell.file for cell in near}) == len(near)
+    assert "sage__epochs-5__seed-1.json" in {cell.file for cell in near}
     assert default_folder("/home/x/my data") == Path("runs/compare-my-data")
+    assert Cell("a/../b", {"x y": "<|>"}, 0).file == "a_.._b__x_y-___" + "__seed-0.json"
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -105,18 +98,6 @@ def test_only_missing_cells_run(tmp_path: Path) -> None:
     assert [record.scores.accuracy for record in first] == [record.scores.accuracy for record in second]
 
 
-def test_half_a_cell_is_never_there(tmp_path: Path) -> None:
-    output = Output(tmp_path / "cmp")
-    open_folder(compared(), output)
-
-    def stop(cell: Cell, place: str) -> RunRecord:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_missing(compared(), output, stop)
-    assert [file.name for file in (tmp_path / "cmp").iterdir()] == ["comparison.json"]
-
-
 @pytest.mark.parametrize(
     ("change", "names"),
     [
@@ -129,10 +110,6 @@ def test_a_folder_with_other_settings_is_refused(tmp_path: Path, change: dict[st
     open_folder(compared(), Output(tmp_path / "cmp"))
     with pytest.raises(InputError, match=f"holds a comparison with other {names};"):
         open_folder(compared(**change), Output(tmp_path / "cmp"))
-
-
-def test_a_damaged_plan_is_named(tmp_path: Path) -> None:
-    open_folder(compared(), Output(tmp_path / "cmp"))
     (tmp_path / "cmp" / "comparison.json").write_text("[1]")
     with pytest.raises(InputError, match=r"comparison\.json: damaged"):
         open_folder(compared(), Output(tmp_path / "cmp"))
@@ -146,72 +123,45 @@ def page_of(whole: Comparison, **changes: Any) -> Sheet:
     return sheet(whole, rows_of(whole, **changes))
 
 
-def test_rows_are_over_the_seeds() -> None:
+def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
     rows = rows_of(compared())
     assert [row.method for row in rows] == ["lpgnn", "lpgnn", "label-propagation", "label-propagation", "sage"]
-    assert rows[0].accuracy is not None
-    assert rows[0].accuracy.mean == pytest.approx(0.605)
-    assert rows[0].accuracy.runs == pytest.approx((0.60, 0.61))
-    assert rows[0].accuracy.low < rows[0].accuracy.mean < rows[0].accuracy.high
-    assert rows[0].seconds == 4.0
-    assert rows[1].axes == {"epsilon_x": 1.0, "epsilon_y": math.inf}
-
-
-def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
-    (row, *_) = rows_of(compared())
+    (row, second, *_) = rows
+    assert row.accuracy is not None and row.accuracy.runs == pytest.approx((0.60, 0.61))
+    assert row.accuracy.low < row.accuracy.mean == pytest.approx(0.605) < row.accuracy.high
+    assert (row.seconds, second.axes) == (4.0, {"epsilon_x": 1.0, "epsilon_y": math.inf})
     controls = record_of(Cell("lpgnn", {}, 0)).scores.controls
     assert row.best_control == max(controls, key=lambda name: controls[name].mean)
     assert row.lift is not None
     assert row.lift.mean == pytest.approx(0.605 - controls[row.best_control].mean)
     assert row.control is not None
     assert row.control.mean == pytest.approx(controls[row.best_control].mean)
-
-
-def test_one_seed_keeps_the_interval_of_its_run() -> None:
-    (row, *_) = rows_of(compared(seeds=(0,)))
-    assert row.accuracy == record_of(Cell("lpgnn", {}, 0)).scores.accuracy
-    assert row.lift == made.result(runs=1).scores.lift
-
-
-def test_without_controls_there_is_no_lift() -> None:
+    # One seed keeps the interval of its run.
+    (one, *_) = rows_of(compared(seeds=(0,)))
+    assert one.accuracy == record_of(Cell("lpgnn", {}, 0)).scores.accuracy
+    assert one.lift == made.result(runs=1).scores.lift
     page = page_of(compared(options={"controls": False}), controls={}, best_control=None, lift=None)
     assert all(row.lift is None and row.best_control is None for row in page.rows)
     assert "lift, points" not in table.markdown_text(page)
-    assert table.csv_text(page).splitlines()[1].count(",,") >= 1
 
 
-def test_markdown_has_one_line_for_each_row_and_escapes_names() -> None:
-    text = table.markdown_text(page_of(compared(data="a|b <i>")))
-    assert text.startswith("# a\\|b \\<i\\>: ")
+def test_tables_have_one_line_for_each_row_and_csv_full_precision() -> None:
+    page = page_of(compared(data="a|b <i>"))
+    text = table.markdown_text(page)
+    assert text.startswith("# a\\|b \\<i\\>: ") and "## What may be compared" in text
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 5
-    assert len({line.count("|") for line in lines}) == 1
-    assert "## What may be compared" in text
-
-
-def test_csv_has_full_precision_and_words_for_infinity() -> None:
-    page = page_of(compared())
+    assert len(lines) == 2 + 5 and len({line.count("|") for line in lines}) == 1
     read = list(csv.DictReader(io.StringIO(table.csv_text(page))))
     assert [float(line["accuracy_mean"]) for line in read] == [row.accuracy.mean for row in page.rows if row.accuracy]
-    assert read[1]["epsilon_y"] == "inf"
-    assert read[-1]["epsilon_y"] == ""
+    assert (read[1]["epsilon_y"], read[-1]["epsilon_y"]) == ("inf", "")
     assert read[0]["epsilons"] == "one user's whole feature vector: 1.0; one user's label: 2.0"
-
-
-def test_rows_that_epsilons_do_not_tell_apart_name_their_settings() -> None:
-    """All made records have the same guarantee, whatever their cell."""
-    page = page_of(compared())
+    # Rows that epsilons do not tell apart name their settings.
     (group,) = page.groups
     assert called(group, page.rows[1]) == "lpgnn (epsilon_x 1, epsilon_y inf)"
     assert called(group, page.rows[4]) == "sage"
-
-
-def test_void_is_in_every_form() -> None:
-    page = page_of(compared(), guarantee=made.guarantee(void="seed 3"))
-    assert "protect nobody: seed 3" in table.markdown_text(page)
-    assert table.markdown_text(page).count("(VOID)") == 5
-    assert all(line.endswith("seed 3") for line in table.csv_text(page).splitlines()[1:])
-    assert json.dumps(table.answer(page, Path("x"))["rows"]).count("seed 3") == 5
-    drawn = figure(page)
-    assert drawn is not None
-    assert "VOID" in drawn.get_suptitle()
+    void = page_of(compared(), guarantee=made.guarantee(void="seed 3"))
+    assert "protect nobody: seed 3" in table.markdown_text(void) and table.markdown_text(void).count("(VOID)") == 5
+    assert all(line.endswith("seed 3") for line in table.csv_text(void).splitlines()[1:])
+    assert json.dumps(table.answer(void, Path("x"))["rows"]).count("seed 3") == 5
+    drawn = figure(void)
+    assert drawn is not None and "VOID" in drawn.get_suptitle()

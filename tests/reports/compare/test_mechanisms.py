@@ -39,7 +39,7 @@ def texts(figure: Figure) -> dict[str, Any]:
     return {f"{place} {text.get_text()}": text.get_window_extent() for place, text in enumerate(inside)}
 
 
-@pytest.mark.parametrize("epsilons", [(1.0,), (0.5, 1.0, 2.0), (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0)])
+@pytest.mark.parametrize("epsilons", [(1.0,), (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0)])
 def test_no_text_of_the_picture_overlaps_another_or_the_edge(epsilons: tuple[float, ...]) -> None:
     figure = mechanism_figure(Question(epsilons, 1433), rows(*epsilons))
     boxes = texts(figure)
@@ -59,13 +59,10 @@ def test_each_mechanism_has_a_mark_for_each_epsilon_in_each_panel() -> None:
     worst = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
     assert sorted(line.get_xdata()[0] for line in worst) == sorted(row.worst_mse for row in rows(0.5, 2.0)[:-1])
     assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["epsilon 0.5", "epsilon 2"]
-
-
-def test_many_epsilons_are_drawn_five_at_most_with_both_ends() -> None:
-    epsilons = tuple(float(epsilon) for epsilon in range(1, 10))
-    figure = mechanism_figure(Question(epsilons, 64), rows(*epsilons))
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels[:-1] == [f"epsilon {epsilon}" for epsilon in (1, 3, 5, 7, 9)]
+    # Of many epsilons five are drawn, with both ends.
+    epsilons = tuple(map(float, range(1, 10)))
+    labels = mechanism_figure(Question(epsilons, 64), rows(*epsilons)).legends[0].get_texts()[:-1]
+    assert [text.get_text() for text in labels] == [f"epsilon {epsilon}" for epsilon in (1, 3, 5, 7, 9)]
 
 
 def test_files_are_whole_and_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -79,10 +76,5 @@ def test_files_are_whole_and_nothing_is_overwritten(tmp_path: Path) -> None:
     assert "analytic-gaussian" in (tmp_path / "out" / "figure.svg").read_text()
     with pytest.raises(InputError, match="not empty"):
         mechanism_comparison.write(question, results, tmp_path / "out")
-
-
-def test_no_measurement_no_picture(tmp_path: Path) -> None:
-    results = [Refusal("laplace", 1.0, "too many coordinates")]
-    answer = mechanism_comparison.write(Question((1.0,), 64), results, tmp_path / "out")
-    assert answer["figure"] is None
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["comparison.json"]
+    assert mechanism_comparison.write(question, results[-1:], tmp_path / "bare")["figure"] is None
+    assert [path.name for path in (tmp_path / "bare").iterdir()] == ["comparison.json"]

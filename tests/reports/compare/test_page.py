@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
 from graphveil.reports.compare.folder import write
 from graphveil.reports.compare.page import accuracy_chart, page_html
@@ -13,6 +17,8 @@ from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet
 from graphveil.reports.compare.table import cells, columns
+from graphveil.reports.runs import folder as run_folder
+from graphveil.reports.runs.against import against_html, write_against
 from tests.reports import made
 from tests.reports.pages import HOSTILE, read
 
@@ -40,29 +46,29 @@ def test_a_group_has_a_curve_for_each_method_over_the_epsilon_that_varies() -> N
     assert curves == {"lpgnn": (60.0, 70.0), "label-pool": (None, 50.0)}
     assert all(line.name.endswith(": control") for line in chart.lines if line.dashed)
     assert accuracy_chart(page, alone) is None
+    # No axis reaches infinity, and nothing is drawn where nothing was scored.
+    infinite = Sheet("cora", tuple(row("lpgnn", epsilon, 0.6) for epsilon in (1.0, math.inf)))
+    bare = Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows))
+    for other in (infinite, bare):
+        assert [accuracy_chart(other, group) for group in other.groups] == [None] * len(other.groups)
+    assert '<figure class="chart"' not in page_html(bare)
 
 
-def test_no_axis_reaches_infinity() -> None:
-    rows = tuple(row("lpgnn", epsilon, 0.6) for epsilon in (1.0, math.inf))
-    page = Sheet("cora", rows)
-    assert [accuracy_chart(page, group) for group in page.groups] == [None] * len(page.groups)
-
-
-def test_the_page_has_every_cell_of_the_tables_and_says_what_is_void() -> None:
-    page = side_by_side(void="known noise")
+def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void() -> None:
+    page = replace(side_by_side(void="known noise"), notes=("A note of the comparison.",))
     html = page_html(page)
     said = read(html).text
     for group in page.groups:
-        for one in group.rows:
-            assert all(cell in said for cell in cells(page, group, one))
+        assert all(cell in said for one in group.rows for cell in cells(page, group, one))
+        assert group.promise.protected in said
+        assert all(f"{head}: {text}" in said for head, text in three_lines(group, "listed below"))
+        assert all(fact in said for fact in facts(group))
     assert "VOID, runs so marked protect nobody: known noise." in said
+    assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
+    assert all(remark in said for remark in (trust.LEGEND, *page.comparable))
     assert len(html.encode()) < 400_000
-
-
-def test_hostile_names_stay_text() -> None:
-    html = page_html(side_by_side(HOSTILE))
-    assert "\x1b" not in html
-    assert "<script>alert" not in html
+    hostile = page_html(side_by_side(HOSTILE))
+    assert "\x1b" not in hostile and "<script>alert" not in hostile
 
 
 def test_the_folder_holds_the_page_beside_the_tables_and_a_figure_where_something_was_scored(tmp_path: Path) -> None:
@@ -88,33 +94,90 @@ def test_prices_of_other_units_never_stand_in_one_table() -> None:
         assert [cell.partition("<")[0] for cell in head.split('<th scope="col">')[1:]][1 : len(wanted) + 1] == wanted
 
 
-def test_every_group_tells_its_promise_and_each_fact_that_it_assumes() -> None:
-    page = side_by_side()
-    html = page_html(page)
-    promises = read(html).text
-    for group in page.groups:
-        assert group.promise.protected in promises
-        for head, text in three_lines(group, "listed below"):
-            assert f"{head}: {text}" in promises
-        for fact in facts(group):
-            assert fact in promises
+# ---- two runs side by side ----
 
 
-def test_what_may_be_compared_has_a_tab_of_its_own() -> None:
-    page = replace(side_by_side(), notes=("A note of the comparison.",))
-    html = page_html(page)
-    told = read(html).text
-    assert html.index('data-tab="Comparable"') < html.index("A note of the comparison.")
-    assert "A note of the comparison." in told
-    assert trust.LEGEND in told
-    for remark in page.comparable:
-        assert remark in told
+OPTIONS = {"seed": 0, "repeats": 5, "device": "cpu"}
 
 
-def test_a_page_without_scores_has_tables_and_no_chart() -> None:
-    page = side_by_side()
-    bare = Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows))
-    assert [accuracy_chart(bare, group) for group in bare.groups] == [None] * len(bare.groups)
-    html = page_html(bare)
-    assert '<figure class="chart"' not in html
-    assert html.count('<table class="sortable">') == len(bare.groups)
+def page_of(*changes: dict[str, Any]) -> str:
+    one, other = (made.record(**change) for change in changes)
+    return against_html(("mine", one, {}), ("theirs", other, made.attacks()))
+
+
+def table(html: str, first: str) -> list[list[str]]:
+    """The rows of the table whose head begins with these cells."""
+    for whole in html.split("<table")[1:]:
+        cells = [
+            [part.partition(">")[2].partition("<")[0] for part in row.split("<td")[1:]]
+            for row in whole.split("<tr")[2:]
+        ]
+        head = [part.partition(">")[2].partition("<")[0] for part in whole.split("<th ")[1:]]
+        if head and head[0] == first:
+            return [head, *(row for row in cells if row)]
+    raise AssertionError(f"no table of {first}")
+
+
+def test_epsilons_of_different_units_never_share_a_column() -> None:
+    head, mine, theirs = table(page_of({}, made.beside_rivals()).split("<h2>Guarantees side by side")[1], "run")
+    assert len(head) == len(set(head)) == len(mine) == len(theirs)
+    by_unit = {unit: pair for unit, *pair in zip(head, mine, theirs, strict=True)}
+    assert by_unit["one user&#39;s label"] == ["2", "2"]
+    assert by_unit["one relationship"] == ["-", "4"]
+    assert by_unit["one user&#39;s whole feature vector and one user&#39;s label"] == ["3", "-"]
+    # One unit under two relations has two columns.
+    other = replace(made.guarantee(), parts=tuple(replace(p, relation="add/remove") for p in made.guarantee().parts))
+    page = page_of({}, {"guarantee": other})
+    head, mine, theirs = table(page.split("<h2>Guarantees side by side")[1], "run")
+    assert [
+        pair for unit, *pair in zip(head, mine, theirs, strict=True) if unit.startswith("one user&#39;s label (")
+    ] == [
+        ["2", "-"],
+        ["-", "2"],
+    ]
+
+
+def test_settings_that_differ_are_listed_and_prices_are_not_among_them() -> None:
+    settings = {"epsilon_x": 9.0, "epsilon_y": 2.0, "model": "gcn", "epochs": 60, "x_hops": 16}
+    rows = table(page_of({}, {"settings": settings}), "setting")
+    assert rows == [["setting", "mine", "theirs"], ["model", "sage", "gcn"]]
+    assert "None, but for budgets" in page_of({}, {})
+
+
+def test_what_does_not_compare_is_said() -> None:
+    assert "Measured on the same test nodes: mine minus theirs is 0.0 points." in page_of({}, {})
+    assert "different data" in page_of({}, {"data": "pubmed"})
+    assert "different test nodes" in page_of({}, {"options": {"seed": 1, "repeats": 5}})
+    assert "void: 3" in page_of({"void": "known noise"}, {})
+    assert "runs so marked protect nobody:</strong> mine (known noise)." in page_of({"void": "known noise"}, {})
+    assert 'role="alert"' not in page_of({}, {})
+    hostile = page_of({"data": HOSTILE}, {"settings": {HOSTILE: HOSTILE}})
+    assert "\x1b" not in hostile and "<script>alert" not in hostile
+    rows = table(page_of({}, {}), "attack")
+    assert rows[1][1:] == ["not run", "0.55 (0.53 to 0.57)"]
+
+
+def test_the_page_lies_in_the_first_run_for_its_maker_alone(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run_folder.write_run(made.result(), tmp_path / name, options=OPTIONS)
+    page = write_against(tmp_path / "a", tmp_path / "b")
+    assert page == tmp_path / "a" / "against-b.html"
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert "a against b" in read(page.read_text()).text
+    assert not list((tmp_path / "a" / "public").glob("against*"))
+    with pytest.raises(ModelFileError, match="no run in"):
+        write_against(tmp_path / "a", tmp_path)
+    with pytest.raises(ModelFileError, match="no run in"):
+        write_against(tmp_path / "a" / "public", tmp_path / "b")
+
+
+def test_curves_share_their_charts_and_runs_without_any_say_so() -> None:
+    page = page_of({}, {})
+    training = page.split('data-tab="Training"')[1].split("</section>")[0]
+    assert training.count('<figure class="chart"') == 2
+    for name in ("mine: training", "theirs: training", "mine: validation", "theirs: validation"):
+        assert name in training
+    bare = replace(made.record(), history=())
+    silent = against_html(("mine", bare, {}), ("theirs", bare, {}))
+    assert "Neither was trained over epochs." in silent
+    assert '<figure class="chart"' not in silent

@@ -59,13 +59,6 @@ def test_rows_alike_are_told_once_with_the_least_and_the_largest_price() -> None
     assert not any(text.startswith("first: ") for text in (*lines.values(), *promised.facts(group)))
 
 
-def test_every_price_of_several_parts_is_named() -> None:
-    whole = next(one for one in wholes() if len(one.parts) > 1 and math.isfinite(one.epsilon))
-    (group,) = groups(row("first", whole))
-    said = dict(promised.three_lines(group, "table.md"))["Guarantee"]
-    assert said == brief.in_brief(whole, (), card="").guarantee
-
-
 def test_a_void_row_lends_its_price_to_no_other() -> None:
     guarantee = replace(protecting(), epsilon=2.0)
     void = replace(guarantee, epsilon=1.0, void="noise was reproducible (seed 3)")
@@ -87,10 +80,3 @@ def test_where_nothing_is_protected_each_row_says_what_is_open_to_whom() -> None
 
 def another() -> Guarantee:
     return next(one for one in wholes() if one.protects and not one.parts and one.unit != protecting().unit)
-
-
-def test_a_fact_of_some_rows_names_their_methods() -> None:
-    guarantee = replace(protecting(), assumes=protecting().assumes[:1])
-    (group,) = groups(row("first", guarantee), row("second", replace(guarantee, assumes=())))
-    assert promised.facts(group) == [f"first: {guarantee.assumes[0].sentence}"]
-    assert dict(promised.three_lines(group, "x"))["Assumes"] == "first: 1 fact; second: nothing more -> x"

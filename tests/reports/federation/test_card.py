@@ -82,22 +82,10 @@ def test_without_noise_it_says_that_nothing_is_protected(tmp_path: Path) -> None
         assert "without noise" in told and "neighbours differ by" not in told and "Against:" not in told
         assert "NOT PROTECTED" in text and "The rows: they are published as they are." in text
         assert "everybody who sees the data or the model" in text and "Nothing was spent" in text
-
-
-def test_labels_that_were_randomized_are_no_part_of_what_is_open(tmp_path: Path) -> None:
     setting = Setting.of(MEMBERS, classes=3, epsilon=math.inf, epsilon_y=2.0)
     changes = {"guarantee": guarantee_of(setting).to_dict(), "epsilon_y": 2.0}
-    for text in forms(party(tmp_path / "clinic", epsilon=math.inf, **changes)):
+    for text in forms(party(tmp_path / "labels", epsilon=math.inf, **changes)):
         assert "labels alone are protected" in text and "nothing is protected" not in text
-
-
-def test_the_server_knows_no_accuracy(tmp_path: Path) -> None:
-    folder = party(tmp_path / "server")
-    outcome = json.loads((folder / OUTCOME).read_text())
-    del outcome["accuracy"], outcome["test_nodes"]
-    (folder / OUTCOME).write_text(to_json(outcome))
-    for text in forms(folder):
-        assert "Only the label holder can measure accuracy." in text
 
 
 def test_the_label_holders_own_network_is_the_free_baseline_where_it_was_trained(tmp_path: Path) -> None:
@@ -105,6 +93,11 @@ def test_the_label_holders_own_network_is_the_free_baseline_where_it_was_trained
     for text in forms(party(tmp_path / "clinic", accuracy_alone=alone)):
         assert "Lift over the free baseline: 15.0 points; the label holder's own network alone: 60.0%." in text
         assert "not measured" not in text
+    server = party(tmp_path / "server")
+    outcome = json.loads((server / OUTCOME).read_text())
+    del outcome["accuracy"], outcome["test_nodes"]
+    (server / OUTCOME).write_text(to_json(outcome))
+    assert all("Only the label holder can measure accuracy." in text for text in forms(server))
 
 
 @pytest.mark.parametrize("place", ["run", "run/clinic"])
@@ -126,7 +119,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert "\n# heading" not in card and "\x1b" not in card + page
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"guarantee": 3}'])
+@pytest.mark.parametrize("content", ["", "{}", '{"guarantee": 3}'])
 def test_what_is_damaged_is_named(tmp_path: Path, content: str) -> None:
     folder = party(tmp_path / "clinic")
     assert is_party(folder)

@@ -16,7 +16,7 @@ from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.plan import planned, priced
 from graphveil.reports.federation.units import unit_line
-from tests.cli.test_federation_screens import plan, read
+from tests.cli.test_federation import plan, read
 from tests.reports.federation.test_party import N, agreement, head, logits, outcome
 
 PERSON: dict[str, Any] = {"mode": "guesses", "unit": "person", "epsilon": 2.0}
@@ -41,6 +41,10 @@ def test_where_a_person_is_meant_the_person_stands_first_and_one_guess_beside_it
     assert (second["unit"], second["epsilon"], second["delta"]) == (GUESS.text, 2.0, 0.0)
     assert "not a person" in second["warning"]
     assert unit_line(second).endswith("are units of their own.")
+    assert priced(agreement(mode="guesses", epsilon=math.inf).setting)["units"] == []
+    # Those who train are not guessed about.
+    person, guess = (planned(agreement(**{**PERSON, "unit": u}), 1000, 100, []) for u in ("person", "publication"))
+    assert guess["bytes_round"] - person["bytes_round"] == 8 * 100
     shown = plan(**PERSON)
     assert "in TOTAL for one person at each holder that guesses, at delta 0.0001" in shown
     assert "100 gradients, noise" in shown and "NOT PROTECTED: all holders are given" in shown
@@ -54,15 +58,6 @@ def test_with_connections_the_own_list_is_part_of_the_person_and_votes_are_plann
     shown = plan(**PERSON, degree_bound=5)
     assert "votes: of 5 names a list, noise" in shown
     assert 0 < shown.index("own list of neighbours at one holder: epsilon 2") < shown.index("by one holder: epsilon 2")
-
-
-def test_without_privacy_no_unit_has_a_price() -> None:
-    assert priced(agreement(mode="guesses", epsilon=math.inf).setting)["units"] == []
-
-
-def test_fewer_bytes_are_planned_where_those_who_train_are_not_guessed_about() -> None:
-    person, guess = (planned(agreement(**{**PERSON, "unit": u}), 1000, 100, []) for u in ("person", "publication"))
-    assert guess["bytes_round"] - person["bytes_round"] == 8 * 100
 
 
 def test_the_card_of_a_finished_party_says_both(tmp_path: Path) -> None:

@@ -46,16 +46,16 @@ def test_the_card_holds_guarantee_spends_notes_and_figures() -> None:
     assert "labels went through randomized response at epsilon 1" in card
     assert "undirected edges" in card and "of them public and" in card
     assert "overlap" not in card and "distance" not in card
+    found = release_card.counts(graph)
+    assert found["edges"] == graph.edge_index.shape[1] // 2 == found["public"] + found["made"]
+    assert found["public"] == int(torch.count_nonzero(graph.public_edges)) // 2
 
 
 def test_a_card_of_features_alone_has_no_figures_of_edges() -> None:
     card = card_of(published(epsilon_a=math.inf))
+    assert "Assumes: asymptotic: no finite-time guarantee" in card_of(published(edges="mcmc"))
     assert "What it keeps" not in card
     assert "The edges: published as they are." in card
-
-
-def test_an_asymptotic_guarantee_is_said_on_the_card() -> None:
-    assert "Assumes: asymptotic: no finite-time guarantee" in card_of(published(edges="mcmc"))
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,3 @@ def test_a_run_that_made_edges_did_not_help_says_so() -> None:
         said = words.lift_sentence(made.changed(record, best_control=control, lift=NOTHING))
         assert said.startswith(f"{bought} added nothing measurable"), said
         assert ("the public edges alone score as well" in said) == (control == "public-edges")
-
-
-def test_counts_are_of_undirected_edges() -> None:
-    graph = published()
-    found = release_card.counts(graph)
-    assert found["edges"] == graph.edge_index.shape[1] // 2
-    assert found["public"] == int(torch.count_nonzero(graph.public_edges)) // 2
-    assert found["edges"] == found["public"] + found["made"]

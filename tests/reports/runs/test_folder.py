@@ -5,16 +5,29 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import stat
 import tomllib
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs import social_graph
+from graphveil.graphs import draw_private, load_plain, social_graph
 from graphveil.methods import LabelPropagation
+from graphveil.methods.base.start import SHIPPED, start_name
+from graphveil.methods.registry import files_of
+from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs import folder as run_folder
+from graphveil.reports.runs.card import About
+from graphveil.reports.runs.folder import write_run
+from graphveil.reports.runs.origin import data_of, graph_of
+from graphveil.reports.runs.trial_log import TrialLog, read_trials
+from tests.graphs import published_made
+from tests.graphs.made import folder as own_folder
 from tests.reports import made
 
 OPTIONS = {"seed": 0, "repeats": 5, "device": "cpu"}
@@ -38,24 +51,32 @@ PUBLIC = {
 NOT_IN_OLDER_RUNS = ("rivals", "best_rival", "epsilon_relationship", "built")
 
 
-def test_everything_is_there_and_reads_back(tmp_path: Path) -> None:
-    record = run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
-    assert {entry.name for entry in (tmp_path / "run").iterdir()} == FILES
-    assert {entry.name for entry in (tmp_path / "run" / "public").iterdir()} == PUBLIC
-    read = run_folder.read_run(tmp_path / "run")
-    assert read.to_dict() == record.to_dict()
-    assert read.privacy.guarantee == record.privacy.guarantee
-    assert read.privacy.ledger == record.privacy.ledger
+def test_everything_is_there_reads_back_and_is_written_anew(tmp_path: Path) -> None:
+    settings = {"epsilon_x": math.inf, "epsilon_y": 1.0}
+    result = made.result(settings=settings, guarantee=made.guarantee(epsilon_x=math.inf))
+    run = tmp_path / "run"
+    record = run_folder.write_run(result, run, options=OPTIONS)
+    assert {entry.name for entry in run.iterdir()} == FILES
+    assert {entry.name for entry in (run / "public").iterdir()} == PUBLIC
+    read = run_folder.read_run(run)
+    assert read.to_dict() == record.to_dict() and read.settings == settings
+    assert (read.privacy.guarantee, read.privacy.ledger) == (record.privacy.guarantee, record.privacy.ledger)
     assert [len(rows) for rows in read.history] == [60] * 5
-
-
-def test_metrics_are_one_strict_json_line_per_epoch_and_repeat(tmp_path: Path) -> None:
-    run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    lines = (run / "metrics.jsonl").read_text().splitlines()
     rows = [json.loads(line, parse_constant=pytest.fail) for line in lines]
-    assert len(rows) == 5 * 60
-    assert rows[0]["repeat"] == 1
-    assert rows[0]["val_estimate"] is None
+    assert (len(rows), rows[0]["repeat"], rows[0]["val_estimate"]) == (5 * 60, 1, None)
+    before = (run / "report.html").read_text()
+    (run / "report.html").write_text("gone")
+    run_folder.rewrite_report(run)
+    assert (run / "report.html").read_text() == before
+    with pytest.raises(InputError, match="is not empty"):
+        run_folder.write_run(result, run, options=OPTIONS)
+    full = made.result(model=made.Model(made.guarantee(), made.ledger(), fails=True))
+    with pytest.raises(OSError, match="No space"):
+        run_folder.write_run(full, tmp_path / "crash", options=OPTIONS)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+    with pytest.raises(ModelFileError, match=r"no run in .*allowed: a folder written by graphveil train"):
+        run_folder.read_run(tmp_path)
 
 
 def test_config_is_toml_with_the_settings(tmp_path: Path) -> None:
@@ -68,40 +89,10 @@ def test_config_is_toml_with_the_settings(tmp_path: Path) -> None:
     assert config["settings"] == {**kept, "list": [1, 2.5]}
 
 
-def test_infinite_epsilon_survives_the_folder(tmp_path: Path) -> None:
-    settings = {"epsilon_x": math.inf, "epsilon_y": 1.0}
-    result = made.result(settings=settings, guarantee=made.guarantee(epsilon_x=math.inf))
-    run_folder.write_run(result, tmp_path / "run", options=OPTIONS)
-    read = run_folder.read_run(tmp_path / "run")
-    assert read.settings == settings
-    assert read.privacy.guarantee.parts[0].epsilon == math.inf
-
-
-def test_a_crash_while_saving_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space"):
-        run_folder.write_run(
-            made.result(model=made.Model(made.guarantee(), made.ledger(), fails=True)),
-            tmp_path / "run",
-            options=OPTIONS,
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_used_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("1")
-    with pytest.raises(InputError, match="is not empty"):
-        run_folder.write_run(made.result(), tmp_path, options=OPTIONS)
-
-
 def test_default_folder_says_data_method_and_time(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
     first = run_folder.default_folder("/x/my data", "lpgnn", now, root=tmp_path)
     assert first == tmp_path / "my-data-lpgnn-20260102-030405"
-
-
-def test_no_run_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"no run in .*allowed: a folder written by graphveil train"):
-        run_folder.read_run(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +100,7 @@ def test_no_run_is_said_so(tmp_path: Path) -> None:
     [
         ("result.json", "{"),
         ("result.json", "[]"),
-        ("result.json", "{}"),
         ("result.json", b"\xff\xfe"),
-        ("metrics.jsonl", "{"),
         ("metrics.jsonl", '{"epoch": 1}'),
         ("metrics.jsonl", None),
     ],
@@ -137,15 +126,6 @@ def test_a_result_with_a_field_missing_is_damaged(tmp_path: Path) -> None:
             run_folder.read_run(tmp_path / "run")
 
 
-def test_the_report_can_be_written_anew(tmp_path: Path) -> None:
-    run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
-    page = tmp_path / "run" / "report.html"
-    before = page.read_text()
-    page.write_text("gone")
-    run_folder.rewrite_report(tmp_path / "run")
-    assert page.read_text() == before
-
-
 def test_what_a_prediction_paid_for_is_kept_where_the_run_is_gone(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     LabelPropagation(epsilon_y=2.0).fit(social_graph(100, seed=1)).save(tmp_path / "run")
@@ -156,3 +136,122 @@ def test_what_a_prediction_paid_for_is_kept_where_the_run_is_gone(tmp_path: Path
     run_folder.keep_spending(model, tmp_path / "run", say=said.append)
     assert len(said) == 1 and said[0].endswith(f": written to {tmp_path / 'run-2'} instead")
     assert run_folder.open_model(tmp_path / "run-2").ledger.spends == model.ledger.spends
+
+
+# ---- the graph of a run by its record ----
+
+
+def record(**options: Any) -> RunRecord:
+    return made.record(data="social-100", options=options)
+
+
+def test_a_name_is_enough_and_the_same_edges_are_drawn_as_private() -> None:
+    assert graph_of(record(source="social-200")).num_nodes == 200
+    # The first versions kept no source: the data's own name stands for it.
+    assert graph_of(record()).num_nodes == 100
+    drawn = graph_of(record(source="social-100", private_share=0.5, seed=3))
+    again = draw_private(load_plain("social-100"), 0.5, 3)
+    other = draw_private(load_plain("social-100"), 0.5, 4)
+    assert torch.equal(drawn.public_edges, again.public_edges)
+    assert not torch.equal(drawn.public_edges, other.public_edges)
+
+
+def test_the_root_of_the_run_is_looked_in_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = {"kept": 20, "typed": 22, "usual": 24}
+    for name, count in people.items():
+        published_made.lastfm(tmp_path / name, [0, 1] * (count // 2), [(one, one + 1) for one in range(count - 1)])
+    sizes = {name: load_plain("lastfm", tmp_path / name).num_nodes for name in people}
+    assert len(set(sizes.values())) == 3
+    monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "usual"))
+    run = record(source="lastfm", data_root=str(tmp_path / "kept"))
+    assert graph_of(run).num_nodes == sizes["kept"]
+    assert graph_of(run, root=tmp_path / "typed").num_nodes == sizes["typed"]
+    # A public set is the same set elsewhere, so a root that is gone is no reason to refuse.
+    (tmp_path / "kept").rename(tmp_path / "gone")
+    assert graph_of(run).num_nodes == sizes["usual"]
+
+
+def test_a_relative_folder_of_an_older_run_is_found_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_folder(tmp_path / "own")
+    monkeypatch.chdir(tmp_path)
+    assert graph_of(record(source="own")).num_nodes == 3
+    monkeypatch.chdir("/")
+    with pytest.raises(InputError, match="its graph lay in own, and is not there; name its place now"):
+        graph_of(record(source="own"))
+    assert graph_of(record(source="own"), data=str(tmp_path / "own")).num_nodes == 3
+
+
+def test_a_public_part_names_no_place(tmp_path: Path) -> None:
+    options = {"source": "social-100", "seed": 0}
+    write_run(made.result(), tmp_path / "run", options=options)
+    assert data_of(tmp_path / "run") == ("social-100", None)
+    assert data_of(tmp_path / "run", tmp_path) == ("social-100", tmp_path)
+    with pytest.raises(InputError, match="does not say where its graph is; name it behind the run"):
+        data_of(tmp_path / "run" / "public")
+
+
+def test_which_settings_name_files(tmp_path: Path) -> None:
+    reader = str(SHIPPED / "class-sums.safetensors")
+    assert files_of("class-sums", {"start": reader, "epochs": 3}) == {"start": Path(reader)}
+    for settings in ({"start": "public"}, {"start": None}, {"start": str(tmp_path / "gone.safetensors")}):
+        assert files_of("class-sums", settings) == {}
+    # A file whose checksum nobody took is told by its name alone.
+    run = made.record(method="class-sums", settings={"start": "/secret/place/mine.safetensors"}, options={})
+    assert About.of(run).settings["start"] == "mine.safetensors"
+    assert files_of("a method of tomorrow", {"start": reader}) == {}
+    assert [start_name(start) for start in (None, "public", reader)] == [None, "public", "class-sums.safetensors"]
+
+
+# ---- the log of trials ----
+
+
+def written(path: Path, trials: int = 3) -> TrialLog:
+    log = TrialLog(path)
+    for number in range(1, trials + 1):
+        log({"trial": number, "score": number / 10})
+    return log
+
+
+def test_trials_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "run.trials.jsonl"
+    log = written(path)
+    trials, ended = read_trials(path)
+    assert [trial["trial"] for trial in trials] == [1, 2, 3] and not ended
+    log.end()
+    assert read_trials(path)[1]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="holds 3 trials of a tuning that ended"):
+        TrialLog(path)
+    TrialLog(tmp_path / "new.jsonl")  # nothing is made before the first trial
+    assert not (tmp_path / "new.jsonl").exists()
+    assert "for the curator alone" in path.read_text().splitlines()[0]
+
+
+CHANGES: dict[str, Callable[[list[str]], list[str]]] = {
+    "a score": lambda lines: [line.replace("0.2", "0.9") for line in lines],
+    "a line less": lambda lines: [*lines[:2], *lines[3:]],
+    "a line twice": lambda lines: [*lines[:3], lines[2], *lines[3:]],
+    "another order": lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]],
+    "no log": lambda lines: ["something else\n"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_is_noticed(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "run.trials.jsonl"
+    written(path).end()
+    path.write_text("".join(CHANGES[change](path.read_text().splitlines(keepends=True))))
+    with pytest.raises(ModelFileError, match="log of trials"):
+        read_trials(path)
+
+
+def test_a_log_that_is_gone_is_written_whole_again(tmp_path: Path) -> None:
+    log = written(path := tmp_path / "run.trials.jsonl")
+    path.unlink()
+    log({"trial": 4, "score": 0.4})
+    path.unlink()
+    path.mkdir()
+    log.end()
+    assert log.path == tmp_path / "run.trials-2.jsonl" and stat.S_IMODE(log.path.stat().st_mode) == 0o600
+    trials, ended = read_trials(log.path)
+    assert [trial["trial"] for trial in trials] == [1, 2, 3, 4] and ended

@@ -94,13 +94,6 @@ def test_what_may_be_handed_on_tells_nothing_private(method: str, tmp_path: Path
     assert method == "solitude" or (run / "picture.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_server_that_never_met_the_truth_keeps_no_picture_of_it() -> None:
-    for method, (_, kind) in METHODS.items():
-        model, graph = trained(method).model, graph_of(1)
-        same = own(model, graph, random_split(graph, 0)) == shareable(model, graph)
-        assert same == (kind == "public" or method == "solitude")
-
-
 @pytest.mark.parametrize("method", ["heterorr", "gap"])
 def test_a_private_value_in_the_shared_page_is_found(method: str, tmp_path: Path) -> None:
     run, allowed = written(method, tmp_path / "run"), allowed_by(method, trained(method))
@@ -114,6 +107,9 @@ def test_a_private_value_in_the_shared_page_is_found(method: str, tmp_path: Path
 def test_the_shared_copy_depends_on_nothing_private(method: str) -> None:
     model, kind = trained(method).model, METHODS[method][1]
     true, other = graph_of(1), other_people()
+    # A server that never met the truth keeps no picture of it.
+    same = own(model, true, random_split(true, 0)) == shareable(model, true)
+    assert same == (kind == "public" or method == "solitude")
     if kind == "public":
         other.edge_index = true.edge_index
     assert not torch.equal(true.x, other.x)
@@ -145,12 +141,19 @@ def test_the_maker_sees_true_and_released_edges_apart() -> None:
     assert picture.labels == tuple(graph.y.tolist())
     assert set(picture.parts) == {"trains", "validates", "tests"}
     assert set(picture.covered) == {"features, label, edges"}
+    bare = own(trained("sage").model, graph, random_split(graph, 0))
+    assert bare is not None and set(bare.covered) == {"nothing"}
 
 
-def test_what_protects_nobody_says_so_of_each_node() -> None:
-    graph = graph_of(1)
-    picture = own(trained("sage").model, graph, random_split(graph, 0))
-    assert picture is not None and set(picture.covered) == {"nothing"}
+def test_names_in_a_picture_stay_text_and_dots_are_filled_circles() -> None:
+    """Paper shows no lines without length."""
+    ends: dict[str, Any] = {"edges": {"linked": ((0, 1),)}, "names": ("a", "b"), "labels": (0, 0)}
+    drawing = Drawing(Picture((HOSTILE,), 2, (HOSTILE, "b"), ((5, 5), (9, 9)), (0, 1), **ends))
+    drawn = drawing.svg()
+    assert "<script" not in drawn and [key.meaning for key in drawing.edges] == ["linked (1 drawn)"]
+    assert drawn.count("M-0.5 5a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0-11 0") == 1
+    # A line, a dot of each class, and a ring for the one that is wrong.
+    assert (drawn.count("stroke="), drawn.count('fill="#'), drawn.count('fill="var(--page)"')) == (1, 2, 1)
 
 
 def test_a_picture_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -189,19 +192,3 @@ def test_a_sample_is_connected_and_the_same_each_time() -> None:
     near = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1).mean()
     anybody = np.linalg.norm(places[:100] - places[100:], axis=1).mean()
     assert near < 0.7 * anybody
-
-
-def test_names_in_a_picture_stay_text() -> None:
-    picture = Picture((HOSTILE,), 2, (HOSTILE, "b"), ((0, 0), (9, 9)), (0, 1), {"linked": ((0, 1),)}, names=("a", "b"))
-    drawing = Drawing(picture)
-    assert "<script" not in drawing.svg()
-    assert [key.meaning for key in drawing.edges] == ["linked (1 drawn)"]
-
-
-def test_dots_are_filled_circles_since_paper_shows_no_lines_without_length() -> None:
-    picture = Picture(("",), 2, ("a", "b"), ((5, 5), (9, 9)), (0, 1), {"linked": ((0, 1),)}, labels=(0, 0))
-    drawn = Drawing(picture).svg()
-    assert drawn.count("M-0.5 5a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0-11 0") == 1
-    # A line, a dot of each class, and a ring for the one that is wrong.
-    assert (drawn.count("stroke="), drawn.count('fill="#'), drawn.count('fill="var(--page)"')) == (1, 2, 1)
-    assert "h0" not in drawn
