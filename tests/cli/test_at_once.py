@@ -37,8 +37,8 @@ def intruder() -> Intruder:
 @pytest.mark.parametrize(
     "words",
     [
-        ("train", "dp-mlp", "town", "--set", "passes=1", "--no-controls", "--out"),
-        ("tune", "dp-mlp", "town", "--over", "hidden=2,4", "--set", "passes=1", "--no-controls", "--out"),
+        ("train", "lpgnn", "town", "--epochs", 1, "--no-controls", "--out"),
+        ("tune", "lpgnn", "town", "--over", "hidden=2,4", "--epochs", 1, "--no-controls", "--out"),
         ("release", "edge-rand", "town", "--epsilon-a", 4, "--without-lift", "--out"),
     ],
 )

@@ -28,13 +28,9 @@ def enrolled(type_in: Terminal, tmp_path: Path) -> Iterator[Pretended]:
 @pytest.mark.parametrize(
     "words",
     [
-        "show --folder mine",
-        "--folder mine show",
         "--folder elsewhere show --folder mine",
-        "show mine.json --folder mine",
         f"show {HASH} mine.json --folder mine",
         f"show --task {HASH[:8]} --folder mine mine.json",
-        f"show --task {HASH[:8]} --folder mine",
         "show --folder mine -- -mine.json",
         "spent --folder mine",
     ],
@@ -49,26 +45,18 @@ def test_both_take_the_same_words(
     assert ("and say, now and ever after" in whole.out) == ("mine.json" in words)
 
 
-@pytest.mark.parametrize("words", [f"answer {HASH} mine.json --folder mine", "answer mine.json --folder mine"])
-def test_both_send_the_same_report(
-    words: str, enrolled: Pretended, type_in: Terminal, capsys: pytest.CaptureFixture[str]
+def test_both_send_the_same_report_and_refuse_the_same_words(
+    enrolled: Pretended, type_in: Terminal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert type_in("device", *words.split()).out.endswith("\nsent\n")
-    assert main(words.split()) == 0 and "nothing new was sent" in capsys.readouterr().out
+    words = ("answer", HASH, "mine.json", "--folder", "mine")
+    assert type_in("device", *words).out.endswith("\nsent\n")
+    assert main(list(words)) == 0 and "nothing new was sent" in capsys.readouterr().out
     assert len(set(enrolled.reports)) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+    for wrong, said in (
         ("answer --folder mine", "command: the file of what you answer is missing. "),
         (f"show {HASH} mine.json --task {HASH} --folder mine", "name a task each"),
         ("show 00 mine.json --folder mine", "enrolment: no single task of this device begins with 00. "),
-    ],
-)
-def test_both_refuse_the_same_words(
-    words: str, said: str, enrolled: Pretended, type_in: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = type_in("device", *words.split())
-    assert whole.code == 2 and said in whole.err and whole.err.count("\n") == 1
-    assert main(words.split()) == 2 and capsys.readouterr().err == whole.err
+    ):
+        whole = type_in("device", *wrong.split())
+        assert whole.code == 2 and said in whole.err and whole.err.count("\n") == 1
+        assert main(wrong.split()) == 2 and capsys.readouterr().err == whole.err

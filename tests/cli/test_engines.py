@@ -14,38 +14,18 @@ from graphveil.graphs import load_graph
 from graphveil.methods import LPGNN, METHODS, ClassSums
 from tests.cli.conftest import Terminal
 
-#: What sums over neighbours, asks people, or propagates what was reported by blocks; a method that joins is named here.
-SUMS = {"class-sums", "node-sums", "gap", "progap", "lpgnet", "gcon", "eclipse", "dpdgc"}
-REPORTS = {"lpgnn", "upgnet", "label-propagation", "label-pool", "answer-pool", "gcn", "sage", "gat", "mlp"}
-LISTS = {"solitude", "blink", "dprr", "link-beliefs", "list-sums", "links"}
-RELEASES = {"heterorr", "feature-rr", "edge-rr", "edge-rand", "lap-graph", "priv-hrg", "class-counts"}
 TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
-BY_BLOCKS = SUMS | REPORTS | LISTS | RELEASES
 
 
-@pytest.mark.parametrize("workers", [None, 1])
-def test_one_thread_here_is_the_default_of_every_method(workers: int | None) -> None:
-    place = EngineChoice(workers=workers)
+def test_one_thread_here_is_the_default_of_every_method() -> None:
     for info in METHODS.values():
-        require_engine(place, info)
-    with opened(place) as engine:
-        assert engine == LOCAL
-
-
-def test_workers_are_threads_here() -> None:
-    with opened(EngineChoice(workers=3)) as engine:
-        assert engine == LocalEngine(3)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_another_engine_is_for_methods_that_work_by_blocks(name: str) -> None:
-    place = EngineChoice(workers=2)
-    if name in BY_BLOCKS:
-        require_engine(place, METHODS[name])
-        return
+        require_engine(EngineChoice(), info)
+    for workers, engine in ((None, LOCAL), (1, LOCAL), (3, LocalEngine(3))):
+        with opened(EngineChoice(workers=workers)) as found:
+            assert found == engine
     # By the name that was typed, where several methods share a core.
-    with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
-        require_engine(place, METHODS[name])
+    with pytest.raises(InputError, match="dp-mlp does not work by blocks yet"):
+        require_engine(EngineChoice(workers=2), METHODS["dp-mlp"])
 
 
 @pytest.mark.parametrize(
@@ -62,17 +42,12 @@ def test_options_that_do_not_go_together_are_refused(place: EngineChoice, says: 
     assert says in str(refused.value)
 
 
-def test_a_plan_of_a_run_does_not_depend_on_its_engine(type_in: Terminal) -> None:
-    words = ("plan", "class-sums", "digits", "--json")
-    plain, threads = type_in(*words).json, type_in(*words, "--workers", "2").json
-    for name in ("guarantee", "ledger"):
-        assert plain.get(name) == threads.get(name)
-    assert plain.keys() == threads.keys()
-
-
 def test_a_folder_is_described_the_same_wherever_its_ids_were_looked_up(type_in: Terminal) -> None:
     words = ("data", "describe", str(TOWN), "--json")
     assert type_in(*words, "--workers", 2).json == type_in(*words).json
+    planned = ("plan", "class-sums", "digits", "--json")
+    plain, threads = type_in(*planned).json, type_in(*planned, "--workers", 2).json
+    assert plain.keys() == threads.keys() and plain["guarantee"] == threads["guarantee"]
     assert type_in(*words, "--engine-address", "auto").code == 2
 
 

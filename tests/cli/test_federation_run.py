@@ -18,7 +18,6 @@ from graphveil.federation.party import run_party
 from graphveil.graphs import load_graph
 from graphveil.reports.federation.card import check_party
 from tests.cli.conftest import Answer, Terminal
-from tests.cli.test_federation import one_line
 from tests.federation.parties import NAMES
 from tests.federation.ports import free_ports
 
@@ -77,18 +76,16 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     shown = " ".join(answer.out.split())
     assert "test nodes" in shown and "round" in shown and "predictions.csv" in shown
     check_party(Path("run/holder1"))
+    status = type_in("federation", "status", "run/holder1", "--json").json
+    assert (status["state"], status["round"]) == ("finished", 2)
 
 
 def test_the_answer_is_one_object_and_its_files_are_there(type_in: Terminal) -> None:
     made(type_in, "mode=guesses")
-    answer = join(type_in, "--json")
-    assert answer.code == 0, answer.err
-    found = answer.json
+    found = join(type_in, "--json").json
     assert (found["party"], found["mode"], found["rounds"], found["publications"]) == ("holder1", "guesses", 2, 1)
     assert found["epsilon"] == 4.0 and found["guarantee"]["epsilon"] == pytest.approx(4.0) and found["delta"] == 0.0
     assert {(Path(found["folder"]) / name).is_file() for name in found["files"]} == {True}
-    status = type_in("federation", "status", "run/holder1", "--json").json
-    assert (status["state"], status["round"]) == ("finished", 2)
     ledger = json.loads(Path("run/holder1/ledger.json").read_text())
     assert ledger["spends"] == [], "the label holder reads guesses and publishes none"
 
@@ -113,11 +110,3 @@ def test_who_waits_in_vain_is_told_and_the_status_says_it_too(type_in: Terminal)
     assert found["state"].startswith("stopped: ") and found["round"] == 0 and found["epsilon"] == 0.0
     assert answer.err.splitlines()[-1].startswith("error: ")
     assert not Path("run/holder1/outcome.json").exists() and not math.isinf(float(found["epsilon_total"]))
-
-
-def test_a_party_joins_as_what_it_agreed_to(type_in: Terminal) -> None:
-    made(type_in, "mode=individual")
-    one_line(type_in("federation", "serve", "run/holder2"), "holder2 is a holder", "join for holders")
-    one_line(type_in("federation", "join", "run/server", "parts/holder1"), "server is a server")
-    one_line(type_in("federation", "join", "run/holder1", "nowhere"), "nowhere")
-    assert not Path("run/holder1/status.json").exists() and not Path("run/server/status.json").exists()

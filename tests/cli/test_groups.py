@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+import math
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +13,17 @@ import pytest
 import typer
 import typer.testing
 
-from graphveil.cli import choices, groups, options
+from graphveil.cli import choices, groups, near, options
 from graphveil.cli.app import build
 from graphveil.cli.running import run_method
+from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
 from graphveil.methods import METHODS
+from graphveil.methods.registry import listing
+from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.progress import Progress
+from graphveil.reports.compare.cells import Comparison
 
-GROUPS = (
-    groups.Source,
-    groups.Epsilons,
-    groups.EpsilonLists,
-    groups.MethodSettings,
-    groups.Repetition,
-    groups.Speed,
-)
 ONCE = groups.Repetition(no_controls=True, reproducible_noise=1)
 
 
@@ -56,41 +54,17 @@ def test_a_command_gets_its_groups_whole() -> None:
     assert heard.seen["data"] == "digits"
     assert heard.seen["repetition"] == groups.Repetition(seed=3, repeats=2, no_controls=True)
     assert heard.seen["speed"] == groups.Speed(threads=1)
-
-
-def test_what_was_not_typed_is_the_groups_default_or_the_commands_own() -> None:
-    heard = Heard({})
-    typed(heard.command(), "digits")
-    assert heard.seen["repetition"] == groups.Repetition() and heard.seen["speed"] == groups.Speed()
+    # What was not typed is the group's default, or the command's own.
     typed(heard.command(repeats=10), "digits")
-    assert heard.seen["repetition"] == groups.Repetition(repeats=10)
+    assert heard.seen["repetition"] == groups.Repetition(repeats=10) and heard.seen["speed"] == groups.Speed()
     typed(heard.command(repeats=10), "digits", "--repeats", 4)
     assert heard.seen["repetition"].repeats == 4
-
-
-@pytest.mark.parametrize("words", [("--seed", -1), ("--repeats", 0), ("--threads", 0), ("--seed", "many"), ("--no",)])
-def test_what_no_option_takes_is_refused_before_the_command_runs(words: tuple[Any, ...]) -> None:
-    heard = Heard({})
-    assert typed(heard.command(), "digits", *words).exit_code == 2 and heard.seen == {}
-
-
-def test_a_spread_command_keeps_its_name_and_help() -> None:
-    made = Heard({}).command()
+    made = heard.command()
     assert (made.__name__, made.__doc__) == ("made", "A made command.")
-    shown = inspect.signature(made).parameters
-    assert set(shown) == {
-        "data",
-        *(field.name for group in (groups.Repetition, groups.Speed) for field in fields(group)),
-    }
-    assert set(made.__annotations__) == set(shown)
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_that_is_left_alone_asks_for_nothing(group: Any) -> None:
-    """Every option has a default: a command can be typed without any."""
-    assert all(getattr(group(), field.name) in (None, 0, 1, "random", False, "cpu") for field in fields(group))
-    with pytest.raises(AttributeError):
-        group().__setattr__(fields(group)[0].name, 1)
+    assert set(made.__annotations__) == set(inspect.signature(made).parameters)
+    refused = Heard({})
+    for words in (("--seed", -1), ("--repeats", 0), ("--no",)):
+        assert typed(refused.command(), "digits", *words).exit_code == 2 and refused.seen == {}
 
 
 def completions(text: str, words: str) -> list[str]:
@@ -112,18 +86,11 @@ def test_methods_and_data_are_completed(tmp_path: Path, monkeypatch: pytest.Monk
     assert completions("lpgnn", "graphveil train ") == ["lpgnn"]
     offered = completions("digi", "graphveil train lpgnn ")
     assert set(offered) == {*(name for name in NAMES if name.startswith("digi")), "digits-of-mine/"}
-
-
-def test_folders_inside_folders_are_completed_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("b", "a", "a/two", "a/one"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "a" / "file").write_text("")
-    assert completions("a/", "graphveil train lpgnn ") == ["a/one/", "a/two/"]
-    assert completions("a/t", "graphveil train lpgnn ") == ["a/two/"]
+    for name in ("two", "one"):
+        (tmp_path / "digits-of-mine" / name).mkdir()
+    inside = [f"digits-of-mine/{name}/" for name in ("one", "two")]
+    assert completions("digits-of-mine/", "graphveil train lpgnn ") == inside
     assert completions("nowhere/x", "graphveil train lpgnn ") == []
-    every = completions("", "graphveil train lpgnn ")
-    assert every[-2:] == ["a/", "b/"] and set(NAMES) < set(every)
 
 
 def run(chosen: dict[str, Any], tell: Any, *, repetition: groups.Repetition = ONCE) -> Any:
@@ -142,12 +109,10 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert said == f"Using defaults: --epsilon-y {default:g} for label-propagation."
     assert order[0].strip() == said and not any(order[1:])
     assert result.privacy.guarantee.epsilon == default
-
-
-def test_a_run_with_everything_typed_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    result, said = run({"epsilon_y": 1.5}, lambda event: None)
-    assert said is None and capsys.readouterr().err == "" and result.privacy.guarantee.epsilon == 1.5
-    assert run({"epsilon": 1.5}, lambda event: None)[1] is None
+    typed_all, nothing = run({"epsilon_y": 1.5}, lambda event: None)
+    assert nothing is None and capsys.readouterr().err == "" and typed_all.privacy.guarantee.epsilon == 1.5
+    several = choices.taken({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
+    assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 
 def test_a_run_keeps_to_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,6 +137,84 @@ def test_defaults_are_said_once_whoever_asks(capsys: pytest.CaptureFixture[str])
     assert told == [Progress(0, 2), Progress(1, 2)]
 
 
-def test_several_methods_share_one_sentence() -> None:
-    said = choices.taken({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
-    assert said.count(";") == 1 and "--epsilon-x" not in said and said.endswith("for label-propagation.")
+# ---- from words typed to settings ----
+
+
+LPGNN = METHODS["lpgnn"]
+
+
+def test_help_names_every_method() -> None:
+    named = re.findall(r"[a-z][a-z-]+", listing())
+    assert [name for name in METHODS if name not in named] == []
+
+
+def test_only_what_was_typed_is_collected() -> None:
+    assert choices.collect("lpgnn", LPGNN, {"epsilon_x": None, "settings": None}) == {}
+    typed = {"epsilon_x": "2", "epochs": 3, "settings": ["steps-x=4", " dropout = 0.5 "]}
+    assert choices.collect("lpgnn", LPGNN, typed) == {"epsilon_x": 2.0, "epochs": 3, "steps_x": 4, "dropout": 0.5}
+    for word, value in (("INF", math.inf), ("1e-2", 0.01), ("none", None)):
+        assert choices.collect("lpgnn", LPGNN, {"epsilon_x": word}) == {"epsilon_x": value}
+        assert choices.collect("lpgnn", LPGNN, {"settings": [f"epsilon_x={word}"]}) == {"epsilon_x": value}
+    assert choices.split_pair("a-b=c=d") == ("a_b", "c=d")
+    assert near.nearest("lpgn", METHODS) == "did you mean lpgnn?" and near.nearest("xyzzy", METHODS) is None
+
+
+def test_several_values() -> None:
+    assert choices.several("epsilon_y", "1, 2,inf") == (1.0, 2.0, math.inf)
+    assert choices.several("epsilon_x", "none,1") == (None, 1.0)
+    with pytest.raises(InputError, match="names a value twice"):
+        choices.several("epsilon_y", "1,1.0")
+
+
+def test_noise_is_secure_unless_asked_otherwise() -> None:
+    assert isinstance(choices.noise(None), SecureRandomness)
+    assert isinstance(choices.noise(3), SeededRandomness)
+    assert isinstance(choices.noise_of_cell(None, 4), SecureRandomness)
+    first, second = choices.noise_of_cell(1, 0), choices.noise_of_cell(1, 1)
+    assert first.uint64(4).tolist() != second.uint64(4).tolist()
+    assert choices.noise_of_cell(1, 1).uint64(4).tolist() == SeededRandomness(2).uint64(4).tolist()
+
+
+def test_comparison_gives_each_method_its_own() -> None:
+    typed = {
+        **dict.fromkeys(choices.NAMED),
+        "epsilon_x": "1,2",
+        "epsilon_y": "3",
+        "epochs": 4,
+        "settings": ["steps_x=1", "dropout=0.1"],
+        "seed": 5,
+        "repeats": 2,
+        "no_controls": False,
+        "reproducible_noise": None,
+        "split": "random",
+    }
+    found = choices.comparison("lpgnn, mlp,label-propagation", "cora", typed)
+    assert found.methods == {
+        "lpgnn": {"epochs": 4, "steps_x": 1, "dropout": 0.1},
+        "mlp": {"epochs": 4, "dropout": 0.1},
+        "label-propagation": {},
+    }
+    assert found.takes == {"lpgnn": ["epsilon_x", "epsilon_y"], "mlp": [], "label-propagation": ["epsilon_y"]}
+    assert (list(found.seeds), found.options) == ([5, 6], {"controls": True, "reproducible_noise": None})
+
+
+def compared(methods: str, **typed: object) -> Comparison:
+    nothing = {"settings": None, "seed": 0, "repeats": 1, "no_controls": False, "reproducible_noise": None}
+    return choices.comparison(methods, "cora", {**dict.fromkeys(choices.NAMED), **nothing, "split": "random", **typed})
+
+
+def test_a_total_goes_to_methods_that_are_given_no_parts() -> None:
+    found = compared("lpgnn,label-propagation,gap", epsilon="2,8", epsilon_x="1")
+    assert found.takes == {"lpgnn": ["epsilon_x"], "label-propagation": ["epsilon"], "gap": ["epsilon"]}
+    assert compared("lpgnn", epsilon="2,8").takes == {"lpgnn": ["epsilon"]}
+    with pytest.raises(InputError, match="a total that is split"):
+        compared("lpgnn,gcn", epsilon="2,8", epsilon_x="1")
+
+
+def test_delta_goes_to_methods_that_have_one_in_any_case() -> None:
+    found = compared("lpgnn,gap,heterorr,gcn", delta=1e-6)
+    assert found.methods == {"lpgnn": {}, "gap": {"delta": 1e-6}, "heterorr": {}, "gcn": {}}
+    found = compared("lpgnn,gap", delta=1e-6, settings=["mechanism=gaussian"])
+    assert found.methods["lpgnn"] == {"delta": 1e-6, "mechanism": "gaussian"}
+    with pytest.raises(InputError, match="gaussian mechanism alone"):
+        compared("lpgnn", delta=1e-6)

@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from graphveil.columns import Category, Column, YesNo
-from graphveil.mechanisms import best_category, catalogue
+from graphveil.errors import InputError
+from graphveil.graphs import load_graph
+from graphveil.graphs.score_file import read_scores
+from graphveil.mechanisms import RandomizedResponse, best_category, catalogue
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed
 from graphveil.mechanisms.question import question_from
+from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 from tests.cli.conftest import Terminal
 
 WORDS = ("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 8, "--users", 200)
@@ -30,44 +35,24 @@ def test_one_object_and_a_folder(type_in: Terminal) -> None:
     assert (answer["dimension"], answer["users"], answer["low"], answer["high"]) == (8, 200, -1.0, 1.0)
     assert json.loads(Path("study/comparison.json").read_text()) == answer
     assert Path(answer["figure"]).is_file()
-
-
-def test_one_table_for_each_epsilon_fits_a_terminal(type_in: Terminal) -> None:
-    answer = type_in(*WORDS)
-    assert answer.code == 0
-    assert max(map(len, answer.out.splitlines())) <= 80
-    first, second = answer.out.split("epsilon 2 for")
-    for table in (first, second):
+    shown = type_in(*WORDS).out
+    assert max(map(len, shown.splitlines())) <= 80 and "200 users, 8 coordinates" in shown
+    for table in shown.split("epsilon 2 for"):
         lines = [line.split() for line in table.splitlines() if line.split()[:1] and line.split()[0] in NAMES]
-        assert {line[0] for line in lines} == NAMES
         worst = [float(line[1].replace(",", "")) for line in lines]
-        assert worst == sorted(worst)
-    assert "200 users, 8 coordinates" in answer.out
+        assert {line[0] for line in lines} == NAMES and worst == sorted(worst)
     (folder,) = Path("runs").iterdir()
-    assert folder.name.startswith("mechanisms-8-")
-    assert str(folder) in answer.out
-    assert "figure.png" in answer.out
-
-
-def test_mechanisms_that_refuse_are_named_with_the_reason(type_in: Terminal) -> None:
-    words = ("mechanisms", "compare", "--epsilon", "1e-6", "--dimension", 200, "--users", 20)
-    assert "laplace" in {row["mechanism"] for row in type_in(*words, "--json").json["refused"]}
-    assert "laplace" in type_in(*words).out
+    assert folder.name.startswith("mechanisms-8-") and str(folder) in shown
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--epsilon", "1,x"), "error: --epsilon: 'x'; allowed: a number"),
-        (("--epsilon", "1,1"), "names a value twice"),
         (("--epsilon", "0"), "epsilon is 0.0; allowed: a finite number above 0"),
-        (("--epsilon", "inf"), "epsilon is inf"),
-        (("--dimension", 0), "dimension is 0"),
-        (("--users", 0), "users is 0"),
         (("--low", 2), "--low, --high: the range is 2 to 1"),
         (("--delta", 2), "delta is 2.0"),
         (("--users", 10**8), "dense numbers"),
-        (("--dimension", "many"), "--dimension"),
         (("--out", "."), "is not empty"),
     ],
 )
@@ -113,29 +98,93 @@ def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
         assert row["epsilon_each"] == mixed.parts[0].epsilon
         assert row["total_variance"] == pytest.approx(mixed.total_variance)
     assert type_in("mechanisms", "categories", "--answers", "5", "--json").json["together"] == []
-
-
-def test_categories_fit_a_terminal(type_in: Terminal) -> None:
     answer = type_in(*CATEGORIES)
     assert answer.code == 0 and max(map(len, answer.out.splitlines())) <= 80
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["1", "256", "subset-selection"] in [line[:3] for line in lines]
     assert ["1", "1", "of", "2"] in [line[:4] for line in lines]
-    assert "of 1" not in type_in("mechanisms", "categories", "--answers", "5").out
+    for words, said in ((("--answers", "1"), "classes"), (("--answers", "2,2"), "names a value twice")):
+        refused = type_in("mechanisms", "categories", *words)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and said in refused.err
+
+
+# ---- graphveil mechanisms scores ----
+
+
+PUBLIC = ("mechanisms", "scores", "digits", "--public-share", 0.3)
+
+
+def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, tmp_path: Path) -> None:
+    """Gamma 0 trains nothing: equation 7 by hand, for two columns that a mask empties."""
+    answer = type_in(*PUBLIC, "--sensitive", "0,5", "--gamma", 0, "--out", "s.txt", "--json")
+    assert answer.code == 0, answer.err
+    shares = answer.json["shares"]
+    assert sum(shares) == pytest.approx(1.0) and sorted(range(32), key=shares.__getitem__)[:2] in ([0, 5], [5, 0])
+    assert read_scores(tmp_path / "s.txt", 32) == pytest.approx(tuple(shares))
+    assert answer.json["stamp"] in (tmp_path / "s.txt").read_text() and "gamma 0" in answer.json["note"]
+    graph = load_graph("digits")
+    part = public_part(graph, public_share_of(graph, 0.3, 0))
+    expected = public_scores(part, masked=masked_columns(part, (0, 5)), gamma=0.0)
+    assert tuple(shares) == pytest.approx(expected.shares)
+    assert type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0, "--out", "s.txt").code == 2  # it is not written over
+    # A mask empties the named columns alone; who is public is drawn without looking at anybody.
+    masked = masked_columns(part, (2, 3))
+    assert bool((masked[:, 2:4] == graph.schema.low).all()) and torch.equal(masked[:, 4:], part.x[:, 4:])
+    drawn, other = public_share_of(graph, 0.3, 4), graph.clone()
+    other.x = torch.zeros_like(graph.x)
+    assert torch.equal(drawn, public_share_of(other, 0.3, 4)) and int(drawn.sum()) == round(0.3 * graph.num_nodes)
+    assert not torch.equal(drawn, public_share_of(graph, 0.3, 5)) and bool(public_share_of(graph, None, 0).all())
+    with pytest.raises(InputError, match=r"allowed: a number in \(0, 1\)"):
+        public_share_of(graph, 1.0, 0)
+
+
+def test_importance_moves_the_shares_and_the_file_is_taken(type_in: Terminal) -> None:
+    pytest.importorskip("shap")
+    alone = type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0, "--out", "a.txt", "--json").json["shares"]
+    both = type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0.5, "--out", "b.txt", "--json").json["shares"]
+    assert sum(both) == pytest.approx(1.0) and both != alone
+    taken = type_in("plan", "feature-rr", "digits", "--epsilon-x", 2, "--set", "scores=b.txt", "--json")
+    assert taken.code == 0, taken.err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "said"),
     [
-        (("--answers", "1"), "classes"),
-        (("--answers", "2.5"), "--answers"),
-        (("--answers", "2,2"), "names a value twice"),
-        (("--epsilon", "0"), "epsilon"),
+        (("digits",), "everybody is declared public, but the features are private"),
+        (("digits", "--public-share", 2), "a share of 2.0"),
+        (("digits", "--public-share", 0.3, "--sensitive", "a"), "numbers of columns"),
+        (("digits", "--public-share", 0.3, "--sensitive", "32", "--gamma", 0), "column 32"),
+        (("digits", "--public-share", 0.3, "--gamma", 2), "--gamma"),
     ],
 )
-def test_categories_that_cannot_be_compared_are_refused_in_one_line(
-    type_in: Terminal, words: tuple[object, ...], message: str
+def test_what_cannot_be_is_refused_and_leaves_no_file(
+    type_in: Terminal, tmp_path: Path, words: tuple[object, ...], said: str
 ) -> None:
-    answer = type_in("mechanisms", "categories", *words)
-    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
-    assert message in answer.err
+    answer = type_in("mechanisms", "scores", *words)
+    assert (answer.code, answer.out) == (2, "") and said in answer.err
+    assert not (tmp_path / "scores.txt").exists()
+
+
+# ---- audit ----
+
+
+def test_one_object(type_in: Terminal) -> None:
+    answer = type_in("audit", "randomized-response", "--json")
+    assert answer.code == 0
+    found = answer.json
+    assert (found["target"], found["verdict"]) == ("randomized-response", "holds")
+    assert [one["false_alarm"] for one in found["audits"]] == [0.0, 1e-6]
+    shown = type_in("audit", "randomized-response").out
+    assert max(map(len, shown.splitlines())) <= 80 and "no claim broken" in shown and "holds" in shown
+    assert set(found["audits"][0]) == {
+        "target", "claimed_epsilon", "delta", "lower_bound", "false_alarm", "verdict", "seconds", "notes",
+    }  # fmt: skip
+
+
+def test_a_broken_claim_has_an_exit_code_of_its_own(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, weak = RandomizedResponse.randomize, RandomizedResponse(epsilon=2.0, classes=7)
+    monkeypatch.setattr(RandomizedResponse, "randomize", lambda me, values, **rest: real(weak, values, **rest))
+    answer = type_in("audit", "randomized-response", "--json")
+    assert answer.code == 3
+    assert [one["verdict"] for one in answer.json["audits"]] == ["holds", "broken"]
+    assert "1 of 2 claims broken" in type_in("audit", "randomized-response").out

@@ -10,64 +10,26 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Terminal
+from tests.graphs.test_croissant import office, read, warnings
+from tests.graphs.test_release import published
 
 
-def test_predictions_go_to_the_screen_or_to_json(type_in: Terminal, trained: Path) -> None:
+def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, trained: Path) -> None:
     shown = type_in("predict", trained, "digits")
-    assert shown.code == 0
-    assert "First 10 of 1,797" in shown.out
+    assert shown.code == 0 and "First 10 of 1,797" in shown.out
+    assert shown.out.index("Guarantee") < shown.out.index("Predicting: ")
     found = type_in("predict", trained, "digits", "--json").json
     assert found["nodes"] == len(found["predictions"]) == sum(found["predicted"].values()) == 1797
     assert set(found["predictions"][0]) == {"id", "prediction", "probability"}
     assert "costs nothing more" in found["note"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_predictions_go_to_a_file(type_in: Terminal, trained: Path, ending: str) -> None:
-    found = type_in("predict", trained, "digits", "--out", f"p.{ending}", "--json").json
-    assert "predictions" not in found
-    table = (pl.read_csv if ending == "csv" else pl.read_parquet)(f"p.{ending}")
-    assert table.columns == ["id", "prediction", "probability", *(f"p({digit})" for digit in range(10))]
-    assert len(table) == 1797
-    assert [entry.name for entry in Path.cwd().iterdir()] == [f"p.{ending}"]
-    again = type_in("predict", trained, "digits", "--out", f"p.{ending}")
-    assert again.code == 2
-    assert "exists" in again.err
-
-
-def test_a_new_graph_with_other_ids_is_predicted(type_in: Terminal, trained: Path, tmp_path: Path) -> None:
-    from graphveil import graphs
-
-    digits = graphs.digits_graph()
-    keep = 200
-    inside = (digits.edge_index < keep).all(dim=0)
-    part = graphs.make_graph(
-        digits.x[:keep],
-        graphs.normalise_edges(*digits.edge_index[:, inside].numpy(), keep, directed=False)[0],
-        digits.y[:keep],
-        digits.schema,
-        ids=[f"user-{number}" for number in range(keep)],
-    )
-    graphs.write_folder(part, tmp_path / "part")
-    refused = type_in("predict", trained, "part", "--json")
-    assert (refused.code, refused.out) == (2, "")
-    for remedy in ("queries=1", "people='same'", "people='other'"):
-        assert remedy in refused.err
-    found = type_in("predict", trained, "part", "--people", "other", "--json").json
-    assert found["nodes"] == keep
-    assert found["predictions"][0]["id"] == "user-0"
-
-
-def test_people_of_a_new_graph_report_once_and_the_run_remembers(type_in: Terminal, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
-    first = type_in("predict", run, "social-150", "--people", "other", "--json").json
-    again = type_in("predict", run, "social-150", "--people", "other", "--json").json
-    assert first["predictions"] == again["predictions"]
-    ledger = json.loads((run / "ledger.json").read_text())
-    assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]
-    assert json.loads((run / "result.json").read_text())["ledger"] == ledger
-    assert "features of social-150" in (run / "report.html").read_text()
+    for name, reader in (("p.csv", pl.read_csv), ("p.parquet", pl.read_parquet)):
+        assert "predictions" not in type_in("predict", trained, "digits", "--out", name, "--json").json
+        table = reader(name)
+        assert table.columns == ["id", "prediction", "probability", *(f"p({digit})" for digit in range(10))]
+        assert len(table) == 1797
+        again = type_in("predict", trained, "digits", "--out", name)
+        assert again.code == 2 and "exists" in again.err
+    assert sorted(entry.name for entry in Path.cwd().iterdir()) == ["p.csv", "p.parquet"]
 
 
 def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,30 +49,6 @@ def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest
     assert list(Path.cwd().iterdir()) == []
 
 
-@pytest.mark.parametrize("method", ["label-propagation", "sage"])
-def test_plan_knows_every_kind_of_method(type_in: Terminal, method: str) -> None:
-    assert type_in("plan", method, "digits", "--json").json["method"] == method
-    assert type_in("plan", method, "digits").code == 0
-
-
-def test_describe(type_in: Terminal) -> None:
-    found = type_in("data", "describe", "digits", "--json").json
-    assert (found["nodes"], found["features"]["dimension"]) == (1797, 32)
-    shown = type_in("data", "describe", "digits").out
-    assert "1,797" in shown
-    assert "homophily" in shown
-    assert "range" in shown
-
-
-def test_mechanisms_are_listed(type_in: Terminal) -> None:
-    found = type_in("mechanisms", "list", "--json").json["mechanisms"]
-    assert {"MultiBit", "OneBit", "Laplace", "AnalyticGaussian", "RandomizedResponse"} <= {
-        entry["mechanism"] for entry in found
-    }
-    shown = type_in("mechanisms", "list").out
-    assert all(entry["name"] in shown for entry in found)
-
-
 def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = trained / "report.html"
     before = page.read_text()
@@ -122,44 +60,56 @@ def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: p
     monkeypatch.setattr("typer.launch", opened.append)
     assert type_in("report", trained, "--open").code == 0
     assert opened == [str(page)]
-
-
-def test_report_against_another_run_writes_a_page_of_both(type_in: Terminal, trained: Path) -> None:
-    found = type_in("report", trained, "--against", trained, "--json").json
-    page = Path(found["against"])
-    assert page.parent == trained
-    assert f"{trained.name} against {trained.name}" in page.read_text()
+    both = Path(type_in("report", trained, "--against", trained, "--json").json["against"])
+    assert both.parent == trained and f"{trained.name} against {trained.name}" in both.read_text()
     assert type_in("report", trained / "public", "--against", trained).code == 2
+    both.unlink()
 
 
-def test_the_public_part_alone_predicts_pays_and_has_its_card_written(type_in: Terminal, tmp_path: Path) -> None:
+def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type_in: Terminal, tmp_path: Path) -> None:
     run, handed = tmp_path / "run", tmp_path / "handed"
     type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
     shutil.copytree(run / "public", handed)
     own = type_in("predict", run, "social-200", "--json").json
     assert type_in("predict", handed, "social-200", "--json").json["predicted"] == own["predicted"]
+    refused = type_in("predict", run, "social-150", "--json")
+    assert (refused.code, refused.out) == (2, "")
+    assert all(remedy in refused.err for remedy in ("queries=1", "people='same'", "people='other'"))
+    others = ("social-150", "--people", "other", "--json")
+    first, again = (type_in("predict", run, *others).json for _ in range(2))
+    assert first["predictions"] == again["predictions"]
+    ledger = json.loads((run / "ledger.json").read_text())
+    assert [row["unit"].split(" (")[0] for row in ledger["spends"]] == ["features", "labels", "features of social-150"]
+    assert json.loads((run / "result.json").read_text())["ledger"] == ledger
+    assert "features of social-150" in (run / "report.html").read_text()
+    # What was handed on is another account.
     (handed / "card.md").write_text("gone")
     answer = type_in("report", handed, "--json").json
     assert (answer["method"], answer["report"]) == ("lpgnn", None)
-    assert (handed / "card.md").read_text() == (run / "public" / "card.md").read_text()
-    assert type_in("predict", handed, "social-150", "--people", "other").code == 0
+    assert "social-150" not in (handed / "card.md").read_text()
+    assert type_in("predict", handed, *others).code == 0
     assert not (handed / "answers.safetensors").exists()
     assert (tmp_path / "handed.answers.safetensors").stat().st_mode & 0o777 == 0o600
     assert len(json.loads((handed / "ledger.json").read_text())["spends"]) == 3
     assert "social-150" in (handed / "card.md").read_text()
     assert type_in("report", handed).code == 0
-    assert "social-150" not in (run / "public" / "ledger.json").read_text()  # a copy is another account
 
 
-@pytest.mark.parametrize("command", ["report", "predict", "attack", "compare-runs"])
-@pytest.mark.parametrize("forged", ["epsilon in result.json", "emptied ledger.json", "epsilon in guarantee.json"])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("report", "result.json"),
+        ("predict", "ledger.json"),
+        ("attack", "guarantee.json"),
+        ("compare-runs", "ledger.json"),
+        ("predict", "result.json"),
+    ],
+)
 def test_a_forged_run_is_refused_in_one_line(
-    type_in: Terminal, trained: Path, tmp_path: Path, command: str, forged: str
+    type_in: Terminal, trained: Path, tmp_path: Path, command: str, name: str
 ) -> None:
-    run = tmp_path / "forged"
-    shutil.copytree(trained, run, symlinks=True)
+    run = Path(shutil.copytree(trained, tmp_path / "forged", symlinks=True))
     words = {"predict": ("digits",), "attack": ("--attack", "linkteller")}.get(command, ())
-    name = forged.split()[-1]
     file = run / name if name == "result.json" else run / "public" / name
     content = json.loads(file.read_text())
     if name == "ledger.json":
@@ -168,11 +118,9 @@ def test_a_forged_run_is_refused_in_one_line(
         content.get("guarantee", content)["epsilon"] = 0.001
     file.write_text(json.dumps(content))
     answer = type_in(command, run, *words)
-    assert answer.code == 2
-    assert answer.out == ""
+    assert (answer.code, answer.out) == (2, "")
     (line,) = [line for line in answer.err.splitlines() if line.strip()]
     assert name in line
-    shutil.rmtree(run)
 
 
 def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, tmp_path: Path) -> None:
@@ -200,3 +148,44 @@ def test_what_is_stored_is_data_as_well(type_in: Terminal, tmp_path: Path) -> No
     )
     assert type_in("data", "croissant", tmp_path / "kept").code == 0
     assert type_in("data", "store", "social-200", "--out", tmp_path / "kept").code == 2
+
+
+# ---- graphveil data croissant ----
+
+
+CREDIT = (
+    *("--license", "https://spdx.org/licenses/CC-BY-4.0.html", "--cite-as", "@misc{office}", "--creator", "The office"),
+    *("--url", "https://example.org", "--published", "2026-01-31"),
+)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_owner_adds_a_licence_to_a_release_that_is_out(type_in: Terminal, tmp_path: Path) -> None:
+    folder = published(tmp_path)
+    before = type_in("data", "describe", folder, "--json").json
+    answer = type_in("data", "croissant", folder, *CREDIT, "--out", folder / "croissant.json")
+    assert (answer.code, answer.out) == (0, f"Written to {folder / 'croissant.json'}\n")
+    assert warnings(read(folder / "croissant.json")) == []
+    # The release is still whole: its metadata is not among what was hashed.
+    assert type_in("data", "describe", folder, "--json").json == before
+
+
+def test_what_is_declared_is_one_object_and_what_cannot_be_described_is_one_line(
+    type_in: Terminal, tmp_path: Path
+) -> None:
+    own = office(tmp_path / "office")
+    answer = type_in("data", "croissant", own)
+    content = json.loads(answer.out)
+    assert (answer.code, content["name"], content["@type"]) == (0, "office", "sc:Dataset")
+    assert "license" not in content and "sha256" not in answer.out
+    folder = published(tmp_path)
+    (folder / "graph.toml").write_text((folder / "graph.toml").read_text() + "\n")
+    (own / "nodes.csv").write_bytes(b"\xff\xfe\x00")
+    for words, said in (
+        ((folder,), "graph.toml: was changed since it was published"),
+        ((own,), "nodes.csv: the names of its columns cannot be read"),
+        (("digits", "--published", "31 January"), "'31 January' is no day"),
+        (("digits", "--out", "no/such/folder/x.json"), "no/such/folder"),
+    ):
+        refused = type_in("data", "croissant", *words)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and said in refused.err

@@ -10,6 +10,7 @@ import pytest
 
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.mechanisms.edges import adjacency as edges
+from graphveil.privacy import Guarantee
 from tests.cli.conftest import Terminal
 
 SHORT = ("social-200", "--epsilon-x", 2, "--epsilon-a", 5, "--epochs", 2)
@@ -31,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("method", ["solitude", "link-beliefs", "blink", "dprr"])
+@pytest.mark.parametrize("method", ["solitude", "blink"])
 def test_plan_shows_what_an_epsilon_buys_in_lists(type_in: Terminal, method: str) -> None:
     words = ("plan", method, "social-200", "--epsilon-x", 2, "--epsilon-a", 5)
     shown = type_in(*words).out
@@ -45,14 +46,10 @@ def test_plan_shows_what_an_epsilon_buys_in_lists(type_in: Terminal, method: str
     found = type_in(*words, "--json").json
     assert found["noise_to_signal"] == []
     assert found["links"]["epsilon_relationship"] == found["epsilon"]["one relationship"] == (10.0 if both else 5.0)
-    if method in ("solitude", "link-beliefs"):
+    if method == "solitude":
+        bare = flat(type_in("plan", method, "social-200", "--epsilon-a", "inf").out)
+        assert "Who reports" not in bare and "connections: not protected" in bare
         assert found["links"]["false_entries"] == AdjacencyRR(epsilon=5.0, nodes=200).expected_false
-
-
-def test_plan_of_public_links_claims_nothing_about_lists(type_in: Terminal) -> None:
-    shown = flat(type_in("plan", "solitude", "social-200", "--epsilon-a", "inf").out)
-    assert "Who reports" not in shown
-    assert "connections: not protected" in shown
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])
@@ -76,14 +73,6 @@ def test_a_run_has_controls_rivals_and_the_price_of_a_relationship(type_in: Term
     assert found["best_rival"] in found["rivals"]
     assert found["epsilon_relationship"] == 10.0
     assert "epsilon 10 for one relationship" in (run / "card.md").read_text()
-
-
-def test_json_of_a_run_is_one_object_with_the_same_keys(type_in: Terminal, run: Path) -> None:
-    words = ("train", "link-beliefs", "social-200", "--epsilon-a", 5, "--no-controls", "--json")
-    found = type_in(*words).json
-    assert set(found) == set(json.loads((run / "result.json").read_text()))
-    assert (found["controls"], found["rivals"], found["best_rival"]) == ({}, {}, None)
-    assert found["epsilon_relationship"] == 5.0
 
 
 def test_the_screen_says_what_together_means(type_in: Terminal) -> None:
@@ -116,12 +105,67 @@ def test_link_beliefs_refuses_other_people(type_in: Terminal) -> None:
     assert answer.err.startswith("error: social-150: link-beliefs predicts only people who reported; ")
 
 
-def test_methods_are_compared_over_the_epsilons_of_lists(type_in: Terminal) -> None:
-    words = ("compare", "solitude,link-beliefs", "social-200", "--epsilon-a", "4,8", "--repeats", 1, "--epochs", 2)
-    found = type_in(*words, "--no-controls", "--json").json
-    assert [(row["method"], row["epsilon_relationship"]) for row in found["rows"]] == [
-        ("solitude", 4.0),
-        ("solitude", 8.0),
-        ("link-beliefs", 4.0),
-        ("link-beliefs", 8.0),
-    ]
+# ---- graphveil train`` and ``predict`` with answer-pool ----
+
+
+RUN = ("train", "answer-pool", "social-200", "--epsilon", 2, "--set", "question=20>=0.5")
+
+
+def test_a_run_states_the_larger_price_and_is_read_back(type_in: Terminal) -> None:
+    answer = type_in(*RUN, "--no-controls", "--out", "run", "--json")
+    assert answer.code == 0, answer.err
+    guarantee = Guarantee.from_dict(answer.json["guarantee"])
+    assert guarantee.epsilon == 2.0 and [part.epsilon for part in guarantee.parts] == [2.0, 2.0]
+    predicted = type_in("predict", "run", "social-200", "--out", "classes.csv")
+    assert predicted.code == 0, predicted.err
+    assert len(Path("classes.csv").read_text().splitlines()) == 201
+    # A folder that leaves out that one report is sent: the parts add up, and the price stated is half of it.
+    file = next(Path("run").rglob("result.json"))
+    stored = json.loads(file.read_text())
+    stored["guarantee"]["assumes"] = [fact for fact in stored["guarantee"]["assumes"] if "one of these" not in fact]
+    file.write_text(json.dumps(stored))
+    assert type_in("predict", "run", "social-200", "--out", "again.csv").code == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [("height=3", "no column 'height'"), ("20>=2", "20>=2 has one answer"), ("20", "the column '20' is a number")],
+)
+def test_a_question_that_cannot_be_asked_ends_in_one_line(type_in: Terminal, question: str, message: str) -> None:
+    answer = type_in("train", "answer-pool", "social-200", "--epsilon", 2, "--set", f"question={question}")
+    assert answer.code == 2 and message in answer.err
+    assert len(answer.err.strip().splitlines()) <= 2
+
+
+# ---- --unit k-edges ----
+
+
+FIVE = ("--unit", "k-edges", "--set", "relationships=5")
+PRIVATE = "any set of up to 5 relationships of one person"
+FIRST = f"This protects {PRIVATE}, not a person: this epsilon does not cover that person's features, label"
+
+
+@pytest.mark.parametrize("method", ["class-sums", "gap"])
+def test_a_plan_prices_the_unit_that_was_asked_for(method: str, type_in: Terminal) -> None:
+    found = type_in("plan", method, "social-200", "--epsilon", 4, *FIVE, "--json").json
+    assert found["epsilon"] == {PRIVATE: 4.0}
+    guarantee = Guarantee.from_dict(found["guarantee"])
+    assert (guarantee.unit.code, guarantee.epsilon) == ("5*one-relationship-of-a-person", 4.0)
+    edge = type_in("plan", method, "social-200", "--epsilon", 4, "--json").json
+    five, one = (plan["curator"]["noise"]["sigmas"][0] for plan in (found, edge))
+    assert five > 3 * one
+
+
+def test_a_run_and_its_card_say_it_first(type_in: Terminal, tmp_path: Path) -> None:
+    words = ("train", "class-sums", "social-200", "--epsilon", 4, *FIVE, "--epochs", 3, "--no-controls")
+    answer = type_in(*words, "--out", "run", "--json")
+    assert answer.code == 0
+    found = answer.json
+    assert found["settings"]["unit"] == "k-edges" and found["settings"]["relationships"] == 5
+    assert found["epsilon_relationship"] == pytest.approx(0.8)
+    row = found["ledger"]["spends"][0]["parameters"]
+    assert (row["unit"], row["relationships"]) == ("k-edges", 5)
+    card = (tmp_path / "run" / "card.md").read_text(encoding="utf-8")
+    assert FIRST in " ".join(card.split())
+    assert "More of one person's relationships at once than 5." in card
+    assert "for one relationship, everything released about it included" in card

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console, RenderableType
 
-from graphveil.reproduction.catalogue import EXHIBITS
+from graphveil.cli import reproduce_screen
+from graphveil.methods.runs.intervals import Interval
+from graphveil.reproduction.catalogue import EXHIBITS, PAPERS
+from graphveil.reproduction.exhibit import Exhibit
+from graphveil.reproduction.runner import Outcome, Price, Row, Run
 from tests.cli.conftest import Terminal
 from tests.graphs.published_made import facebook
 
@@ -21,11 +27,14 @@ def made(root: Path) -> None:
     facebook(root, edges, features, [kinds[page % 4] for page in range(PEOPLE)])
 
 
-def test_every_table_is_listed(type_in: Terminal) -> None:
+def test_every_table_is_listed_and_every_paper_named(type_in: Terminal) -> None:
     answer = type_in("reproduce", "list", "--json")
     assert answer.code == 0 and [one["id"] for one in answer.json["exhibits"]] == list(EXHIBITS)
-    shown = type_in("reproduce", "list").out
-    assert all(f"{name} " in shown for name in EXHIBITS)
+    text = shown(reproduce_screen.listed())
+    assert all(title in text for title in PAPERS.values())
+    assert all(any(line.startswith(f"{name} ") for line in text.splitlines()) for name in EXHIBITS)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(f"{name} " in type_in("reproduce", "list").out for name in EXHIBITS)
 
 
 @pytest.mark.slow
@@ -42,18 +51,49 @@ def test_a_table_is_run_and_taken_up_again(type_in: Terminal, tmp_path: Path) ->
     assert (tmp_path / "table" / "table.md").read_text().startswith("# lpgnn-table3")
 
 
-def test_what_cannot_be_run_is_refused_with_its_reason(type_in: Terminal) -> None:
-    for words, said in (
-        (("lpgn-table3",), "did you mean lpgnn-table3?"),
-        (("lpgnn-figure1",), "a drawing"),
-        (("lpgnn-table3", "--only", "corra"), "'corra' is in no row"),
-        (("lpgnn-table3", "--splits", 0), "--splits"),
-    ):
-        answer = type_in("reproduce", *words)
-        assert (answer.code, answer.out) == (2, "") and said in answer.err and answer.err.count("\n") == 1
-
-
 def test_a_table_without_its_data_leaves_nothing_behind(type_in: Terminal, tmp_path: Path) -> None:
     answer = type_in("reproduce", "solitude-table2", "--data-root", "nowhere")
     assert (answer.code, answer.out) == (2, "")
     assert not (tmp_path / "runs").exists()
+
+
+# ---- what ``graphveil reproduce`` shows ----
+
+
+def shown(screen: RenderableType, width: int = 80) -> str:
+    """The text of a screen on a terminal of that width."""
+    out = io.StringIO()
+    Console(file=out, width=width, markup=False).print(screen)
+    return out.getvalue()
+
+
+def outcome_of(exhibit: Exhibit, accuracy: float, splits: int = 1) -> Outcome:
+    """Every figure of an exhibit as if it had been run."""
+    run = Run(Interval(accuracy, accuracy - 0.1, accuracy + 0.1, (accuracy,)), Price("one person", 2.0, 0.0), 1.0)
+    return Outcome(tuple(Row(entry, (run,) * splits) for entry in exhibit.entries), {})
+
+
+def test_every_exhibit_fits_a_terminal() -> None:
+    for exhibit in (one for one in EXHIBITS.values() if one.entries):
+        lines = shown(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.5), Path("runs/there"))).splitlines()
+        text = "\n".join(lines)
+        assert lines[0].startswith(f"{exhibit.id}: ") and max(map(len, lines)) <= 80
+        assert all(f"{data}, 1 split" in text for data in exhibit.data)
+        for entry in exhibit.entries:
+            assert any(line.startswith(f"{entry.row} ") for line in lines), entry.row
+        assert "runs/there" in text and all(note[:20] in text for note in exhibit.notes)
+    missing = EXHIBITS["lpgnn-figure5"]
+    text = shown(reproduce_screen.reproduced(missing, outcome_of(missing, 0.5), Path("there")), 300)
+    assert f"Missing  {missing.why}" in text
+
+
+def test_a_figure_shows_how_far_ours_is_from_the_papers() -> None:
+    exhibit = EXHIBITS["lpgnn-table3"]
+    text = shown(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.839), Path("there")), 120)
+    row = next(line for line in text.splitlines() if line.startswith("multi-bit eps_x=1 "))
+    assert "83.9±0.4" in row and "0.0" in row and "73.9 to 93.9" in row
+    exhibit = EXHIBITS["lpgnn-table4"]
+    text = shown(reproduce_screen.reproduced(exhibit, outcome_of(exhibit, 0.5, splits=2), Path("there")), 120)
+    assert "cora, 2 splits" in text and "cora, 1 split\n" not in text
+    row = next(line for line in text.splitlines() if line.startswith("Drop eps_y=1 "))
+    assert "50.0 (50.0 to 50.0)" in row  # two equal runs: nothing varied between them

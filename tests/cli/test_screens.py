@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from graphveil.cli import comparison_screen, screens, tables
-from graphveil.graphs import social_graph
-from graphveil.methods.runs.plan import plan
+from graphveil.cli import comparison_screen, console, screens, tables
+from graphveil.progress import Progress
 from graphveil.reports.compare.sheet import sheet
 from tests.reports import made
 
@@ -24,7 +25,7 @@ def shown(what: RenderableType, width: int = 80) -> str:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("width", [72, 80, 200])
+@pytest.mark.parametrize("width", [72, 200])
 def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
     text = shown(screens.run(made.record().in_folder("runs/x")), width)
     assert max(len(line) for line in text.splitlines()) <= width
@@ -40,70 +41,21 @@ def test_a_run_fits_its_screen_and_keeps_its_words(width: int) -> None:
         assert part in flat
     assert "runs/x (open report.html)" in flat
     assert "VOID" not in flat
-
-
-def test_controls_are_sorted_best_first() -> None:
-    text = shown(screens.run(made.record()))
     places = [text.index(name) for name in ("random-features", "label-propagation", "no-edges", "public-only")]
-    assert places == sorted(places)
+    assert places == sorted(places)  # the best one first
 
 
-def test_void_is_the_first_line_and_needs_no_colour() -> None:
+def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothing_is_claimed() -> None:
     assert shown(screens.run(made.record(void="seed 3"))).startswith(" !! VOID: this run protects nobody (seed 3) !!")
-
-
-def test_a_run_without_controls_claims_nothing() -> None:
+    text = shown(screens.run(made.record(data="x\n\x1b[2J[bold]y", notes=("a\nb\x07",))))
+    assert "lpgnn on x [2J[bold]y: " in text and "\x1b" not in text and "\x07" not in text
     record = made.record(controls={}, best_control=None, lift=None, ceiling=None)
     assert "the lift is unknown" in " ".join(shown(screens.run(record)).split())
+    pairs = ((True, "yes"), (None, "-"), (12345, "12,345"), (1.5e-7, "1.5e-07"), ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"))
+    assert all(tables.plain(value) == said for value, said in pairs)
 
 
-def test_names_stay_on_their_line() -> None:
-    text = shown(screens.run(made.record(data="x\n\x1b[2J[bold]y", notes=("a\nb\x07",))))
-    assert "lpgnn on x [2J[bold]y: " in text
-    assert "\x1b" not in text
-    assert "\x07" not in text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (True, "yes"),
-        (None, "-"),
-        (12345, "12,345"),
-        (0.123456789, "0.1235"),
-        (1.5e-7, "1.5e-07"),
-        (math.inf, "inf"),
-        ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"),
-        ("x", "x"),
-    ],
-)
-def test_plain(value: object, text: str) -> None:
-    assert tables.plain(value) == text
-
-
-def test_descriptions_and_blocks() -> None:
-    text = shown(tables.blocks([{"name": "a", "memory_mb": 1.0}, {"name": "b", "memory_mb": 2.0}]))
-    assert [line.split() for line in text.splitlines()] == [
-        ["name", "a"],
-        ["memory", "mb", "1"],
-        [],
-        ["name", "b"],
-        ["memory", "mb", "2"],
-    ]
-
-
-def test_predictions() -> None:
-    answer = {"nodes": 2, "predicted": {"yes": 2}, "note": "n", "out": "p.csv"}
-    stated = Text("what is protected")
-    assert "All 2 predictions: p.csv." in shown(screens.predicted(answer, stated))
-    rows = [{"id": "a", "prediction": "yes", "probability": 0.75}] * 2
-    text = shown(screens.predicted({**answer, "out": None, "predictions": rows}, stated))
-    assert text.index("what is protected") < text.index("Predicting: n.")
-    assert "0.750" in text
-    assert "First 2 of 2" in text
-
-
-@pytest.mark.parametrize("width", [72, 80, 200])
+@pytest.mark.parametrize("width", [72, 200])
 def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) -> None:
     text = shown(screens.run(made.record(**made.beside_rivals())), width)
     assert max(len(line) for line in text.splitlines()) <= width
@@ -134,10 +86,73 @@ def test_a_comparison_with_rivals_fits_the_screen() -> None:
     assert {"no-edges", "blink-hybrid"} <= beside
 
 
-@pytest.mark.parametrize("width", [72, 80, 200])
-def test_the_plan_of_a_curator_says_how_much_noise_is_added_to_what(width: int) -> None:
-    text = shown(screens.planned(plan("gap", social_graph(200), {"epsilon": 8.0, "unit": "node"})), width)
-    assert max(len(line) for line in text.splitlines()) <= width
-    for part in ("sum 1 over neighbours", "sum 2 over neighbours", "private training 2", "at 10 neighbours"):
-        assert part in text
-    assert "bytes a person" not in text
+# ---- progress and answers ----
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def event(stage: str, done: int = 0, total: int = 0, epsilon: float | None = None) -> Progress:
+    return Progress(done, total, stage, epsilon)
+
+
+def test_json_is_one_line_of_plain_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    content = {"a": math.inf, "b": math.nan, "c": "ä\n\x1b"}
+    console.emit(content, as_json=True, screen=lambda: pytest.fail("no screen was asked for"))
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert out.count("\n") == 1
+    assert json.loads(out) == {"a": "inf", "b": None, "c": "ä\n\x1b"}
+    console.emit({}, as_json=False, screen=lambda: Text("[red]x[/red] :smile:"))
+    assert capsys.readouterr().out == "[red]x[/red] :smile:\n"  # markup is taken literally
+    console.complain("a\nb\x1b[2J")
+    assert capsys.readouterr().err == "a b [2J\n"
+
+
+def test_plain_progress_tells_stages_and_then_every_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now = iter([0.0, 1.0, 9.9, 10.1, 10.2, 20.5])
+    tell = console.plain_lines(clock=lambda: next(now))
+    for done in range(1, 5):
+        tell(event("training", done, 100, 3.0))
+    tell(event("ceiling"))
+    tell(event("ceiling"))
+    assert capsys.readouterr().err.splitlines() == [
+        "training, 1/100, epsilon spent 3",
+        "training, 4/100",
+        "ceiling",
+        "ceiling",
+    ]
+    # The epsilon is told whenever it changes.
+    tell = console.plain_lines(clock=lambda: 0.0)
+    for stage, epsilon in (("first", 1.0), ("control", 1.0), ("second", 2.0), ("open", math.inf)):
+        tell(event(stage, 0, 0, epsilon))
+    spent = ["first, epsilon spent 1", "control", "second, epsilon spent 2", "open, epsilon spent inf"]
+    assert capsys.readouterr().err.splitlines() == spent
+
+
+def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.working() as tell:
+        sys.stdout.write("Downloading...\n")
+        tell(event("training"))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "Downloading...\ntraining\n"
+
+
+def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with console.working() as tell:
+        tell(event("download", 5))
+        tell(event("training \x1b[2J", 50, 100, 2.5))
+    shown = screen.getvalue()
+    assert "training" in shown
+    assert "50/100" in shown
+    assert "epsilon spent 2.5" in shown
+    assert "\x1b[2J" not in shown
+    assert shown.rstrip().endswith("\x1b[2K")

@@ -49,6 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return people(tmp_path_factory.mktemp("data") / "people")
 
 
+@pytest.mark.slow  # a disk that is full; what is written at all is watched in test_full_disk.py
 @pytest.mark.parametrize("filled", [False, True], ids=["small", "full"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_one_line_with_the_path_and_nothing_is_left(

@@ -34,6 +34,18 @@ def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
     assert Path(found["run"]).is_dir()
     assert (found["method"], found["data"]) == ("lpgnn", "digits")
     assert {"settings", "options", "ledger", "notes"} <= set(found)
+    # Progress goes to stderr in plain lines.
+    assert "epsilon spent 3" in answer.err and "\x1b" not in answer.err
+    assert 0 < len(answer.err.splitlines()) < 24
+
+
+def test_infinity_none_and_settings_are_words_and_without_controls_nothing_is_claimed(type_in: Terminal) -> None:
+    words = (*QUICK, "--epsilon-y", "inf", "--no-controls", "--set", "steps-x=2", "--set", "dropout=0.25", "--json")
+    found = type_in(*words, "--epsilon-x", "inf").json
+    assert found["guarantee"]["epsilon"] == found["settings"]["epsilon_x"] == "inf"
+    assert (found["settings"]["steps_x"], found["settings"]["dropout"]) == (2, 0.25)
+    assert (found["controls"], found["lift"], found["best_control"], found["ceiling"]) == ({}, None, None, None)
+    assert type_in(*words, "--epsilon-x", "none").json["settings"]["epsilon_x"] is None
 
 
 def test_the_run_folder_is_whole(type_in: Terminal) -> None:
@@ -55,83 +67,24 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
 
 def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     answer = type_in(*QUICK)
-    assert answer.code == 0
-    for part in (
-        "lpgnn on digits: ",
-        "% accuracy on the test nodes",
-        "95% interval",
-        "best control",
-        "Lift ",
-        "Guarantee",
-    ):
-        assert part in answer.out
-    for part in (
-        "Not protected: who is connected to whom",
-        "Assumes: ",
-        "/card.md",
-        "not private (ceiling)",
-        "Cost",
-        "runs/digits-",
-    ):
-        assert part in answer.out
+    assert answer.code == 0 and "\x1b" not in answer.out and "VOID" not in answer.out
+    said = "lpgnn on digits: |% accuracy on the test nodes|95% interval|best control|Lift |Guarantee|runs/digits-"
+    more = "Not protected: who is connected to whom|Assumes: |/card.md|not private (ceiling)|Cost"
+    assert all(part in answer.out for part in f"{said}|{more}".split("|"))
     assert max(len(line) for line in answer.out.splitlines()) <= 80
-    assert "\x1b" not in answer.out
-    assert "VOID" not in answer.out
 
 
-def test_progress_goes_to_stderr_in_plain_lines_with_the_epsilon(type_in: Terminal) -> None:
-    answer = type_in(*QUICK, "--json")
-    assert "epsilon spent 2" in answer.err
-    assert "\x1b" not in answer.err
-    assert 0 < len(answer.err.splitlines()) < 12
-
-
-def test_without_controls_nothing_is_claimed(type_in: Terminal) -> None:
-    answer = type_in(*QUICK, "--no-controls", "--json")
-    assert answer.json["controls"] == {}
-    assert (answer.json["lift"], answer.json["best_control"], answer.json["ceiling"]) == (None, None, None)
-    assert "the lift is unknown" in type_in(*QUICK, "--no-controls").out
-
-
-def test_infinite_epsilon_is_a_word_in_json(type_in: Terminal) -> None:
-    found = type_in(*QUICK, "--epsilon-x", "inf", "--epsilon-y", "inf", "--no-controls", "--json").json
-    assert found["guarantee"]["epsilon"] == "inf"
-    assert found["settings"]["epsilon_x"] == "inf"
-
-
-def test_no_features_can_be_asked_for(type_in: Terminal) -> None:
-    found = type_in(*QUICK, "--epsilon-x", "none", "--no-controls", "--json").json
-    assert found["settings"]["epsilon_x"] is None
-
-
-def test_set_reads_values_by_their_type(type_in: Terminal) -> None:
-    found = type_in(*QUICK, "--set", "steps-x=2", "--set", "dropout=0.25", "--no-controls", "--json").json
-    assert found["settings"]["steps_x"] == 2
-    assert found["settings"]["dropout"] == 0.25
-
-
-def test_the_seed_fixes_splits_but_never_the_noise(type_in: Terminal) -> None:
-    words = (*QUICK, "--no-controls", "--json", "--seed", 7, "--epsilon-y", "0.5", "--epsilon-x", "0.5")
-    first, second = type_in(*words, "--out", "a").json, type_in(*words, "--out", "b").json
-    assert first["accuracy"] != second["accuracy"] or first["settings"] == second["settings"]
-    assert Path("a/metrics.jsonl").read_text() != Path("b/metrics.jsonl").read_text()
-
-
-def test_reproducible_noise_repeats_and_voids_loudly_everywhere(type_in: Terminal) -> None:
-    words = (*QUICK, "--no-controls", "--reproducible-noise", 5)
-    first, second = type_in(*words, "--json", "--out", "a").json, type_in(*words, "--json", "--out", "b").json
-    assert Path("a/metrics.jsonl").read_text() == Path("b/metrics.jsonl").read_text()
-    assert first["accuracy"] == second["accuracy"]
-    assert "reproducible" in first["guarantee"]["void"]
-    assert "protects nobody" in type_in(*words, "--out", "c").out
-    assert "protects nobody" in Path("a/card.md").read_text()
-    assert "protects nobody" in Path("a/report.html").read_text()
-
-
-def test_every_output_about_a_void_run_says_void(type_in: Terminal) -> None:
-    assert type_in(*QUICK, "--no-controls", "--reproducible-noise", 5, "--out", "a").code == 0
+def test_reproducible_noise_repeats_and_every_output_says_void(
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", "lpgnn", "social-200", "--epochs", 2, "--no-controls")
+    shown = [type_in(*words, "--reproducible-noise", 5, "--out", name).out for name in "ab"]
+    curves = [Path(name, "metrics.jsonl").read_text() for name in "ab"]
+    assert curves[0] == curves[1] and "protects nobody" in shown[0]
+    assert type_in(*words, "--out", "c").code == type_in(*words, "--out", "d").code == 0
+    assert Path("c/metrics.jsonl").read_text() != Path("d/metrics.jsonl").read_text()  # the seed fixes no noise
     void = "noise was reproducible (seed 5)"
-    predicted = type_in("predict", "a", "digits", "--json").json
+    predicted = type_in("predict", "a", "social-200", "--json").json
     assert predicted["guarantee"]["void"] == void
     assert predicted["note"].startswith(f"VOID, no epsilon holds: {void}")
     assert type_in("report", "a", "--json").json["void"] == type_in("report", "a/public", "--json").json["void"] == void
@@ -139,34 +92,21 @@ def test_every_output_about_a_void_run_says_void(type_in: Terminal) -> None:
     assert void in type_in("attack", "a", "--attack", "membership", "--no-plain").out
     for name in ("public/about.json", "public/ledger.json"):
         assert json.loads(Path("a", name).read_text())["void"] == void
+    assert all("protects nobody" in Path("a", name).read_text() for name in ("card.md", "report.html"))
     for name in ("README.md", "public/README.md"):
         text = Path("a", name).read_text()
         assert text.startswith("# VOID") and void in text and "May be handed on" not in text
-
-
-def test_a_void_run_stays_void_in_its_ledger_when_more_is_spent(type_in: Terminal) -> None:
-    type_in("train", "lpgnn", "social-200", "--epochs", 2, "--no-controls", "--reproducible-noise", 5, "--out", "a")
+    # Void it stays when more is spent.
     assert type_in("predict", "a", "social-150", "--people", "other", "--json").json["guarantee"]["void"]
     ledger = json.loads(Path("a/ledger.json").read_text())
     assert len(ledger["spends"]) == 3 and "seed 5" in ledger["void"]
-    assert "May be handed on" not in Path("a/public/README.md").read_text()
-
-
-@pytest.mark.parametrize("method", ["label-propagation", "mlp"])
-def test_every_kind_of_method_trains(type_in: Terminal, method: str) -> None:
-    words = ("train", method, "digits", *(("--epochs", 3) if method == "mlp" else ("--no-controls",)))
-    assert type_in(*words, "--json").json["method"] == method
-    assert type_in(*words, "--out", "shown").code == 0
-
-
-def test_a_used_folder_is_refused_before_any_work(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-
+    # A used folder is refused before any work.
     monkeypatch.setattr("graphveil.graphs.load.load_parts", pytest.fail)
-    Path("mine").mkdir()
-    Path("mine/file").write_text("1")
-    answer = type_in(*QUICK, "--out", "mine")
-    assert answer.code == 2
-    assert answer.err == "error: --out: mine is not empty; name a new folder; files are never overwritten\n"
+    answer = type_in(*words, "--out", "a")
+    assert (answer.code, answer.err) == (
+        2,
+        "error: --out: a is not empty; name a new folder; files are never overwritten\n",
+    )
 
 
 def test_a_crash_leaves_nothing_behind(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,17 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert json.loads(Path("run/public/guarantee.json").read_text()) == found["guarantee"]
     card = Path("run/card.md").read_text()
     assert "Estimated accuracy on the test nodes" in card and "no true label is known" in card
-    assert "of 120 people 60 sent features (50%), 80 sent label (67%)" in Path("run/report.html").read_text()
+    page, readme = Path("run/report.html").read_text(), Path("run/README.md").read_text()
+    assert "of 120 people 60 sent features (50%), 80 sent label (67%)" in page
+    assert "estimates from people's randomized labels" in page.replace("&#39;", "'")
+    assert "Estimated accuracy on test nodes" in page and "true data" not in page
+    assert "estimated from randomized labels" in readme and "true data" not in readme
+    shown = type_in("report", "run")
+    assert shown.code == 0 and Path("run/README.md").read_text() == readme
+    # The picture: public edges and predictions, no label that anybody sent and no name.
+    own, public = (json.loads(Path(place).read_text()) for place in ("run/picture.json", "run/public/picture.json"))
+    assert own == public and own["total"] == PEOPLE and not own["labels"] and not own["names"]
+    assert "edges that are declared public" in " ".join(own["told"]) and "picture" in page
 
 
 def test_a_run_is_made_again_from_its_file(type_in: Terminal, tmp_path: Path) -> None:
@@ -54,26 +64,10 @@ def test_lists_are_read_again_from_a_runs_file(type_in: Terminal, tmp_path: Path
     words = ("train", "dprr", out, "--epochs", 2, "--no-controls", "--keep-suspects", "--out", "run", "--json")
     first, again = type_in(*words), type_in("train", "--config", "run/config.toml", "--json")
     assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert "edges" not in first.json["options"]
+    assert "people sent lists" in type_in(*words[:-4], "--edges", out / "edges.parquet").err
     assert first.json["accuracy"] == again.json["accuracy"] and again.json["options"]["suspects_kept"]
     assert not Path("run/picture.json").exists()  # links are private: none may be drawn
-
-
-def test_nothing_is_said_of_a_truth_that_nobody_has(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path, silent=HALF)
-    assert type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run").code == 0
-    readme = Path("run/README.md").read_text()
-    assert "estimated from randomized labels" in readme and "true data" not in readme
-    page = Path("run/report.html").read_text()
-    assert "estimates from people's randomized labels" in page.replace("&#39;", "'")
-    assert "Estimated accuracy on test nodes" in page and "true data" not in page
-    assert type_in("report", "run").code == 0
-    assert Path("run/README.md").read_text() == readme
-    # The picture: public edges and predictions, no label that anybody sent and no name.
-    own, shown = (json.loads(Path(place).read_text()) for place in ("run/picture.json", "run/public/picture.json"))
-    assert own == shown and shown["total"] == PEOPLE and not shown["labels"] and not shown["names"]
-    assert (
-        "edges that are declared public" in " ".join(shown["told"]) and "picture" in Path("run/report.html").read_text()
-    )
 
 
 def truth(folder: Path) -> Path:
@@ -91,7 +85,10 @@ def truth(folder: Path) -> Path:
 
 def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, tmp_path: Path) -> None:
     out, edges = exported(tmp_path, silent=HALF)
-    assert type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run").code == 0
+    answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run")
+    text = " ".join(answer.out.split())
+    for part in ("estimated from randomized labels held out", "60 sent features (50%)", "there is no ceiling"):
+        assert part in text, part
     for words in (("attack", "run", "--attack", "membership"), ("predict", "run")):
         refused = type_in(*words)
         assert refused.code == 2 and "what people's devices sent" in refused.err
@@ -103,7 +100,11 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
 
 
 def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
-    out, _ = exported(tmp_path)
+    out, edges = exported(tmp_path)
+    assert "--edges edges.parquet" in type_in("train", "lpgnn", out).err
+    assert "edges beside data" in type_in("train", "lpgnn", "digits", "--edges", edges).err
+    again = type_in("train", "lpgnn", out, "--edges", edges, "--reproducible-noise", 1)
+    assert again.code != 0 and "drawn on devices" in again.err
     none = ("answer-pool", "gap", "heterorr")
     for name, said in (
         *((name, f"{name} trains on no reports of devices") for name in none),
@@ -114,31 +115,6 @@ def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Termin
         refused = type_in("train", name, out)
         assert refused.code == 2 and refused.err.count("\n") == 1
         assert said in refused.err and "allowed: lpgnn, upgnet" in refused.err
-
-
-def test_the_screen_says_that_it_is_an_estimate(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path, silent=HALF)
-    answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls")
-    assert answer.code == 0, answer.err
-    text = " ".join(answer.out.split())
-    for part in ("estimated from randomized labels held out", "60 sent features (50%)", "there is no ceiling"):
-        assert part in text, part
-
-
-def test_edges_are_asked_for_where_they_are_needed_alone(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path)
-    assert "--edges edges.parquet" in type_in("train", "lpgnn", out).err
-    assert "edges beside data" in type_in("train", "lpgnn", "digits", "--edges", edges).err
-    again = type_in("train", "lpgnn", out, "--edges", edges, "--reproducible-noise", 1)
-    assert again.code != 0 and "drawn on devices" in again.err
-
-
-def test_lists_need_no_edges(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path, label("3"), links(PEOPLE, "4"), silent={"links": 3})
-    words = ("train", "link-beliefs", out, "--set", "rounds=2")
-    found = type_in(*words, "--json").json
-    assert found["options"]["answered_links"] == 80 and "edges" not in found["options"]
-    assert "people sent lists" in type_in(*words, "--edges", edges).err
 
 
 def everybody(number: int, body: bytes) -> bytes:

@@ -37,13 +37,8 @@ def test_tune_writes_the_run_of_the_best_and_says_what_was_tried(type_in: Termin
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--over", "epsilon_x=1,2"), "epsilon_x is given twice"),
         (("--over", "mechanism=laplace,duchi"), "mechanism must be fixed before people report"),
-        (("--over", "hiden=1"), "no setting 'hiden'"),
-        (("--over", "hidden"), "is not a setting"),
-        (("--over", "hidden="), "no values of hidden"),
         (("--over", "hidden=2", "--over", "hidden=4"), "hidden is given twice"),
-        (("--over", "hidden=two"), "two"),
         (("--over", "dropout=0.5,1.5"), "dropout = 1.5"),
     ],
 )
@@ -116,17 +111,17 @@ def test_a_paid_tuning_says_its_price_and_logs_its_trials_beside_the_run(type_in
     assert "repeat-and-select" in (tmp_path / "run" / "card.md").read_text()
     assert "trials.jsonl" not in "".join(file.name for file in (tmp_path / "run").iterdir())
     assert type_in("report", tmp_path / "run").code == 0
-
-
-def test_a_second_tuning_into_the_same_folder_is_refused(type_in: Terminal, tmp_path: Path) -> None:
-    log = TrialLog(tmp_path / "run.trials.jsonl")
-    log({"trial": 1, "score": 0.5})
-    done = type_in(*GAP, "--over", "hops=1,2", "--out", tmp_path / "run")
-    assert done.code == 2
-    assert "holds 1 trials of a tuning that was not finished" in done.err and "name another folder" in done.err
+    # A second tuning into a folder whose first one was not finished is refused.
+    TrialLog(tmp_path / "cut.trials.jsonl")({"trial": 1, "score": 0.5})
+    cut = type_in(*GAP, "--over", "hops=1,2", "--out", tmp_path / "cut")
+    assert cut.code == 2 and "name another folder" in cut.err
+    assert "holds 1 trials of a tuning that was not finished" in cut.err
 
 
 def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_path: Path) -> None:
+    search = ("--over", "hops=1:3", "--proxy", "social-100", "--trials", 2, "--sampler", "random")
+    searched = type_in(*GAP, *search, "--out", tmp_path / "found", "--json")
+    assert (tmp_path / "found.search.log").is_file() and "2 trials proposed by random" in searched.json["notes"][0]
     words = ("--over", "hops=1,2", "--proxy", "social-100", "--out", tmp_path / "run", "--json")
     found = type_in(*GAP, *words).json
     assert "assumes that social-100 is public and was chosen without looking at social-200" in found["notes"][0]
@@ -139,11 +134,8 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--over", "epsilon=1,2"), "epsilon is given twice"),
         (("--over", "unit=edge,node"), "unit is part of the guarantee"),
         (("--over", "hops=1,2", "--trials", 1), "the mean number of trials is 1"),
-        (("--over", "hops=1,2", "--law", "poisson"), "law is 'poisson'; allowed: logarithmic, geometric"),
-        (("--over", "hops=1,2", "--proxy", "social-200"), "the proxy is the private graph itself"),
         (
             ("--over", "hops=1,2", "--proxy", "social-100", "--law", "geometric"),
             "--law: applies only where trials have a price",
@@ -173,23 +165,13 @@ def test_a_sampler_searches_ranges(type_in: Terminal) -> None:
     assert again.json["settings"] == answer.json["settings"]
 
 
-def test_a_search_on_a_proxy_is_kept_beside_the_folder(type_in: Terminal) -> None:
-    words = ("tune", "gap", "social-200", "--epsilon", 4, "--over", "hops=1:3", "--proxy", "social-100", "--trials", 2)
-    answer = type_in(*words, "--sampler", "random", "--epochs", 2, "--no-controls", "--out", "run", "--json")
-    assert answer.code == 0, answer.err
-    assert Path("run.search.log").is_file()
-    assert "2 trials proposed by random" in answer.json["notes"][0]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         ("lpgnn digits --over hidden=2:8", "--over: hidden is a range, which has no list of values; list values"),
         ("lpgnn digits --over hidden=8:2 --sampler tpe", "8:2; allowed: LOW:HIGH, two numbers, the smaller one first"),
         ("lpgnn digits --over hidden=2:8:lag --sampler tpe", "--over: hidden=2:8:lag; allowed: V1,V2,..., LOW:HIGH or"),
-        ("lpgnn digits --over hidden=2:x --sampler tpe", "hidden = 'x'; allowed: a whole number"),
         ("lpgnn digits --over dropout=0.1:2 --sampler tpe", "dropout = 2.0; allowed: a number in [0, 1)"),
-        ("lpgnn digits --over hidden=2,4 --sampler tep", "--sampler: 'tep'; allowed: grid, random, tpe"),
         ("gap digits --over hops=1,2 --sampler tpe", "search on a public graph with --proxy"),
         ("gap digits --over hops=1:2 --sampler random", "allowed: listed values where trials have a price"),
     ],
