@@ -59,3 +59,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert code == 0
     return folder
+
+
+@pytest.fixture
+def quick_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take seconds to draw: where nobody looks at a report it is two words, and a comparison has no figure."""
+    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
+    monkeypatch.setattr("graphveil.reports.compare.folder.figure", lambda *_: None)

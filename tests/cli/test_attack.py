@@ -17,11 +17,7 @@ from graphveil.reports.attacks.federation import is_federation
 from graphveil.reports.attacks.files import PLAIN, kept
 from tests.cli.conftest import Terminal
 
-
-@pytest.fixture(autouse=True)
-def quick_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports with their pictures take seconds to draw; here cards are looked at."""
-    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
+pytestmark = pytest.mark.usefixtures("quick_pages")
 
 
 @pytest.fixture

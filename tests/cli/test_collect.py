@@ -228,17 +228,17 @@ def test_a_declaration_is_enough_where_ids_are_given(type_in: Terminal, tmp_path
     task = Task.of((tmp_path / "new1" / "task.json").read_bytes())
     assert (task.people, task.fields[0].kind, task.least) == (3, "features", 2)
     assert json.loads(task.data)["task"]["fields"][0]["names"] == ["runs", "swims"]
-    # Columns of a form are named by their answers, and days need no quotes.
-    told = type_in(
-        "collect", "init", ROOT / "docs" / "examples" / "town", "-o", "form", "--epsilon-x", 4, *WORDS, "--json"
-    )
+    # Days need no quotes, and columns of a form are named by their answers.
+    assert type_in("collect", "init", "town", "-o", "dated", "--ids", "people.txt", "--epsilon-x", 1, *WORDS).code == 0
+    text = Path("dated/task.toml").read_text()
+    Path("dated/task.toml").write_text(text.replace('opens = "2026-01-01"', "opens = 2026-01-02T08:00:00Z"))
+    assert type_in("collect", "sign", "dated").code == 0
+    assert Task.of(Path("dated/task.json").read_bytes()).opens == 1_767_340_800
+    form = ROOT / "docs" / "examples" / "town"
+    told = type_in("collect", "init", form, "-o", "form", "--epsilon-x", 4, "--json")
     names = json.loads(Path("form/schema.json").read_text())["names"]
     assert told.json["people"] == len(Path("form/ids.txt").read_text().splitlines())
     assert names[:3] == ["age", "district: old town", "district: harbour"] and len(set(names)) == len(names)
-    text = Path("form/task.toml").read_text()
-    Path("form/task.toml").write_text(text.replace('opens = "2026-01-01"', "opens = 2026-01-02T08:00:00Z"))
-    assert type_in("collect", "sign", "form").code == 0
-    assert Task.of(Path("form/task.json").read_bytes()).opens == 1_767_340_800
 
 
 @pytest.mark.parametrize(

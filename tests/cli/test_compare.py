@@ -43,6 +43,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
     return seen
 
 
+@pytest.mark.usefixtures("quick_pages")
 def test_each_method_takes_part_in_its_own_settings_and_other_ones_are_refused(
     type_in: Terminal, runs: list[Any]
 ) -> None:
@@ -80,6 +81,7 @@ def test_each_method_takes_part_in_its_own_settings_and_other_ones_are_refused(
     assert type_in(*words).code == 0
 
 
+@pytest.mark.usefixtures("quick_pages")
 def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     counted = experiment.run
 
@@ -263,6 +265,7 @@ def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
 COMPARE = ("compare", "mlp,label-propagation", "social-200", "--epsilon-y", 2, "--repeats", 1, *QUICK, "--out", "cmp")
 
 
+@pytest.mark.usefixtures("quick_pages")
 def test_a_comparison_splits_as_train_does_and_an_older_one_is_taken_up(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +284,7 @@ def test_a_comparison_splits_as_train_does_and_an_older_one_is_taken_up(
         content["result"]["options"].pop("split")
         del content["sha256"]
         cell.write_text(json.dumps(content))
-    for name in ("table.json", "table.html", "figure.png"):
+    for name in ("table.json", "table.html"):
         (Path("cmp") / name).unlink()
     monkeypatch.setattr(experiment, "run", pytest.fail)
     assert type_in(*COMPARE, "--json").json == first

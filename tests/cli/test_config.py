@@ -191,10 +191,8 @@ def test_what_no_schema_can_say_is_refused_too(content: str, says: str, type_in:
     assert type_in("train", "--config", "gone.toml").err.startswith("error: --config gone.toml: no such file; name")
 
 
-def test_a_run_is_made_again_with_other_noise_and_what_is_typed_comes_first(
-    type_in: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
+@pytest.mark.usefixtures("quick_pages")
+def test_a_run_is_made_again_with_other_noise_and_what_is_typed_comes_first(type_in: Terminal) -> None:
     public = ("--epsilon-x", "inf", "--epsilon-y", "inf", "--epochs", 2, "--seed", 5, "--no-controls")
     first, config = run(type_in, "lpgnn", "social-100", *public)
     assert set(config["options"]) - {"source"} <= set(choices())

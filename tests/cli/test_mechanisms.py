@@ -138,6 +138,7 @@ def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, 
         public_share_of(graph, 1.0, 0)
 
 
+@pytest.mark.slow  # it trains, and explains what it trained
 def test_importance_moves_the_shares_and_the_file_is_taken(type_in: Terminal) -> None:
     pytest.importorskip("shap")
     alone = type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0, "--out", "a.txt", "--json").json["shares"]
@@ -150,7 +151,7 @@ def test_importance_moves_the_shares_and_the_file_is_taken(type_in: Terminal) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("digits",), "everybody is declared public, but the features are private"),
+        (("digits",), "digits declares its features private"),
         (("digits", "--public-share", 2), "a share of 2.0"),
         (("digits", "--public-share", 0.3, "--sensitive", "a"), "numbers of columns"),
         (("digits", "--public-share", 0.3, "--sensitive", "32", "--gamma", 0), "column 32"),

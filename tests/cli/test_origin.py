@@ -16,6 +16,7 @@ from graphveil.methods.base.start import SHIPPED
 from tests.cli.conftest import Terminal
 from tests.graphs import published_made
 
+pytestmark = pytest.mark.usefixtures("quick_pages")
 PLACE = "secret-place"
 ATTACK = ("--attack", "link-stealing", "--nodes", 60, "--no-plain")
 

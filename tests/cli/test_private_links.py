@@ -14,6 +14,7 @@ from graphveil.privacy import Guarantee
 from tests.cli.conftest import Terminal
 
 SHORT = ("social-200", "--epsilon-x", 2, "--epsilon-a", 5, "--epochs", 2)
+BOTH = ("train", "solitude", *SHORT, "--set", "mode=both", "--set", "hidden=4")
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
 
 
@@ -23,12 +24,11 @@ def flat(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run folder of a short Solitude with controls and rivals, both ends reporting."""
+    """The run folder of a short Solitude, both ends reporting."""
     from graphveil.cli import main
 
     folder = tmp_path_factory.mktemp("runs") / "run"
-    words = ["train", "solitude", *map(str, SHORT), "--set", "mode=both", "--set", "hidden=4", "--out", str(folder)]
-    assert main(words) == 0
+    assert main([*map(str, BOTH), "--no-controls", "--out", str(folder)]) == 0
     return folder
 
 
@@ -66,13 +66,17 @@ def test_a_large_collection_is_warned_of_before_it_runs(
     assert "Warning" in type_in("plan", "solitude", *SHORT).out
 
 
-def test_a_run_has_controls_rivals_and_the_price_of_a_relationship(type_in: Terminal, run: Path) -> None:
-    found = json.loads((run / "result.json").read_text())
+def test_a_run_has_the_price_of_a_relationship(run: Path) -> None:
+    assert json.loads((run / "result.json").read_text())["epsilon_relationship"] == 10.0
+    assert "epsilon 10 for one relationship" in (run / "card.md").read_text()
+
+
+@pytest.mark.slow  # eleven networks beside it
+def test_a_run_has_controls_and_rivals(type_in: Terminal) -> None:
+    found = type_in(*BOTH, "--json").json
     assert set(found["controls"]) == CONTROLS
     assert set(found["rivals"]) == {"base", "lpgnn", "link-beliefs", "list-sums", "links", "blink", "dprr"}
     assert found["best_rival"] in found["rivals"]
-    assert found["epsilon_relationship"] == 10.0
-    assert "epsilon 10 for one relationship" in (run / "card.md").read_text()
 
 
 def test_the_screen_says_what_together_means(type_in: Terminal) -> None:

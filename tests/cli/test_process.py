@@ -176,6 +176,7 @@ for words in {commands!r}:
     return [tuple(json.loads(line)) for line in lines]
 
 
+# More than 2 CPU seconds: a new process, and what it imports, is what is looked at.
 def test_help_refusals_and_plans_load_nothing_heavy(tmp_path: Path) -> None:
     folder(tmp_path / "own")
     folder(tmp_path / "wrong", nodes__csv="id,age\na,11\n")
@@ -183,6 +184,7 @@ def test_help_refusals_and_plans_load_nothing_heavy(tmp_path: Path) -> None:
     assert loads([*ONLY_SAYS, *REFUSED, *PLANNED], tmp_path) == expected
 
 
+@pytest.mark.slow  # a process of its own, with the accountant
 def test_advice_and_plans_of_private_training_load_the_accountant_alone(tmp_path: Path) -> None:
     expected = [(words, ADVISED.get(words, 0), []) for words in (*ACCOUNTED, *ADVISED)]
     assert loads([*ACCOUNTED, *ADVISED], tmp_path, HEAVY - ACCOUNTING) == expected
@@ -198,6 +200,7 @@ def test_an_export_is_read_without_a_database() -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow  # a process of its own, which trains
 def test_no_command_on_a_graph_loads_pyg(tmp_path: Path) -> None:
     commands = [
         "release heterorr social-100 --epsilon-x 1 --epsilon-a 1 --out made",

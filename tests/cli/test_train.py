@@ -11,7 +11,7 @@ import pytest
 from graphveil.privacy import Guarantee
 from tests.cli.conftest import Terminal
 
-QUICK = ("train", "lpgnn", "digits", "--epochs", "4")
+QUICK = ("train", "lpgnn", "social-200", "--epochs", "4")
 CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
 SCORE = {"mean", "low", "high", "kind", "runs"}
 
@@ -32,7 +32,7 @@ def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
     assert found["seconds"] > 0
     assert found["peak_memory_mb"] > 50
     assert Path(found["run"]).is_dir()
-    assert (found["method"], found["data"]) == ("lpgnn", "digits")
+    assert (found["method"], found["data"]) == ("lpgnn", "social-200")
     assert {"settings", "options", "ledger", "notes"} <= set(found)
     # Progress goes to stderr in plain lines.
     assert "epsilon spent 3" in answer.err and "\x1b" not in answer.err
@@ -60,7 +60,7 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
     config = tomllib.loads((folder / "config.toml").read_text())
     assert config["settings"]["epochs"] == 4
     assert config["options"]["seed"] == 3
-    assert config["options"]["source"] == "digits"
+    assert config["options"]["source"] == "social-200"
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
     assert [entry.name for entry in folder.parent.iterdir()] == ["run"]
 
@@ -68,7 +68,9 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
 def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     answer = type_in(*QUICK)
     assert answer.code == 0 and "\x1b" not in answer.out and "VOID" not in answer.out
-    said = "lpgnn on digits: |% accuracy on the test nodes|95% interval|best control|Lift |Guarantee|runs/digits-"
+    said = (
+        "lpgnn on social-200: |% accuracy on the test nodes|95% interval|best control|Lift |Guarantee|runs/social-200-"
+    )
     more = "Not protected: who is connected to whom|Assumes: |/card.md|not private (ceiling)|Cost"
     assert all(part in answer.out for part in f"{said}|{more}".split("|"))
     assert max(len(line) for line in answer.out.splitlines()) <= 80

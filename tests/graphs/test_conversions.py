@@ -178,13 +178,8 @@ def test_masks_ids_and_known_edges_come_along():
     assert graph.ids == ["x", "y", "z"]
     assert graph.public_edges.tolist() == [True, True, False, False]
     assert graph.private_nodes.tolist() == [1, 2]
-
-
-def test_edges_are_brought_to_one_form_and_each_change_is_counted():
     listed = torch.tensor([[0, 0, 1, 2, 2], [0, 1, 0, 1, 1]])
-    graph = validate(from_pyg(data(edge_index=listed, edge_attr=torch.ones(5)), **RANGE))
-    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    notes = "; ".join(graph.schema.notes)
+    notes = "; ".join(from_pyg(data(edge_index=listed, edge_attr=torch.ones(5)), **RANGE).schema.notes)
     for words in ("removed 1 self-loops", "merged 1 duplicate edges", "both directions", "left out edge_attr"):
         assert words in notes
 
@@ -243,9 +238,6 @@ def test_what_does_not_fit_is_refused_with_its_place(case: str):
     with pytest.raises(DataError, match=message) as refused:
         from_pyg(data(**parts), **RANGE)
     assert "\n" not in str(refused.value)
-
-
-def test_several_kinds_of_nodes_are_refused():
     with pytest.raises(InputError, match="several kinds of nodes; call data"):
         from_pyg(HeteroData(), **RANGE)
 
@@ -323,13 +315,6 @@ def test_tables_are_refused_as_files_are(case: str):
         from_tables(nodes, edges, **RANGE)
 
 
-def test_whole_numbers_are_ids_too():
-    nodes, edges = with_nodes(id=[10, 700, 3]), {"source": [10, 700], "target": [700.0, 3.0]}
-    graph = from_tables(nodes, edges, **RANGE)
-    assert list(graph.ids) == ["10", "700", "3"]
-    assert torch.equal(graph.edge_index, from_pyg(data(), **RANGE).edge_index)
-
-
 def test_columns_are_named_by_keyword():
     nodes = {"who": ["a", "b"], "kind": ["cat;dog", ""], "part": ["train", "test"], "in": [True, False], "age": [1, 2]}
     edges = {"from": ["a"], "to": ["b"], "open": ["yes"]}
@@ -340,14 +325,15 @@ def test_columns_are_named_by_keyword():
     assert graph.train_mask.tolist() == [True, False]
     assert graph.public_edges.tolist() == [True, True]
     assert graph.private_nodes.tolist() == [0]
-
-
-def test_sparse_entries_are_a_table_too():
+    # Whole numbers are ids too, and sparse entries a table.
+    nodes, edges = with_nodes(id=[10, 700, 3]), {"source": [10, 700], "target": [700.0, 3.0]}
+    graph = from_tables(nodes, edges, **RANGE)
+    assert list(graph.ids) == ["10", "700", "3"]
+    assert torch.equal(graph.edge_index, from_pyg(data(), **RANGE).edge_index)
     nodes = {key: NODES[key] for key in ("id", "label")}
     entries = {"id": ["a", "c"], "feature": [3, 39], "value": [2, 5]}
     graph = from_tables(nodes, EDGES, entries, dimension=40, **RANGE)
-    assert graph.x.is_sparse_csr
-    assert graph.x.to_dense()[2, 39] == 5
+    assert graph.x.is_sparse_csr and graph.x.to_dense()[2, 39] == 5
     with pytest.raises(DataError, match="dimension is not declared, but entries exists"):
         from_tables(nodes, EDGES, entries, **RANGE)
 
@@ -378,17 +364,15 @@ def test_a_list_of_numbers_is_a_row_of_features():
     made = from_networkx(graph, **RANGE)
     same(made, from_tables(NODES, EDGES, **RANGE))
     assert list(made.ids) == ["1", "2", "3"]
-    graph.nodes[2]["x"] = [1]
-    with pytest.raises(DataError, match="node '2': x is not such a list; allowed: a list of numbers, equally long"):
-        from_networkx(graph, **RANGE)
-
-
-def test_direction_is_that_of_the_graph():
+    # Direction is that of the graph, or less.
     assert from_networkx(_with_direction(True), features=["age"], **RANGE).schema.directed
     undirected = from_networkx(_with_direction(True), features=["age"], directed=False, **RANGE)
     assert undirected.edge_index.shape[1] == 4
     with pytest.raises(InputError, match="directed=True, but the edges of the graph have no direction"):
         from_networkx(club(), features=["age"], directed=True, **RANGE)
+    graph.nodes[2]["x"] = [1]
+    with pytest.raises(DataError, match="node '2': x is not such a list; allowed: a list of numbers, equally long"):
+        from_networkx(graph, **RANGE)
 
 
 def test_splits_and_known_edges_are_attributes():

@@ -43,9 +43,6 @@ def test_private_nodes_are_declared_and_no_feature_and_directed_edges_have_a_wor
 def test_refusals_of_the_column(tmp_path, rows, message):
     with pytest.raises(DataError, match=message):
         load_graph(folder(tmp_path, graph__toml=KNOWN, edges__csv=edges(*rows)))
-
-
-def test_a_column_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="has no column 'seen'; allowed: its columns are source, target"):
         load_graph(folder(tmp_path, graph__toml=KNOWN))
     with pytest.raises(DataError, match="has no column 'member'"):

@@ -109,6 +109,14 @@ def test_a_broken_download_leaves_nothing(tmp_path, monkeypatch, content, length
         load_graph("facebook", tmp_path / "root")
     assert not (tmp_path / "root").exists()
 
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(urllib.request, "urlopen", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_graph("facebook", tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
 
 def test_a_download_without_the_files_or_larger_than_any_set_is_refused(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
@@ -124,16 +132,6 @@ def test_a_download_without_the_files_or_larger_than_any_set_is_refused(tmp_path
         archive.writestr("nested/x", bytes(5000))
     with pytest.raises(zipfile.BadZipFile, match="unpacks to more"):
         unzip(tmp_path / "bomb.zip", ("x",), tmp_path)
-
-
-def test_an_interrupted_download_leaves_nothing(tmp_path, monkeypatch):
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(urllib.request, "urlopen", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        load_graph("facebook", tmp_path / "root")
-    assert not (tmp_path / "root").exists()
 
 
 def test_addresses_are_those_of_pyg(tmp_path, monkeypatch):
@@ -242,7 +240,7 @@ def test_npz_arrays_are_read_as_pyg_reads_them(tmp_path):
     assert graph.schema.notes[0] == "set 1 positive feature values to 1, as PyG's reader does"
 
 
-def test_citeseer_is_cut_to_its_largest_component(tmp_path):
+def test_citeseer_is_cut_to_its_largest_component(tmp_path, monkeypatch):
     citeseer(tmp_path)
     graph = validate(load_graph("citeseer-lcc", tmp_path))
     assert graph.y.tolist() == [0, 2, 3]  # nodes 1, 3 and 4: each link is listed by one end
@@ -250,15 +248,13 @@ def test_citeseer_is_cut_to_its_largest_component(tmp_path):
     assert graph.edge_index.tolist() == [[0, 1, 2, 2], [2, 2, 0, 1]]
     assert graph.schema.classes == ("AI", "Agents", "DB", "HCI", "IR", "ML")
     assert graph.schema.notes[0] == "kept the largest component: 3 of 5 nodes"
-
-
-def test_citeseer_is_fetched_uncut_and_kept_whole(tmp_path, monkeypatch):
+    # It is fetched uncut, and kept whole.
     asked = served(monkeypatch, citeseer(tmp_path / "made").read_bytes())
     assert load_graph("citeseer-lcc", tmp_path / "root").num_nodes == 3
     assert asked == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/citeseer.npz"]
 
 
-def test_a_damaged_npz_is_refused(tmp_path):
+def test_damaged_arrays_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"dblp.npz: is not the published file of 'dblp' \(40 features instead of 1639"):
         load_graph("dblp", dblp(tmp_path, 40))
     with pytest.raises(DataError, match="label of node 1 is 4; allowed: 0 to 3"):
@@ -271,6 +267,12 @@ def test_a_damaged_npz_is_refused(tmp_path):
         file.write_bytes(content)
         with pytest.raises(DataError, match=r"dblp.npz: is not the published file of 'dblp'"):
             load_graph("dblp", tmp_path)
+    folder = tmp_path / "pyg/Planetoid/Cora/raw"
+    folder.mkdir(parents=True)
+    for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"):
+        (folder / f"ind.cora.{part}").write_bytes(b"no")
+    with pytest.raises(DataError, match="the files of 'cora' are not the published ones"):
+        load_graph("cora", tmp_path)
 
 
 def test_multi_hot_features_have_a_range_and_embedded_ones_are_clipped_to_a_fixed_one(tmp_path):
@@ -284,12 +286,3 @@ def test_multi_hot_features_have_a_range_and_embedded_ones_are_clipped_to_a_fixe
     assert (graph.schema.low, graph.schema.high, float(graph.x.max())) == (-4.0, 4.0, 4.0)
     assert "clipped 1 feature values to -4..4" in graph.schema.notes
     assert "no published bound" in graph.schema.source
-
-
-def test_damaged_planetoid_files_are_refused(tmp_path):
-    folder = tmp_path / "pyg/Planetoid/Cora/raw"
-    folder.mkdir(parents=True)
-    for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"):
-        (folder / f"ind.cora.{part}").write_bytes(b"no")
-    with pytest.raises(DataError, match="the files of 'cora' are not the published ones"):
-        load_graph("cora", tmp_path)

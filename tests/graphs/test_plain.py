@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from graphveil import graphs
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, social_graph, validate
 from graphveil.graphs.fingerprint import fingerprint
@@ -138,3 +139,9 @@ def test_a_file_without_counts_is_refused(tmp_path: Path) -> None:
         polars.DataFrame(columns).write_parquet(tmp_path / FILE)
         with pytest.raises(DataError, match="holds no counts"):
             read_counts(tmp_path)
+
+
+def test_a_public_name_is_no_module_of_the_room() -> None:
+    """A module of the same name would replace the function once something imports it."""
+    modules = {path.stem for path in Path(graphs.__file__).parent.glob("*.py")}
+    assert not modules & set(graphs.__all__)

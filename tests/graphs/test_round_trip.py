@@ -78,18 +78,15 @@ def test_any_bytes_are_read_or_refused(content, file):
             assert place in str(refusal)
 
 
-def test_a_published_split_is_written_too(tmp_path):
-    mask = torch.tensor([True, False, False, False])
-    masks = {"train_mask": mask, "val_mask": mask.roll(1), "test_mask": mask.roll(2)}
-    again = load_graph(write_folder(tiny_graph(masks=masks), tmp_path / "graph"))
-    assert all(torch.equal(again[name], masks[name]) for name in masks)
-
-
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_several_labels_a_node_survive_the_round_trip(tmp_path, format):
     y = torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
     again = validate(load_graph(write_folder(tiny_graph(y=y), tmp_path / "graph", format=format)))
     assert torch.equal(again.y, y)
+    mask = torch.tensor([True, False, False, False])
+    masks = {"train_mask": mask, "val_mask": mask.roll(1), "test_mask": mask.roll(2)}
+    split = load_graph(write_folder(tiny_graph(masks=masks), tmp_path / "split", format=format))
+    assert all(torch.equal(split[name], masks[name]) for name in masks)
     if format == "csv":
         nodes = tmp_path / "graph" / "nodes.csv"
         nodes.write_text(nodes.read_text().replace("cat;dog", "cat;cow"))
