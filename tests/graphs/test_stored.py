@@ -92,7 +92,7 @@ def test_a_folder_that_is_there_and_a_release_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="is a release"):
         store_parts(load_parts(published(tmp_path)), tmp_path / "again")
     with pytest.raises(InputError, match="NUL"):  # which NumPy would cut
-        store_parts(parts_of(tiny_graph(ids=("a", "a\0", "b", "c"))), tmp_path / "again")
+        store_parts(parts_of(tiny_graph(ids=("a", "x\0", "b", "c"))), tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 

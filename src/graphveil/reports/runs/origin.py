@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
             allowed=f"the {int(people.num_nodes):,} people of {people.schema.name}, as they were enrolled",
         )
     same = copy(truth)
-    same["schema"] = replace(truth.schema, name=people.schema.name)  # a method knows its people by it
+    same["schema"] = truth.schema.derived(name=people.schema.name)  # a method knows its people by it
     return same
 
 
