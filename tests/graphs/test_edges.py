@@ -94,7 +94,7 @@ def test_the_highest_node_numbers_keep_all_their_bits() -> None:
         merge_edges(np.array([0]), np.array([1]), 2**32 + 1, directed=False)
 
 
-@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_list_of_several_steps_is_merged_as_one_sorted_whole(directed: bool) -> None:
     source, target = np.random.default_rng(5).integers(0, 700, (2, 700_000))
     found, notes = merge_edges(source, target, 700, directed=directed)

@@ -146,6 +146,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow  # two processes read 96 MB
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are kilobytes on Linux")
 def test_a_long_csv_is_never_held_whole(tmp_path: Path) -> None:
     """4 million lines of 24 characters, which are 96 MB as they are and more as texts."""
