@@ -128,7 +128,7 @@ def test_lift_is_paired_with_the_best_control_over_the_seeds() -> None:
     assert [row.method for row in rows] == ["lpgnn", "lpgnn", "label-propagation", "label-propagation", "sage"]
     (row, second, *_) = rows
     assert row.accuracy is not None and row.accuracy.runs == pytest.approx((0.60, 0.61))
-    assert row.accuracy.low < row.accuracy.mean == pytest.approx(0.605) < row.accuracy.high
+    assert row.accuracy.mean == pytest.approx(0.605) and row.accuracy.low < row.accuracy.mean < row.accuracy.high
     assert (row.seconds, second.axes) == (4.0, {"epsilon_x": 1.0, "epsilon_y": math.inf})
     controls = record_of(Cell("lpgnn", {}, 0)).scores.controls
     assert row.best_control == max(controls, key=lambda name: controls[name].mean)
