@@ -181,6 +181,7 @@ def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
 
 
+# More than 2 CPU seconds: whatever a run writes fails once.
 def test_a_run_is_there_or_not(type_in: Terminal, made: None, full: Path, disk: Disk, people: Path) -> None:
     for nth in range(200):
         with disk.refusing(full, nth, errno.ENOSPC, lasting=True):
