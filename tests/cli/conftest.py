@@ -63,6 +63,5 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures take seconds to draw: where nobody looks at a report it is two words, and a comparison has no figure."""
+    """Pictures take seconds to draw: where nobody looks at the report of a run, it is two words."""
     monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
-    monkeypatch.setattr("graphveil.reports.compare.folder.figure", lambda *_: None)

@@ -266,7 +266,6 @@ def test_labels_of_test_nodes_change_nothing_in_the_public_part(
     """They are in no collection and no training, so no guarantee speaks of them."""
     if method in QUICK:
         monkeypatch.setattr(run_folder, "page_html", lambda *_: "a page")
-        monkeypatch.setattr(run_folder, "shared_html", lambda *_: "a page")
     words = () if method == "lpgnn" else ("--no-controls",)
     for name, data in zip("ab", twins, strict=True):
         train(method, data, tmp_path / name, *words)
