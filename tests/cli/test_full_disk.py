@@ -165,7 +165,7 @@ def test_every_reason_is_said(
 
 
 @pytest.fixture
-def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def made(type_in: Terminal, quick_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training that takes no time: the result of one run, whatever is asked for."""
     from graphveil.methods.runs import experiment
 
@@ -178,7 +178,6 @@ def made(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
         return done[0]
 
     monkeypatch.setattr(experiment, "run", run)
-    monkeypatch.setattr("graphveil.reports.runs.folder.page_html", lambda *_: "a page")
 
 
 # More than 2 CPU seconds: whatever a run writes fails once.
