@@ -36,20 +36,17 @@ EVERY: tuple[Kind, ...] = (
 COLUMNS = tuple(Column(kind.word, kind) for kind in EVERY)
 
 
-def test_blocks_stand_side_by_side() -> None:
+def test_blocks_stand_side_by_side_and_an_empty_category_has_one_answer_more() -> None:
     assert [block.stop - block.start for block in blocks_of(COLUMNS)] == [1, 1, 1, 3, 1, 2]
     assert [block.start for block in blocks_of(COLUMNS)] == [0, 1, 2, 3, 6, 7]
     assert width_of(COLUMNS) == 9 and blocks_of(()) == ()
+    assert (Category(("a", "b")).answers, Category(("a", "b"), empty=True).answers) == (2, 3)
+    assert Category(("a", "b"), empty=True).width == 2
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
 def test_a_column_is_stored_and_read_back(column: Column) -> None:
     assert column_from(json.loads(json.dumps(column_facts(column)))) == column
-
-
-def test_an_empty_category_has_one_answer_more() -> None:
-    assert (Category(("a", "b")).answers, Category(("a", "b"), empty=True).answers) == (2, 3)
-    assert Category(("a", "b"), empty=True).width == 2
 
 
 @pytest.mark.parametrize(

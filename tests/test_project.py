@@ -62,15 +62,12 @@ def test_the_same_pythons_are_declared_and_tried(settings: dict[str, Any]) -> No
     assert f"python: {str(PYTHONS).replace(chr(39), chr(34))}" in workflow
 
 
-def test_every_target_of_the_workflow_is_in_the_makefile() -> None:
+def test_the_files_and_targets_that_are_named_are_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     used = set(re.findall(r"make ([\w-]+)", workflow)) | set(re.findall(r"target: ([\w-]+)", workflow))
     assert used == {"test", "test-slow", "coverage", "test-lowest", "test-newest"}
     assert used <= targets
-
-
-def test_the_files_that_contributors_are_sent_to_are_there() -> None:
     named = re.findall(r"`((?:src|tests|docs)/[\w/]+\.\w+)`", (ROOT / "CONTRIBUTING.md").read_text())
     assert len(named) > 15
     assert [path for path in named if not (ROOT / path).is_file()] == []

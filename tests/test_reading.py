@@ -15,11 +15,16 @@ from graphveil import reading
 from graphveil.errors import DataError, ModelFileError
 
 
-def test_text_is_read_with_and_without_a_byte_order_mark(tmp_path: Path) -> None:
+def test_text_is_read_with_and_without_a_byte_order_mark_and_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert reading.read_json(tmp_path / "a") == {"a": 1}
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa = 1\r\nb = 2\r\n")
     assert reading.read_toml(tmp_path / "a") == {"a": 1, "b": 2}
+    (tmp_path / "a").write_text('{"a": 1}\n\n{"a": 2}\n')
+    assert reading.read_json_lines(tmp_path / "a") == [{"a": 1}, {"a": 2}]
+    (tmp_path / "a").write_text('{"a": 1}\n{"a":\n')
+    with pytest.raises(DataError, match=r"a, line 2: is not JSON"):
+        reading.read_json_lines(tmp_path / "a")
 
 
 @pytest.mark.parametrize(
@@ -100,11 +105,3 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=said):
             reading.read_bytes(tmp_path / name)
-
-
-def test_lines_of_json_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text('{"a": 1}\n\n{"a": 2}\n')
-    assert reading.read_json_lines(tmp_path / "a") == [{"a": 1}, {"a": 2}]
-    (tmp_path / "a").write_text('{"a": 1}\n{"a":\n')
-    with pytest.raises(DataError, match=r"a, line 2: is not JSON"):
-        reading.read_json_lines(tmp_path / "a")

@@ -17,23 +17,20 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT)
 
 
-def test_infinities_are_words_and_what_is_no_number_is_null() -> None:
+def test_infinities_are_words_and_toml_of_arrays_is_that_of_plain_numbers() -> None:
     assert [number_to_json(value) for value in (1.5, math.inf, -math.inf, math.nan)] == [1.5, "inf", "-inf", None]
     assert json_safe({"a": (math.inf, 1), 2: [math.nan]}) == {"a": ["inf", 1], "2": [None]}
     assert json.loads(to_json({"a": math.inf, "b": {"c": (1, 2.5)}})) == {"a": "inf", "b": {"c": [1, 2.5]}}
+    assert toml_lines({"low": np.float64(0.5), "names": ("a", 'b"\x7f')}) == [
+        "low = 0.5",
+        'names = ["a", "b\\"\\u007f"]',
+    ]
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.one_of(VALUES, st.lists(VALUES, max_size=4)))
 def test_toml_says_the_same_when_it_is_read_again(value: object) -> None:
     assert tomllib.loads(f"key = {toml_value(value)}") == {"key": value}
-
-
-def test_toml_of_arrays_numbers_is_that_of_plain_ones() -> None:
-    assert toml_lines({"low": np.float64(0.5), "names": ("a", 'b"\x7f')}) == [
-        "low = 0.5",
-        'names = ["a", "b\\"\\u007f"]',
-    ]
 
 
 KEYS = st.from_regex(r"k[a-z_-]{0,5}", fullmatch=True)

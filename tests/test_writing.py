@@ -75,7 +75,7 @@ def test_errors_of_the_program_stay_what_they_are(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_room_is_there_or_refused_before_anything_else(tmp_path: Path) -> None:
+def test_room_is_there_or_refused_before_anything_else_and_held_until_released(tmp_path: Path) -> None:
     with (
         files_of_at_most(1 << 20),
         pytest.raises(WriteError, match=r"run: .*4\.0 MB are needed there; free space"),
@@ -83,9 +83,6 @@ def test_room_is_there_or_refused_before_anything_else(tmp_path: Path) -> None:
     ):
         pytest.fail("was begun")
     assert names(tmp_path) == []
-
-
-def test_room_is_held_until_it_is_released(tmp_path: Path) -> None:
     with writing.room_for(tmp_path / "runs" / "run", 4_000_000) as room:
         held = list((tmp_path / "runs").iterdir())
         assert [file.stat().st_blocks * 512 >= 4_000_000 for file in held] == [True]
@@ -105,16 +102,13 @@ def test_an_error_in_a_room_is_not_one_of_the_disk_and_the_parents_made_for_it_g
     assert names(tmp_path) == []
 
 
-def test_names_that_the_file_system_refuses_or_just_allows(tmp_path: Path) -> None:
+def test_names_that_the_file_system_refuses_and_folders_below_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="cannot be written"), writing.new_folder(tmp_path / ("x" * 300)):
         pytest.fail("was made")
     with pytest.raises(WriteError, match="cannot be written"):
         writing.write_text(tmp_path / ("x" * 300), "1")
     writing.write_text(tmp_path / ("x" * 250), "1")
     assert names(tmp_path) == ["x" * 250]
-
-
-def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("1")
     with pytest.raises(WriteError, match="cannot write in"), writing.new_folder(tmp_path / "file" / "run"):
         pytest.fail("was made")

@@ -33,11 +33,16 @@ def test_communities_inside_communities_are_found() -> None:
     assert all(frozenset(np.flatnonzero(label == group).tolist()) in found for group in range(4))
 
 
-def test_the_same_seed_gives_the_same_tree() -> None:
+def test_the_same_seed_gives_the_same_tree_and_no_public_edges_a_flat_one() -> None:
     edges, _ = planted(5, 20, 0.3, 0.1)
     one, again, other = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1]), public_tree(100, edges, seed=1)
     assert (one.left == again.left).all() and (one.right == again.right).all()
     assert (one.left != other.left).any()
+    tree = public_tree(1_000, np.zeros((2, 0), np.int64))
+    depth, node = 0, 0
+    while tree.parent[node] >= 0:
+        node, depth = int(tree.parent[node]), depth + 1
+    assert depth <= 11
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)
@@ -46,14 +51,6 @@ def test_any_graph_has_a_tree(nodes: int, density: float, seed: int) -> None:
     pairs = all_pairs(np.arange(nodes))
     tree = public_tree(nodes, pairs[:, np.random.default_rng(seed).random(pairs.shape[1]) < density**3])
     assert tree.leaves == nodes and sorted(below(tree, tree.root)) == list(range(nodes))
-
-
-def test_no_public_edges_give_a_flat_tree() -> None:
-    tree = public_tree(1_000, np.zeros((2, 0), np.int64))
-    depth, node = 0, 0
-    while tree.parent[node] >= 0:
-        node, depth = int(tree.parent[node]), depth + 1
-    assert depth <= 11
 
 
 def test_communities_that_an_order_by_degree_does_better_are_dropped() -> None:

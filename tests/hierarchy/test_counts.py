@@ -66,14 +66,11 @@ def test_sums_below_are_those_of_the_subtree() -> None:
     np.testing.assert_array_equal(sums_below(tree, values), expected)
 
 
-def test_a_deep_tree_takes_no_longer_than_a_flat_one() -> None:
+def test_deep_trees_and_leaves_many_blocks_apart_have_the_ancestors_of_two_walks_up() -> None:
     tree = caterpillar(200_000)
     pairs = np.random.default_rng(0).integers(0, 100_000, (2, 100_000))
     pairs[1] += 100_000
     np.testing.assert_array_equal(lowest_common_ancestors(tree, pairs), tree.leaves + pairs[1] - 1)
-
-
-def test_ancestors_of_leaves_many_blocks_apart_are_those_of_two_walks_up() -> None:
     draw = np.random.default_rng(5)
     tree, first = drawn_tree(40 * GAPS, draw), draw.integers(0, 40 * GAPS - 1, 500)
     pairs = np.stack([first, draw.integers(first + 1, 40 * GAPS)])

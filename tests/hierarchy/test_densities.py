@@ -75,26 +75,19 @@ def test_public_edges_make_noisy_counts_tell_more(epsilon: float) -> None:
     assert np.mean(gains[1::2]) > max(np.mean(gains[::2]), flat)
 
 
-def test_private_edges_that_lie_elsewhere_are_believed_where_counts_are_clear() -> None:
+def test_subtrees_with_support_stay_apart_and_clear_counts_are_believed() -> None:
     facts, _ = communities()
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))
     counts = np.zeros(len(blocks))
     counts[np.argmax(blocks.pairs)] = 500
     density = informed_density(blocks, variance=variance(1.0))(counts, blocks.pairs)
     assert (density * blocks.pairs)[counts > 0].sum() > 450
-
-
-def test_subtrees_with_support_stay_apart() -> None:
-    facts, _ = communities()
     below = sums_below(facts.tree, facts.public_counts)
     for epsilon in (0.5, 1.0, 2.0):
         np.testing.assert_array_equal(collapse_by_support(facts, epsilon), below < 32 / epsilon)
     assert len(choose_blocks(facts, collapse_by_support(facts, 1.0, edges=8))) > len(
         choose_blocks(facts, collapse_by_support(facts, 1.0))
     )
-
-
-def test_no_public_edges_give_one_block_and_a_negative_total_nothing() -> None:
     facts = pair_tree(balanced(10))
     blocks = choose_blocks(facts, collapse_by_support(facts, 1.0))
     assert len(blocks) == 1

@@ -29,21 +29,21 @@ def test_sensitivity_is_the_largest_change_of_all_trees_and_graphs(members: int,
     assert max(change) == pytest.approx(likelihood_sensitivity(members), rel=1e-12)
 
 
-def test_sensitivity_grows_like_the_logarithm_and_takes_any_size() -> None:
+def test_sensitivity_grows_like_the_logarithm_and_needs_a_pair() -> None:
     values = [likelihood_sensitivity(members) for members in range(2, 60)]
     assert all(low <= high for low, high in pairwise(values))
     assert likelihood_sensitivity(10**6) == pytest.approx(math.log(10**12 / 4) + 1, rel=1e-9)
-
-
-def test_sensitivity_needs_a_pair() -> None:
     for members in (1, 0, -3, 2.5, True):
         with pytest.raises(InputError, match="at least 2"):
             likelihood_sensitivity(members)  # type: ignore[arg-type]
 
 
-def test_all_or_none_explain_everything_and_halves_nothing() -> None:
+def test_a_likelihood_of_all_of_halves_and_of_what_cannot_be() -> None:
     assert log_likelihood([0, 4, 0], [5, 4, 0]) == 0.0
     assert log_likelihood([2], [4]) == pytest.approx(4 * math.log(0.5))
+    assert predictive_log_likelihood([1], [3], [0.0]) == -math.inf
+    with pytest.raises(InputError, match="number of edges out of range"):
+        log_likelihood([4], [3])
 
 
 @settings(derandomize=True, deadline=None, max_examples=30)
@@ -56,9 +56,3 @@ def test_no_densities_fit_better_than_the_shares(rows: list[tuple[int, int, floa
     assert predictive_log_likelihood(edges, pairs, density) <= best + 1e-9
     share = np.divide(edges, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
     assert predictive_log_likelihood(edges, pairs, share) == pytest.approx(best, abs=1e-9)
-
-
-def test_a_likelihood_of_what_cannot_be() -> None:
-    assert predictive_log_likelihood([1], [3], [0.0]) == -math.inf
-    with pytest.raises(InputError, match="number of edges out of range"):
-        log_likelihood([4], [3])

@@ -84,16 +84,13 @@ def test_the_number_of_coins_is_public() -> None:
     assert sum(asked[0]) == 2 * (NODES + 2 * 70_000)
 
 
-def test_the_tree_is_the_first_chains_however_many_there_are() -> None:
+def test_the_tree_is_the_first_chains_and_without_epsilon_private_edges_have_no_say() -> None:
     one, three = fit(chains=1), fit(chains=3)
     np.testing.assert_array_equal(one.dendrogram.left, three.dendrogram.left)
     np.testing.assert_array_equal(one.dendrogram.right, three.dendrogram.right)
     assert one.public_traces.shape == (0, 256)
     assert one.assumes == (ASYMPTOTIC,) and "no finite-time guarantee" in ASYMPTOTIC.sentence
     assert math.isnan(one.public_rhat)
-
-
-def test_no_epsilon_is_no_say() -> None:
     with_edges, without = fit(epsilon=0.0), fit(epsilon=0.0, private=NONE)
     assert with_edges.weight == 0.0
     np.testing.assert_array_equal(with_edges.dendrogram.left, without.dendrogram.left)
@@ -194,12 +191,9 @@ def test_chains_of_one_law_agree_and_one_apart_or_adrift_is_seen() -> None:
     assert split_rhat(draws) > 1.05
 
 
-def test_small_numbers_by_hand() -> None:
+def test_split_rhat_by_hand_and_of_constant_traces() -> None:
     """Halves (0, 2), (1, 3): within 2, between 2 * 0.5 = 1; sqrt(1/2 + 1/2/2)."""
     assert split_rhat([[0.0, 2.0, 1.0, 3.0]]) == pytest.approx(math.sqrt(0.75))
-
-
-def test_constant_traces_say_nothing_or_everything() -> None:
     assert math.isnan(split_rhat(np.zeros((3, 10))))
     assert split_rhat(np.repeat([[0.0], [1.0]], 10, axis=1)) == math.inf
 

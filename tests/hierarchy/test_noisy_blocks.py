@@ -104,13 +104,10 @@ def test_the_rule_of_the_paper_at_its_thresholds() -> None:
     assert sizes[wide].max() == 16
 
 
-def test_edges_that_are_public_or_of_others_are_refused_without_naming_them() -> None:
+def test_edges_that_are_no_protected_pairs_and_what_does_not_fit_the_tree_are_refused() -> None:
     blocks = choose_blocks(pair_tree(balanced(4), members=[0, 1]), np.zeros(3, bool))
     with pytest.raises(InputError, match="pairs, column 1: no protected pair"):
         blocks.counts(np.array([[0, 0], [1, 2]]))
-
-
-def test_what_does_not_fit_the_tree_is_refused() -> None:
     facts = pair_tree(balanced(4))
     blocks = choose_blocks(facts, np.zeros(3, bool))
     for noisy in (np.zeros(2), np.full(3, np.nan), np.zeros((3, 1))):

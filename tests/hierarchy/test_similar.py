@@ -16,17 +16,14 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_rows_come_out_with_length_1_and_rows_of_zeros_stay() -> None:
+def test_rows_come_out_with_length_1_sparse_and_dense_alike() -> None:
     features = np.abs(rng(1).normal(size=(300, 40)))
     features[7] = 0
     found = random_projection(features, 300, rng())
     lengths = np.linalg.norm(found, axis=1)
     assert found.shape == (300, 16)
     assert lengths[7] == 0 and np.allclose(np.delete(lengths, 7), 1)
-
-
-def test_sparse_and_dense_rows_are_projected_alike() -> None:
-    """Across the boundary of the blocks in which rows are taken."""
+    # Across the boundary of the blocks in which rows are taken.
     features = np.zeros((66_000, 5))
     features[np.arange(66_000), np.arange(66_000) % 5] = 1 + np.arange(66_000) % 3
     one, other = (random_projection(each, 66_000, rng(3)) for each in (features, csr_matrix(features)))

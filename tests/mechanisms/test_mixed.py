@@ -100,21 +100,22 @@ def test_the_sampler_follows_the_likelihood() -> None:
             assert abs(float(named[:, answer].mean()) - hoped) < 6 * math.sqrt(0.25 / len(sent))
 
 
-def test_what_has_less_variance_is_chosen() -> None:
+def test_weights_are_published_importance_and_what_has_less_variance_is_chosen() -> None:
     for epsilon in (0.5, 12.0):
         totals = {m: mixed(epsilon, sampled=m).total_variance for m in (1, 2, 3)}
         assert mixed(epsilon).drawn == min(totals, key=lambda m: totals[m])
     assert mixed(0.5).drawn == 1 and mixed(12.0).drawn == 3
     assert best_sample(1.0, (2,)) == 1
-
-
-def test_weights_are_published_importance() -> None:
     mechanism = mixed(3.0, weights=(1.0, 1.0, 4.0))
     assert [part.epsilon for part in mechanism.parts] == pytest.approx([0.5, 0.5, 2.0])
     assert mechanism.drawn == 3
     assert mechanism.total_variance == pytest.approx(
         sum(best_category(epsilon, k).law.total_variance for epsilon, k in ((0.5, 2), (0.5, 2), (2.0, 3)))
     )
+    guarantee = mixed(1.5).guarantee
+    assert (guarantee.unit, guarantee.epsilon, guarantee.delta) == (USER_FEATURES, 1.5, 0.0)
+    assert mixed(sampled=3).report_bytes == pytest.approx(4 / 8)
+    assert mixed(sampled=1).report_bytes == pytest.approx(2 / 8)
 
 
 @pytest.mark.parametrize("weights", [(1, 1, 1), (0.1, 0.2, 0.7), (1e-6, 1, 3), (3, 3, 3, 3, 3, 3, 3)])
@@ -129,13 +130,6 @@ def test_what_cannot_be_shared_out_is_refused() -> None:
     for epsilon, weights in ((0.0, (1,)), (math.inf, (1,)), (1.0, ()), (1.0, (0,)), (1.0, (-1, 2))):
         with pytest.raises(InputError, match=r"epsilon|weights"):
             share_out(epsilon, weights)
-
-
-def test_the_guarantee_and_the_size_of_a_report() -> None:
-    guarantee = mixed(1.5).guarantee
-    assert (guarantee.unit, guarantee.epsilon, guarantee.delta) == (USER_FEATURES, 1.5, 0.0)
-    assert mixed(sampled=3).report_bytes == pytest.approx(4 / 8)
-    assert mixed(sampled=1).report_bytes == pytest.approx(2 / 8)
 
 
 @pytest.mark.parametrize(

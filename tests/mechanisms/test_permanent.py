@@ -132,14 +132,11 @@ def test_a_changed_bit_has_a_coin_of_its_own() -> None:
     assert 30 < 399 - len(nobody ^ everybody) < 140
 
 
-def test_new_users_do_not_redraw_old_bits() -> None:
+def test_lists_go_on_when_users_join_and_leave_out_the_user_and_those_before() -> None:
     more = AdjacencyRR(epsilon=2.0, nodes=500)
     old, new = send_list([3, 70])[0], send_list([3, 70], lists=more)[0]
     assert {named for named in new if named < 400} == old
     assert max(new) >= 400
-
-
-def test_lists_leave_out_the_user_and_in_mode_lower_those_before() -> None:
     assert min(send_list([5, 70], user=50)[0]) > 50
     both = AdjacencyRR(epsilon=2.0, nodes=400, mode="both")
     named, ledger = send_list([5, 70], user=50, lists=both)
@@ -179,15 +176,12 @@ def test_item_19_distinct_values_are_counted_and_refused_beyond_the_cap() -> Non
     assert ledger.total("unit") == (4.0, 0.0)
 
 
-def test_the_ledger_survives_and_shows_no_value() -> None:
+def test_other_tasks_laws_and_fields_pay_for_themselves_and_the_ledger_shows_no_value() -> None:
     _, ledger = send(LABEL, 2)
     again = Ledger.from_dict(ledger.to_dict())
     assert send(LABEL, 2, again)[1] is again
     told = str(ledger.spends[0].parameters)
     assert SECRET.hex() not in told and " 2" not in told
-
-
-def test_other_tasks_and_laws_pay_for_themselves() -> None:
     ledger = purse()
     for mechanism in (LABEL, RandomizedResponse(epsilon=2.0, classes=4)):
         for task in ("spring", "autumn"):
@@ -197,6 +191,11 @@ def test_other_tasks_and_laws_pay_for_themselves() -> None:
     for user in (1, 2, 3):
         _, ledger = send_list([9], user=user, ledger=ledger)
     assert ledger.total("unit") == (12.0, 0.0)
+    ledger = purse()
+    for field in ("left", "right", "left"):
+        _, ledger = send(LABEL, 1, ledger, field=field)
+    assert ledger.total("unit") == (2.0, 0.0)
+    assert [spend.parameters["field"] for spend in ledger.spends] == ["left", "right"]
 
 
 def test_the_guarantee_counts_values_and_says_what_is_not_hidden() -> None:
@@ -302,14 +301,6 @@ def test_two_fields_or_tasks_share_no_noise(other: int, fields: tuple[str, str],
     agree = float(np.trace(chances))
     assert stats.binomtest(int((first == second).sum()), len(first), agree).pvalue > FALSE_ALARM
     assert other != 2 or stats.binomtest(len(first), len(first), agree).pvalue < FALSE_ALARM
-
-
-def test_two_fields_of_one_person_cost_one_and_one_and_no_more() -> None:
-    ledger = purse()
-    for field in ("left", "right", "left"):
-        _, ledger = send(LABEL, 1, ledger, field=field)
-    assert ledger.total("unit") == (2.0, 0.0)
-    assert [spend.parameters["field"] for spend in ledger.spends] == ["left", "right"]
 
 
 def test_two_fields_of_vectors_and_lists_share_no_noise() -> None:

@@ -22,11 +22,15 @@ SCHEMA = GraphSchema(
 SOURCE: Randomness = Untouched()
 
 
-def test_public_vectors_are_sent_as_they_are() -> None:
+def test_public_vectors_are_sent_as_they_are_and_said_not_to_be_protected() -> None:
     mechanism, values = Public(dimension=3), torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
     reports = mechanism.randomize(values, randomness=SOURCE)
     assert reports is values and mechanism.centred(reports) is values
     assert (mechanism.midpoint, mechanism.worst_variance, mechanism.report_bytes) == (0.0, 0.0, 12.0)
+    for mechanism, unit in ((Public(dimension=3), USER_FEATURES), (PublicLabels(classes=3), USER_LABEL)):
+        guarantee = mechanism.guarantee
+        assert guarantee.unit == unit and guarantee.epsilon == math.inf
+        assert any("NOT protected" in str(fact) for fact in guarantee.assumes)
 
 
 @pytest.mark.parametrize("labels", [torch.tensor([2, 0, 1]), torch.eye(3, dtype=torch.int64)])
@@ -35,13 +39,6 @@ def test_public_labels_are_sent_as_they_are(labels: torch.Tensor) -> None:
     reports = mechanism.randomize(labels, randomness=SOURCE)
     assert reports.labels is labels and len(reports) == 3
     assert (mechanism.keep, mechanism.flip) == (1.0, 0.0)
-
-
-def test_guarantees_say_that_nothing_is_protected() -> None:
-    for mechanism, unit in ((Public(dimension=3), USER_FEATURES), (PublicLabels(classes=3), USER_LABEL)):
-        guarantee = mechanism.guarantee
-        assert guarantee.unit == unit and guarantee.epsilon == math.inf
-        assert any("NOT protected" in str(fact) for fact in guarantee.assumes)
 
 
 def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:

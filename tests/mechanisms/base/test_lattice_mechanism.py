@@ -11,10 +11,9 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.domain import VectorDomain
-from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.lattice import Lattice, Levels
 from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
-from graphveil.mechanisms.base.reports import LatticeReports, NamedTensors
+from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.privacy import Randomness, SeededRandomness
 
@@ -77,36 +76,6 @@ def test_more_reports_than_an_audit_can_list_are_refused() -> None:
     with pytest.raises(InputError):
         Thirds(dimension=9).every_report()  # 5^9, about two million
     assert len(Thirds(dimension=3).every_report()) == 125
-
-
-@dataclass(frozen=True)
-class Ranged(InRange):
-    dimension: int
-    low: float
-    high: float
-
-
-def test_the_middle_lies_in_the_range_whatever_its_ends() -> None:
-    """Also where the sum of both ends overflows."""
-    for low, high in ((-1e300, 1e300), (-3.0, 7.0), (1.0, np.nextafter(1.0, 2.0)), (1.6e308, 1.7e308)):
-        assert low <= Ranged(2, low, high).midpoint <= high
-
-
-@dataclass(frozen=True, eq=False)
-class Two(NamedTensors):
-    first: torch.Tensor
-    second: torch.Tensor
-
-
-def test_a_tensor_more_or_less_is_no_report() -> None:
-    """One more could be the raw value, sent along by mistake."""
-    two = Two(torch.zeros(3, 2), torch.ones(5))
-    assert len(two) == 3 and list(two.to_tensors()) == ["first", "second"]
-    again = Two.from_tensors(two.to_tensors())
-    assert again.first is two.first and again.second is two.second
-    for names in (("first",), ("first", "second", "x"), ("first", "labels"), ()):
-        with pytest.raises(InputError, match="allowed: first, second"):
-            Two.from_tensors({name: torch.zeros(1) for name in names})
 
 
 class Fixed:

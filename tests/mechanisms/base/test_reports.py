@@ -93,13 +93,17 @@ def test_what_is_checked_is_named_as_users_know_it() -> None:
             refused()
 
 
-def test_a_domain_is_a_whole_number_of_finite_ranges_in_order() -> None:
+def test_a_domain_is_a_whole_number_of_finite_ranges_in_order_and_has_both_ends() -> None:
     for low, high in ((1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (-1e308, 1e308), (0.0, math.inf)):
         with pytest.raises(InputError, match="the declared range is"):
             VectorDomain(3, low, high)
     for dimension in (0, -1, 2.0, True, 2**31):
         with pytest.raises(InputError, match="dimension is"):
             VectorDomain(dimension, 0.0, 1.0)  # type: ignore[arg-type]
+    domain = VectorDomain(2, -1e308 / 2, 1e308 / 4)
+    below, up = domain.split(np.array([domain.low, domain.high]), 7)
+    assert below.tolist() == [0, 7] and up.tolist() == [0, 0]
+    assert domain.low < domain.midpoint < domain.high
 
 
 @settings(max_examples=40, deadline=None)
@@ -112,13 +116,6 @@ def test_a_value_lies_between_its_two_grid_points(low: float, width: float, shar
     assert 0 <= below[0] <= steps and (below[0] < steps or up[0] == 0)
     mean = (float(below[0]) + float(up[0]) / 2.0**64) / steps
     assert mean == pytest.approx(float(domain.fractions(value)[0]), abs=1e-12)
-
-
-def test_both_ends_of_a_range_are_grid_points() -> None:
-    domain = VectorDomain(2, -1e308 / 2, 1e308 / 4)
-    below, up = domain.split(np.array([domain.low, domain.high]), 7)
-    assert below.tolist() == [0, 7] and up.tolist() == [0, 0]
-    assert domain.low < domain.midpoint < domain.high
 
 
 def test_integers_are_taken_in_the_shape_that_was_asked_for() -> None:

@@ -47,14 +47,11 @@ def test_every_reader_names_the_first_bad_entry() -> None:
                 open_values(form, 5, 0.0, 1.0)
 
 
-def test_messages_do_not_repeat_the_private_value() -> None:
+def test_an_entry_that_is_not_stored_is_zero_and_checked_too_and_no_message_repeats_a_value() -> None:
     with pytest.raises(InputError) as caught:
         open_values(np.array([[0.0, 123.456]]), 2, 0.0, 1.0)
     assert "123" not in str(caught.value)
     assert "clip_to_range" in str(caught.value)
-
-
-def test_an_entry_that_is_not_stored_is_zero_and_checked_too() -> None:
     full = scipy.sparse.csr_matrix(np.array([[2.0, 1.0], [1.0, 3.0]]))
     open_values(full, 2, 1.0, 3.0)
     holed = scipy.sparse.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]]))

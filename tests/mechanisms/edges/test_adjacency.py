@@ -97,13 +97,10 @@ def test_estimate_is_unbiased_with_the_closed_form_variance(mode: str) -> None:
         assert np.allclose(chances @ (np.array(estimates) - mean) ** 2, mechanism.variance, rtol=1e-10)
 
 
-def test_guarantees_say_who_reports() -> None:
+def test_guarantees_say_who_reports_and_warnings_how_much_is_false() -> None:
     assert "the one with the lower id reports, which is public" in build(1.0, "lower").guarantee.sentence()
     both = build(1.0, "both").guarantee.sentence()
     assert "both ends of a relationship report it, at epsilon 1 each" in both and "e^2.00" in both
-
-
-def test_public_figures_and_the_warning() -> None:
     quiet = AdjacencyRR(epsilon=12.0, nodes=100_000)
     assert quiet.expected_false == pytest.approx(100_000 * 99_999 / 2 / (math.exp(12) + 1))
     assert quiet.expected_bytes == pytest.approx(8 * 100_001 + 4 * quiet.expected_false)

@@ -60,16 +60,13 @@ def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair() -> None:
     assert pair_cases.same_law(sparse, collect(wrong, pairs, dense=True, seed=3)) < FALSE_ALARM
 
 
-def test_estimates_are_unbiased() -> None:
+def test_a_release_holds_protected_pairs_once_in_order_with_the_stated_variance() -> None:
     """Exactly, over all releases of all graphs of four nodes, with the stated variance."""
     tiny = EdgeRand(epsilon=1.0, domain=pair_cases.tiny())
     laws, outputs = pair_cases.table(tiny), pair_cases.all_sets(tiny.domain)
     counts = np.array([tiny.estimate(out).total for out in outputs])
     assert laws @ counts == pytest.approx([out.shape[1] for out in outputs])
     assert (laws @ counts**2 - (laws @ counts) ** 2) == pytest.approx(tiny.domain.size * tiny.variance)
-
-
-def test_a_release_holds_protected_pairs_once_in_order() -> None:
     domain, pairs = pair_cases.fifty()
     released = EdgeRand(epsilon=0.5, domain=domain).randomize(pairs.flip(1), randomness=SecureRandomness())
     ranks = domain.rank(released)

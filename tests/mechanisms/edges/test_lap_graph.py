@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 from scipy.special import gammaln
 
 from graphveil.engine import Blocks
@@ -15,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph, PairDomain
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
-from graphveil.mechanisms.edges.noisy_top_k import Cells, noisy_top_k, threshold_for, uniform_subset
+from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, top_k, uniform_subset
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import pair_cases
@@ -182,3 +187,76 @@ def test_shares_of_the_number_that_are_none_are_refused() -> None:
     for share in (0.0, 1.0, -0.1, math.nan, "0.1", True, None, 1e-12):
         with pytest.raises(InputError, match="count_share"):
             LapGraph(epsilon=1.0, domain=pair_cases.tiny(), count_share=share)  # type: ignore[arg-type]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=12), st.data(), st.integers(0, 99))
+def test_the_largest_are_chosen_and_only_ties_are_left_to_lot(
+    levels: list[int], data: st.DataObject, seed: int
+) -> None:
+    wanted = data.draw(st.integers(0, len(levels)))
+    chosen = top_k(np.array(levels), wanted, SeededRandomness(seed))
+    assert len(set(chosen.tolist())) == wanted
+    assert sorted((levels[place] for place in chosen), reverse=True) == sorted(levels, reverse=True)[:wanted]
+
+
+def test_equal_cells_are_equally_likely() -> None:
+    """Which 2 of 4 ties beside one winner, 3,000 draws: chi-square at false-alarm rate 1e-6; the first two fail."""
+    source, levels = SeededRandomness(5), np.array([1, 7, 1, 1, 1])
+    pairs = {pair: place for place, pair in enumerate(combinations((0, 2, 3, 4), 2))}
+    counts = np.zeros(6)
+    for _ in range(3000):
+        chosen = set(top_k(levels, 3, source).tolist())
+        assert 1 in chosen
+        counts[pairs[tuple(sorted(chosen - {1}))]] += 1
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    assert stats.chisquare(np.array([3000, 0, 0, 0, 0, 0])).pvalue < FALSE_ALARM
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0.05, 8), st.integers(100, 10**9), st.floats(0.0001, 0.49), st.floats(0, 1))
+def test_a_threshold_passes_about_as_many_as_it_was_made_for(
+    epsilon: float, size: int, share: float, held: float
+) -> None:
+    noise, ones = two_sided(epsilon), round(held * share * size)
+    threshold = threshold_for(share * size, size, ones, noise)
+    assert not threshold.everything and threshold.level >= 0 and 0 < threshold.part < 1
+    # A cell that holds 1 passes where its noise reaches one level less.
+    lower = float(noise.tail(threshold.level) + threshold.part * noise.chance(threshold.level - 1))
+    passing = float(Cells(noise, None).chance(threshold)) * size + lower * ones
+    assert passing == pytest.approx(share * size, rel=1e-6)
+
+
+def test_thresholds_pass_half_the_cells_whole_and_later_what_did_not_pass_before() -> None:
+    noise = two_sided(1.0)
+    threshold = threshold_for(50.0, 100, 0, noise)
+    assert threshold.everything
+    assert Cells(noise, None).chance(threshold) == 1
+    assert Cells(noise, None).passes(np.array([-9, 0, 9]), threshold, SeededRandomness(0)).all()
+    # Pr[low] = Pr[high] + (1 - Pr[high]) Pr[low | not high], in 120 digits.
+    high, low = Threshold(5, Decimal("0.25")), Threshold(5, Decimal("0.75"))
+    first, both = Cells(noise, None).chance(high), Cells(noise, None).chance(low)
+    later = Cells(noise, high).chance(low)
+    assert abs(first + (1 - first) * later - both) < Decimal(10) ** -25
+    # A quarter of the cells at level 5 passed before; of the rest (0.75 - 0.25) / 0.75 pass now.
+    noise, draws = two_sided(1.0), 20_000
+    cells = Cells(noise, Threshold(5, Decimal("0.25")))
+    passed = cells.passes(np.full(draws, 5), Threshold(5, Decimal("0.75")), SeededRandomness(1))
+    # 5.5 standard errors: false-alarm rate 4e-8
+    assert abs(passed.mean() - 2 / 3) < 5.5 * np.sqrt(2 / 9 / draws)
+    assert not cells.passes(np.full(9, 4), Threshold(5, Decimal("0.75")), SeededRandomness(1)).any()
+    assert cells.passes(np.full(9, 6), Threshold(5, Decimal("0.75")), SeededRandomness(1)).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 3000), st.data(), st.floats(0.05, 20), st.integers(0, 999))
+def test_places_are_distinct_in_order_and_as_many_as_wanted(
+    size: int, data: st.DataObject, epsilon: float, seed: int
+) -> None:
+    wanted = data.draw(st.integers(0, size))
+    true = np.flatnonzero(np.random.default_rng(seed).random(size) < 0.1)
+    blocks = Blocks(size, data.draw(st.integers(1 + size // 8, size)))
+    found = noisy_top_k(true, blocks, wanted, two_sided(epsilon), SeededRandomness(seed))
+    assert len(found) == wanted
+    assert (np.diff(found) > 0).all()
+    assert not wanted or (found[0] >= 0 and found[-1] < size)

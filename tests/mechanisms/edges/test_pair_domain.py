@@ -71,7 +71,7 @@ def test_numbers_of_the_largest_domain_fit() -> None:
     assert torch.equal(domain.rank(domain.unrank(last)), last)
 
 
-def test_a_graph_is_split_into_its_domain_and_its_private_edges() -> None:
+def test_a_graph_is_split_by_public_facts_into_its_domain_and_its_private_edges() -> None:
     links = pairs_of([(1, 4), (2, 7), (4, 7), (0, 3)])
     known = torch.tensor([True, False, False, True])
     domain, private = protected_pairs(9, both(links), public_edges=torch.cat([known, known]), members=MEMBERS)
@@ -80,9 +80,6 @@ def test_a_graph_is_split_into_its_domain_and_its_private_edges() -> None:
     whole, every = protected_pairs(9, both(links))
     assert whole.size == 36
     assert every.T.tolist() == [[0, 3], [1, 4], [2, 7], [4, 7]]
-
-
-def test_what_is_public_does_not_depend_on_private_edges() -> None:
     known, other = pairs_of([(1, 4)]), pairs_of([(2, 7)])
     mask = torch.tensor([True, False] * 2)
     with_edge, _ = protected_pairs(9, both(torch.cat([known, other], 1)), public_edges=mask, members=MEMBERS)

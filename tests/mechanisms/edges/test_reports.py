@@ -92,14 +92,11 @@ def test_malformed_graphs_are_refused_before_any_draw(mechanism: type) -> None:
         assert "\n" not in str(refusal.value)
 
 
-def test_a_missing_direction_is_refused_even_when_counts_agree() -> None:
+def test_a_missing_direction_and_a_self_loop_are_named_by_column_alone() -> None:
     crossed = torch.tensor([[0, 3], [1, 2]])
     with pytest.raises(InputError, match='use mode="directed"'):
         AdjacencyRR(epsilon=1.0, nodes=4).randomize(crossed, randomness=SeededRandomness(1))
     AdjacencyRR(epsilon=1.0, nodes=4, mode="directed").randomize(crossed, randomness=SeededRandomness(1))
-
-
-def test_refusals_name_the_column_and_never_the_ids() -> None:
     with pytest.raises(InputError, match=r"^edge_index, column 1: a user names itself; remove self-loops first$"):
         AdjacencyRR(epsilon=1.0, nodes=9).randomize(torch.tensor([[0, 7], [1, 7]]), randomness=SeededRandomness(1))
 

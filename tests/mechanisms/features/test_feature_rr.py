@@ -98,12 +98,9 @@ def test_worst_variance_is_the_largest_of_all_inputs() -> None:
     assert mechanism.worst_variance == pytest.approx(largest, rel=1e-6)
 
 
-def test_raw_decoding_is_the_middle_of_the_bin() -> None:
+def test_raw_decoding_is_the_middle_of_the_bin_and_shares_are_public() -> None:
     mechanism = FeatureRR(epsilon=2.0, dimension=1)
     assert mechanism.raw(mechanism.every_report())[:, 0].tolist() == pytest.approx([(k + 0.5) / 10 for k in range(10)])
-
-
-def test_the_guarantee_says_that_shares_are_public() -> None:
     assert FeatureRR(epsilon=1.0, dimension=2, shares=(3.0, 1.0)).guarantee.assumption("shares-public")
 
 

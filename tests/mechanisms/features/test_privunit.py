@@ -24,10 +24,16 @@ from tests.mechanisms import conformance
 CODEBOOKS = 10
 
 
-def test_the_guarantee_says_what_is_public() -> None:
+def test_reports_no_device_sends_are_refused_and_what_is_public_is_said() -> None:
     sentence = PrivUnit(epsilon=1.0, dimension=4, radius=0.5).guarantee.sentence()
     assert "public seed" in sentence
     assert "the bound 0.5 on the length" in sentence
+    mechanism = PrivUnit(epsilon=1.0, dimension=4)
+    for codeword, codebook in ((32, 0), (-1, 0), (0, -1), (0, 2**31)):
+        with pytest.raises(InputError, match="no device can send"):
+            mechanism.centred(CodewordReports(torch.tensor([codeword]).int(), torch.tensor([codebook])))
+    with pytest.raises(InputError, match="2 codewords of 1 codebooks"):
+        CodewordReports(torch.zeros(2).int(), torch.zeros(1).long())
 
 
 @pytest.mark.parametrize("case", [case for case in conformance.CASES if case.info.name == "privunit"], ids=str)
@@ -163,12 +169,3 @@ def test_worst_variance_is_the_largest_variance() -> None:
 def test_bad_parameters_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         PrivUnit(**({"epsilon": 1.0, "dimension": 3} | settings))
-
-
-def test_reports_no_device_sends_are_refused() -> None:
-    mechanism = PrivUnit(epsilon=1.0, dimension=4)
-    for codeword, codebook in ((32, 0), (-1, 0), (0, -1), (0, 2**31)):
-        with pytest.raises(InputError, match="no device can send"):
-            mechanism.centred(CodewordReports(torch.tensor([codeword]).int(), torch.tensor([codebook])))
-    with pytest.raises(InputError, match="2 codewords of 1 codebooks"):
-        CodewordReports(torch.zeros(2).int(), torch.zeros(1).long())

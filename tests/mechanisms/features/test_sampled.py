@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
+import torch
 
-from graphveil.mechanisms import Duchi, Hybrid, Piecewise, SubOptimal, ThreeOutputs
+from graphveil.errors import InputError
+from graphveil.mechanisms import Duchi, Hybrid, MultiBit, OneBit, OneBitReports, Piecewise, SubOptimal, ThreeOutputs
+from graphveil.mechanisms.features.duchi import signs_law
 from graphveil.mechanisms.features.hybrid import HybridLaw, hybrid_law
 from graphveil.mechanisms.features.three_outputs import ThreeOutputsLaw, three_outputs_law
 from graphveil.mechanisms.samplers.laws import worst_variance
+from graphveil.privacy import SeededRandomness
 from tests.mechanisms import sampled_cases
-from tests.mechanisms.sampled_cases import WORD
+from tests.mechanisms.sampled_cases import WORD, exceeds
 
 #: Worst variance of one coordinate at epsilon 0.5, 1, 2 and 5: Zhao et al., and how exactly it is printed.
 PUBLISHED: dict[Any, tuple[tuple[float, ...], float]] = {
@@ -110,3 +116,72 @@ def test_three_outputs_are_the_papers_and_no_other_chance_of_nothing_is_better(e
         nothing = int(other * 2**63) * 2
         wrong = int((2**64 - nothing / e) / (e + 1))
         assert best <= worst_variance(ThreeOutputsLaw(nothing, int(nothing / e), wrong), 1, 1) * (1 + 1e-6)
+
+
+EPSILONS = (1e-9, 0.1, 1.0, 5.0, 40.0)
+
+
+@pytest.mark.parametrize("signs", range(1, 9))
+def test_every_sign_vector_is_private_in_integers(signs: int) -> None:
+    """All outputs under all corners: weights add up to 2^64, the worst ratio is at most e^epsilon, exactly."""
+    corners = np.array(list(itertools.product((0, 1), repeat=signs)))
+    agreeing = (corners[0] == corners).sum(axis=1)
+    for epsilon in EPSILONS:
+        law = signs_law(epsilon, signs)
+        weights = [law.weights.high if 2 * k > signs else law.weights.low for k in agreeing]
+        assert sum(weights) == 2**64
+        assert not exceeds(epsilon, max(weights), min(weights))
+        assert not 0.1 <= epsilon <= 20 or exceeds(epsilon * (1 - 1e-6), max(weights), min(weights))
+        for row, weight in zip(corners, weights, strict=True):
+            found = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
+            assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
+
+
+def test_one_or_two_coordinates_are_best() -> None:
+    """Of 1 to 8, at every epsilon; two from 1.34 on."""
+    for epsilon in (0.1, 1.0, 1.33, 1.35, 2.0, 5.0, 30.0):
+        for dimension in (1, 2, 3, 50):
+            best = Duchi(epsilon=epsilon, dimension=dimension)
+            assert best.coordinates == (2 if dimension > 1 and epsilon > 1.34 else 1)
+            for sampled in range(1, min(8, dimension) + 1):
+                other = Duchi(epsilon=epsilon, dimension=dimension, sampled=sampled)
+                assert best.worst_variance <= other.worst_variance * (1 + 1e-12)
+
+
+def test_at_most_eight_coordinates_share_a_report() -> None:
+    with pytest.raises(InputError, match=r"sampled is 9.*at most 8"):
+        Duchi(epsilon=1.0, dimension=20, sampled=9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "dimension", "expected"),
+    [(0.01, 100, 1), (1.0, 1433, 1), (4.35, 9, 1), (4.36, 9, 2), (21.8, 9, 9), (1e300, 5, 5), (6.54, 2, 2)],
+)
+def test_number_of_sampled_coordinates_is_the_papers(epsilon: float, dimension: int, expected: int) -> None:
+    assert MultiBit(epsilon=epsilon, dimension=dimension).coordinates == expected
+
+
+def test_one_bit_is_multi_bit_with_every_coordinate() -> None:
+    """Same law: every report is as likely as the multi-bit report with the same bits."""
+    one = OneBit(epsilon=3.0, dimension=10)
+    multi = MultiBit(epsilon=3.0, dimension=10, sampled=10)
+    values = np.random.default_rng(1).random((40, 10))
+    reports = one.randomize(values, randomness=SeededRandomness(1))
+    bits = torch.from_numpy(np.unpackbits(reports.packed.numpy(), axis=1, count=10))
+    tensors = {"indices": torch.arange(10, dtype=torch.int32).repeat(40, 1), "bits": bits}
+    same = type(multi.randomize(values, randomness=SeededRandomness(1))).from_tensors(tensors)
+    assert torch.allclose(one.log_likelihood(reports, values), multi.log_likelihood(same, values))
+    assert torch.allclose(one.estimate(reports), multi.estimate(same))
+    assert one.scale == pytest.approx(multi.scale)
+    assert torch.allclose(one.variance(values), multi.variance(values))
+
+
+def test_reports_of_a_large_collection_are_bits_and_its_estimate_is_refused() -> None:
+    mechanism = OneBit(epsilon=1.0, dimension=60_000)
+    values = scipy.sparse.csr_matrix((10, 60_000), dtype=np.float32)
+    reports = mechanism.randomize(values, randomness=SeededRandomness(1))
+    assert reports.packed.shape == (10, 7500)
+    reports = OneBitReports(reports.packed[:1].expand(18_000, 7500))
+    for use in (mechanism.estimate, mechanism.centred):
+        with pytest.raises(InputError, match=r"1,080,000,000 dense numbers.*MultiBit"):
+            use(reports)

@@ -78,10 +78,13 @@ def test_the_number_of_draws_does_not_depend_on_the_label(kind: type[Any]) -> No
     assert left[0] == left[1]
 
 
-def test_labels_of_small_integers_are_read_and_kept_at_a_very_large_epsilon() -> None:
+def test_of_equal_ones_the_smallest_report_is_taken_and_large_epsilons_keep_labels() -> None:
     mechanism = RandomizedResponse(epsilon=1e300, classes=256)
     labels = np.arange(256, dtype=np.uint8)
     assert mechanism.randomize(labels, randomness=SeededRandomness(1)).labels.tolist() == labels.tolist()
+    assert isinstance(best_category(3.0, 8), RandomizedResponse)
+    assert isinstance(best_category(1.0, 2), RandomizedResponse)
+    assert best_category(1.0, 256) == SubsetSelection(epsilon=1.0, classes=256)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 6.0])
@@ -92,12 +95,6 @@ def test_no_other_has_less_variance_than_the_best(epsilon: float, classes: int) 
         for value in (0, classes - 1):
             other = float(kind(epsilon=epsilon, classes=classes).variance(torch.tensor([value])).sum())
             assert best <= other * (1 + 1e-9)
-
-
-def test_of_equal_ones_the_smallest_report_is_taken() -> None:
-    assert isinstance(best_category(3.0, 8), RandomizedResponse)
-    assert isinstance(best_category(1.0, 2), RandomizedResponse)
-    assert best_category(1.0, 256) == SubsetSelection(epsilon=1.0, classes=256)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -41,14 +41,11 @@ def test_thresholds_are_linear_in_exact_integers(epsilon: float, step: int) -> N
     assert law.low <= int(found[0]) <= WORD - law.low
 
 
-def test_a_word_below_the_threshold_says_one() -> None:
+def test_each_entry_has_a_word_and_one_below_the_threshold_says_one() -> None:
     law, fraction = bit_law(0.7, 1), np.array([0.3])
     edge = int(law.thresholds(fraction)[0])
     for word, bit in ((0, 1), (edge - 1, 1), (edge, 0), (WORD - 1, 0)):
         assert law.draw(fraction, Scripted([word])).tolist() == [bit]
-
-
-def test_every_entry_of_a_table_gets_a_word_of_its_own() -> None:
     law, fractions = bit_law(1.0, 1), np.array([[0.0, 1.0], [1.0, 0.0]])
     middle = WORD // 2  # says 1 at the high end and 0 at the low one
     bits = law.draw(fractions, Scripted([middle] * 4))

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from scipy.special import ndtr
+from torch import Tensor
 
 from graphveil.errors import InputError
+from graphveil.mechanisms.samplers.fine_normal import WIDEST, FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table, reach_of
-from graphveil.privacy import SecureRandomness, SeededRandomness, gaussian_delta
+from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
+from graphveil.privacy import BlockKey, BlockNoise, SecureRandomness, SeededRandomness, gaussian_delta
 from graphveil.privacy.derived import KeyedStream
 
 DRAWS = 1_000_000
@@ -88,15 +92,12 @@ def test_any_number_of_draws_is_made_block_by_block(count: int) -> None:
     assert count < 3 or np.unique(draws).size > 2
 
 
-def test_draws_are_fresh() -> None:
+def test_draws_are_fresh_and_noise_that_no_table_holds_is_refused() -> None:
     """Checklist item 17: nothing is replayed, within a call or between calls."""
     law, source = RoundedNormal(1000.0, 12_000), SecureRandomness()
     first, second = law.draw(70_000, source), law.draw(70_000, source)
     assert (first == second).mean() < 0.01
     assert (first[:1000] == first[65_536 : 65_536 + 1000]).mean() < 0.05
-
-
-def test_noise_that_no_table_holds_is_refused() -> None:
     with pytest.raises(InputError, match="a reach of at most 2097151 steps"):
         RoundedNormal(1e6, LARGEST_LIMIT + 1).draw(1, SeededRandomness(0))
 
@@ -108,6 +109,8 @@ def test_the_price_of_the_table() -> None:
     assert 1e-6 < delta < 1e-6 * (1 + 1e-9)
     near = replace(law, limit=500)
     assert near.price(1.0, 0.0, 10)[1] == pytest.approx(20 * stats.norm.sf(5) * (1 + math.e), rel=1e-6)
+    assert reach_of(0.0) == reach_of(2.5) == 12.0
+    assert reach_of(6.0) == 15.5 and reach_of(math.inf) == 25.0
 
 
 @pytest.mark.parametrize(("limit", "shift", "epsilon"), [(60, 40, 15.0), (60, 40, 3.0), (120, 20, 2.0), (90, 70, 30.0)])
@@ -122,6 +125,107 @@ def test_the_price_bounds_what_a_shifted_table_shows(limit: int, shift: int, eps
     assert charged < 1.0 or exact > 0.1
 
 
-def test_noise_ends_beyond_what_a_unit_moves() -> None:
-    assert reach_of(0.0) == reach_of(2.5) == 12.0
-    assert reach_of(6.0) == 15.5 and reach_of(math.inf) == 25.0
+@pytest.mark.parametrize("sigma", [2000.0, 163_841.0, 4.5e6, 1.9e9])
+def test_the_law_is_the_normal_on_a_lattice_that_holds_whole_steps(sigma: float) -> None:
+    """Right law at six deviations in a million; 1% more or less noise is told apart."""
+    law = FineNormal(sigma)
+    draws = law.draw(60_000, SeededRandomness(5))
+    assert law.unit <= 1.0 and 2**30 <= sigma / law.unit < 2**31
+    assert np.array_equal(draws, np.round(draws / law.unit) * law.unit)
+    assert stats.kstest(draws / sigma, "norm").pvalue > 1e-6
+    far = [stats.chi2.sf(np.sum((draws / other) ** 2), draws.size) for other in (1.02 * sigma, sigma, 0.98 * sigma)]
+    assert far[0] > 1 - 1e-6 and 1e-6 < far[1] < 1 - 1e-6 and far[2] < 1e-6
+    # Places within a cell are as likely as each other, but for the slope of the density.
+    places = law.units(20_000, SeededRandomness(6)) % (1 << 20)
+    assert stats.kstest(places / (1 << 20), "uniform").pvalue > 1e-6
+
+
+def test_fine_sums_are_exact_rounded_afterwards_and_charged_as_a_table() -> None:
+    law, start = FineNormal(300_000.0), np.arange(1000, dtype=np.float64)
+    exact, short = start.copy(), start.astype(np.float32)
+    law.add_to(exact, SeededRandomness(7))
+    law.add_to(short, SeededRandomness(7))
+    assert np.array_equal(exact - start, law.draw(1000, SeededRandomness(7)))
+    assert np.array_equal(short, exact.astype(np.float32))
+    epsilon, delta = FineNormal(1e6).price(200.0, 1e-6, 1000, shift=20.0)
+    assert (epsilon, delta) == (pytest.approx(200.0 + 2e-9, abs=1e-12), pytest.approx(1e-6, rel=1e-6))
+    assert RoundedNormal(100.0, 1200).price(200.0, 1e-6, 1000)[1] > 1.0, "a table that ends at 12 cannot be had at 200"
+
+
+@pytest.mark.parametrize("sigma", [1000.0, WIDEST])
+def test_what_it_is_not_for_is_refused(sigma: float) -> None:
+    with pytest.raises(InputError, match="noise of"):
+        FineNormal(sigma)
+
+
+COUNT = 6001
+
+
+@pytest.fixture(scope="module")
+def keys() -> list[BlockKey]:
+    return list(BlockNoise(SeededRandomness(1)).keys(3))
+
+
+def law(sigma: float) -> RoundedNormal:
+    return RoundedNormal(sigma, math.ceil(12 * sigma))
+
+
+def drawn(sigma: float, count: int, key: BlockKey) -> np.ndarray:
+    """What the sampler in numpy gives."""
+    return law(sigma).draw(count, key.stream())
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(10.0, 1), (37.25, (1 << 16) + 1), (8192.0, COUNT)])
+def test_draws_are_those_of_the_sampler_in_numpy(sigma: float, count: int, keys: list[BlockKey]) -> None:
+    found = NormalTensors.of(law(sigma), "cpu").draw(count, keys)
+    for key, draws in zip(keys, found, strict=True):
+        assert np.array_equal(draws.numpy(), drawn(sigma, count, key))
+
+
+def undecided(sigma: float, key: BlockKey) -> np.ndarray:
+    """The first 64 bits of a stream's draws that no strip decides."""
+    stream = key.stream()
+    rest = KeyedStream(stream.bytes(32))
+    words = stream.uint64(COUNT).view(np.uint32)[:COUNT]
+    left = words[law(sigma).table.read(words)[1]]
+    found: np.ndarray = (left.astype(np.uint64) << np.uint64(32)) | rest.uint64(left.size) >> np.uint64(32)
+    return found
+
+
+def halves(numbers: np.ndarray) -> tuple[Tensor, Tensor]:
+    upper, lower = (
+        torch.from_numpy(part.astype(np.uint32).view(np.int32)) for part in (numbers >> np.uint64(32), numbers)
+    )
+    return upper, lower
+
+
+def test_a_draw_that_64_bits_leave_open_is_decided_by_all(keys: list[BlockKey]) -> None:
+    """An end is planted where the last undecided draw falls: the sampler in numpy draws that row."""
+    last = undecided(300.0, keys[1])[-1:]
+    planted = replace(NormalTensors.of(law(300.0), "cpu"), ends=torch.from_numpy(last.view(np.int64)) ^ -(1 << 63))
+    wrong, tied = planted.search(*halves(last))
+    right = drawn(300.0, COUNT, keys[1])
+    assert tied.all()
+    assert wrong.item() not in right
+    assert np.array_equal(planted.draw(COUNT, keys)[1].numpy(), right)
+
+
+def test_numbers_are_compared_without_a_sign() -> None:
+    """Halves from 2^31 on are negative in int32; the draws rise with the numbers all the same."""
+    table = law(10.0).table
+    # Between two ends of what cells are owed; in the tails 64 bits do not tell these apart.
+    numbers = table.ends[:-1] // np.uint64(2) + table.ends[1:] // np.uint64(2)
+    draws, tied = NormalTensors.of(law(10.0), "cpu").search(*halves(numbers))
+    expected, ties = table.search(numbers)
+    assert np.array_equal(draws.numpy(), expected)
+    assert torch.nonzero(tied).ravel().tolist() == ties.tolist()
+    assert len(set(draws.tolist())) > 100
+
+
+@pytest.mark.parametrize("spoilt", ["strips", "ends"])
+def test_another_table_is_noticed(spoilt: str, keys: list[BlockKey]) -> None:
+    """The comparison can fail: tables of a slightly wider law give other integers."""
+    right, wider = (NormalTensors.of(law(sigma), "cpu") for sigma in (300.0, 310.0))
+    other = getattr(wider, spoilt)[-len(getattr(right, spoilt)) :]
+    weakened = replace(right, **{spoilt: other})
+    assert not np.array_equal(weakened.draw(COUNT, keys)[0].numpy(), drawn(300.0, COUNT, keys[0]))

@@ -37,8 +37,10 @@ def test_all_subsets_are_equally_likely(dimension: int, size: int) -> None:
     assert p_value(shy, dimension) < FALSE_ALARM
 
 
-def test_who_reports_everything_draws_nothing() -> None:
+def test_who_reports_everything_draws_nothing_and_too_many_reports_are_not_listed() -> None:
     assert draw_subsets(3, 4, 4, Scripted([])).tolist() == [[0, 1, 2, 3]] * 3
+    with pytest.raises(InputError, match=r"[\d,]+ possible reports are too many; allowed: at most 1,000,000"):
+        every_subset(1433, 40, 2)
 
 
 @pytest.mark.parametrize(("dimension", "size"), BOTH_WAYS)
@@ -59,8 +61,3 @@ def test_every_subset_with_every_level_is_listed_once(dimension: int, size: int,
     assert (np.diff(chosen, axis=1) > 0).all()
     assert sent.min() == 0 and sent.max() == levels - 1
     assert log_subsets(dimension, size) == pytest.approx(math.log(math.comb(dimension, size)))
-
-
-def test_more_reports_than_can_be_listed_are_refused_before_any_is() -> None:
-    with pytest.raises(InputError, match=r"[\d,]+ possible reports are too many; allowed: at most 1,000,000"):
-        every_subset(1433, 40, 2)

@@ -44,30 +44,23 @@ def test_both_ways_of_naming_a_law_agree(low: int) -> None:
     assert geometric_by_success(low, 1 << 40) == geometric_by_ratio(ratio, 1 << 40)
 
 
-def test_words_spell_out_the_binary_digits() -> None:
+def test_words_spell_out_the_binary_digits_and_the_rest_is_drawn_trial_by_trial() -> None:
     law = geometric_by_ratio(Decimal("0.9"), 1 << 30)
     places = range(len(law.digits))
     assert len(law.digits) > 3
     for wanted in (0, 1, 5, 2 ** len(law.digits) - 1):
         words = [ALWAYS if wanted >> place & 1 else NEVER for place in places]
         assert law.draw(1, Scripted([*words, NEVER])).tolist() == [wanted]
-
-
-def test_what_exceeds_the_digits_is_drawn_trial_by_trial() -> None:
-    law = geometric_by_ratio(Decimal("0.9"), 1 << 30)
     digits = [NEVER] * len(law.digits)
     for rounds in (1, 2, 7):
         found = law.draw(1, Scripted([*digits, *[ALWAYS] * rounds, NEVER]))
         assert found.tolist() == [rounds << len(law.digits)]
 
 
-def test_a_draw_that_never_ends_stops_at_the_limit() -> None:
+def test_draws_go_on_by_themselves_and_stop_at_the_limit() -> None:
     """A source of zeros alone: every coin says to go on."""
     law = geometric_by_ratio(Decimal("0.999"), 1000)
     assert law.draw(3, Scripted([ALWAYS] * 100_000)).tolist() == [1000] * 3
-
-
-def test_one_draw_going_on_does_not_move_the_others() -> None:
     law = Geometric(digits=(), overflow=bernoulli_of(Decimal("0.5")), limit=100)
     stop, go = WORD // 2 + 1, WORD // 2 - 1
     found = law.draw(3, Scripted([stop, go, stop, go, stop]))
