@@ -56,16 +56,13 @@ def test_the_bound_is_reached(k: int) -> None:
     assert max(moves) > 0.99 * bound
 
 
-def test_one_is_an_edge_and_k_cost_less_than_naive_groups() -> None:
+def test_k_cost_less_than_naive_groups_and_the_price_is_that_of_the_moved_sums() -> None:
     assert sensitivity_of("k-edges", relationships=1) == sensitivity_of("edge")
     for k in (2, 5, 20):
         exact = sensitivity_of("k-edges", 0.5, relationships=k)
         assert exact == pytest.approx(0.5 * math.sqrt(k * (k + 1)))
         assert exact < k * sensitivity_of("edge", 0.5)
-
-
-def test_the_price_is_that_of_the_moved_sums() -> None:
-    """Two hops at noise 8 and 10 for four relationships: one Gaussian of mu^2 = 20 (1/64 + 1/100)."""
+    # Two hops at noise 8 and 10 for four relationships: one Gaussian of mu^2 = 20 (1/64 + 1/100).
     hidden = PerturbedSum(unit="k-edges", sigmas=(8.0, 10.0), relationships=4)
     mu = math.sqrt(20 * (1 / 64 + 1 / 100))
     assert hidden.epsilon(1e-6, columns=3) == pytest.approx(gaussian_epsilon(1 / mu, 1e-6), rel=1e-5)

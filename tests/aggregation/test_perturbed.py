@@ -11,14 +11,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, ReceiverRows, grid, perturbed, propagate_privately, quantise, unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import keep_lists, require_degree
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
-from graphveil.privacy import SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of
+from graphveil.privacy import BlockNoise, SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of
 from tests.aggregation.replay import allowed, moved, record, same_flow, toggled
 
 COLUMNS = 3
@@ -67,7 +66,7 @@ def worst_of_edges(index: Tensor, x: Tensor, hidden: PerturbedSum, weighted: boo
     return worst
 
 
-@settings(deadline=None, max_examples=5)
+@settings(deadline=None, max_examples=5)  # 3 CPU s: every pair of every drawn graph is toggled
 @given(cases(), st.sampled_from(["edge", "directed-edge"]), st.booleans())
 def test_one_edge_changes_no_more_than_declared(case: tuple[Tensor, Tensor], unit: Any, weighted: bool) -> None:
     """Checklist items 2, 3, 4, 8: every pair of every graph, two hops, the answers of the first graph frozen."""
@@ -185,7 +184,7 @@ def test_a_bad_row_sends_nothing_and_nothing_else_breaks(bad: float, monkeypatch
     assert not harmless()
 
 
-def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: int = 20_000) -> np.ndarray:
+def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: int = 6_000) -> np.ndarray:
     """(Y - S) / step of one hop, from a graph without edges or one in which everybody sends to node 0."""
     x = torch.ones(nodes, 10)
     star = torch.stack([torch.arange(1, nodes), torch.zeros(nodes - 1, dtype=torch.int64)])
@@ -196,24 +195,15 @@ def noise_of(hidden: PerturbedSum, *, hub: bool = False, seed: int = 0, nodes: i
     return np.asarray(out.numpy())
 
 
-def follows(noise: np.ndarray, sigma: float) -> bool:
-    """Kolmogorov and Smirnov at a false-alarm rate of 1e-6, smoothed by less than a thousandth of sigma."""
-    smooth = noise.ravel() + np.random.default_rng(0).uniform(-0.5, 0.5, noise.size)
-    return bool(stats.kstest(smooth, "norm", (0, sigma)).pvalue > 1e-6)
-
-
 def test_the_noise_released_is_the_noise_declared() -> None:
-    """Checklist item 18, end to end; half of sigma, and 3% less of it, are found."""
-    hidden = PerturbedSum(sigmas=(1.5,), bits=10)
-    noise = noise_of(hidden)
-    assert np.array_equal(noise, noise.round())
-    assert follows(noise, 1.5 * 2**10)
-    assert not follows(noise, 1.5 * 2**10 * 0.97)
-    assert not follows(noise_of(PerturbedSum(sigmas=(0.75,), bits=10)), 1.5 * 2**10)
+    """Checklist item 18, end to end: the very draws of the table, whose law has its own test."""
+    noise = noise_of(PerturbedSum(sigmas=(1.5,), bits=10), nodes=300)
+    stream = BlockNoise(SeededRandomness(0)).key(1, 0).stream()
+    assert np.array_equal(noise.ravel(), RoundedNormal(1536.0, 12 * 1536).draw(3000, stream))
 
 
 def test_long_rows_get_the_same_noise() -> None:
-    """A sum beyond float32's whole numbers: 19,999 rows of 2^12 steps, released to float32's precision."""
+    """A sum beyond float32's whole numbers: 5,999 rows of 2^12 steps, released to float32's precision."""
     hidden = PerturbedSum(sigmas=(5.0,), bits=12)
     hub, plain = noise_of(hidden, hub=True), noise_of(hidden)
     assert np.array_equal(hub[1:], plain[1:])

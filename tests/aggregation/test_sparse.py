@@ -82,7 +82,7 @@ def test_rows_numbered_in_64_bits_give_the_same_product_in_blocks() -> None:
     assert torch.equal(wide.times(x), rows.times(x))
 
 
-def test_some_rows_of_a_matrix_are_those_rows() -> None:
+def test_some_rows_of_a_matrix_are_those_rows_in_the_order_of_their_names() -> None:
     rows = from_scipy(LITERAL).forward
     part = rows.part(slice(1, 4))
     assert part.starts.tolist() == [0, 1, 1, 3]
@@ -90,9 +90,6 @@ def test_some_rows_of_a_matrix_are_those_rows() -> None:
     # Views, not copies: a part costs nothing.
     assert part.indices.data_ptr() == rows.indices[2:].data_ptr()
     assert rows.part(slice(2, 3)).times(torch.eye(4)).tolist() == [[0.0] * 4]
-
-
-def test_named_rows_come_in_the_order_of_their_names() -> None:
     chosen = torch.tensor([3, 0, 2])
     part, x = from_scipy(LITERAL)[chosen], torch.randn(4, 2, generator=torch.Generator().manual_seed(1))
     whole = torch.from_numpy(LITERAL.toarray())

@@ -92,15 +92,12 @@ def test_sharpness_0_weighs_all_alike_and_more_tells_apart() -> None:
         assert float(sharp.min()) < 0.01
 
 
-def test_what_is_not_known_is_refused() -> None:
+def test_attention_is_what_somebody_trained_and_what_is_not_known_is_refused() -> None:
     with pytest.raises(InputError, match="weights 'softmax' are not known; allowed: uniform, similarity"):
         largest_weight("softmax")
     for sharpness in (-1.0, math.inf, math.nan):
         with pytest.raises(InputError, match="sharpness"):
             edge_weights("kernel", rows(), pairs(), sharpness=sharpness)
-
-
-def test_attention_is_what_somebody_trained() -> None:
     edges = pairs()
     found, w_max = edge_weights("attention", rows(), edges, attention=lambda x, e: torch.full((e.shape[1],), 2.0))
     assert (found is not None, w_max) == (True, 1.0)

@@ -70,17 +70,14 @@ def test_every_edge_knows_its_opposite() -> None:
     assert torch.equal(ones, counted.float())
 
 
-def test_a_node_without_neighbours_believes_its_report_and_without_one_the_prior() -> None:
+def test_what_a_node_hears_is_weakened_by_temper_and_discount_and_alone_it_believes_its_report() -> None:
     reports = REPORTS.clone()
     found = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
     assert torch.allclose(found[6], evidence(reports)[6], atol=1e-6)
     reports[6] = -1
     found = propagate_beliefs(edges(), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.25)
     assert found[6].tolist() == [0.0] * C
-
-
-def test_temper_and_discount_weaken_what_neighbours_say() -> None:
-    """No temper, no influence; a discounted edge of busy nodes says less than one of quiet nodes."""
+    # No temper, no influence; a discounted edge of busy nodes says less than one of quiet nodes.
     deaf = propagate_beliefs(edges(), evidence(), PRIOR, 0.75, temper=0.0, discount=0.0)
     assert torch.allclose(deaf, evidence(), atol=1e-6)
     hub = torch.tensor([[0, 0, 0, 0, 0, 6], [1, 2, 3, 4, 5, 7]])

@@ -35,15 +35,12 @@ def test_classes_renamed_are_scores_renamed() -> None:
     assert not torch.allclose(network(own, common + 1), found)
 
 
-def test_any_number_of_classes_and_any_blocks_before_them() -> None:
+def test_any_number_of_classes_and_an_untrained_reader_scores_by_the_mean() -> None:
     network = reader()
     own, common = drawn(N, 2, 9, P), drawn(N, 2, Q)
     together = network(own, common)
     assert together.shape == (N, 2, 9)
     assert torch.allclose(together[:, 1], network(own[:, 1], common[:, 1]), atol=1e-6)
-
-
-def test_an_untrained_reader_scores_by_the_mean_of_what_it_reads() -> None:
     own = drawn(N, C, P)
     network = ClassReader(P, Q, 8, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(network(own, drawn(N, Q)), own.mean(dim=2), atol=1e-6)

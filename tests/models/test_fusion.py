@@ -41,15 +41,6 @@ def test_it_is_the_formula_of_the_docstring() -> None:
     assert torch.allclose(logits(alone, x, torch.zeros(N, 0)), expected, atol=1e-5)
 
 
-def test_each_row_is_its_own() -> None:
-    """No row of features or sums reaches another row's logits, in training neither (dropout left out)."""
-    model, x, z = fusion(dropout=0.0).train(), drawn(N, D), drawn(N, K, seed=1)
-    before = logits(model, x, z)
-    x[4], z[7] = 9.0, -9.0
-    moved = (logits(model, x, z) != before).any(dim=1)
-    assert moved.nonzero().flatten().tolist() == [4, 7]
-
-
 def test_features_stay_sparse() -> None:
     n, d = 500, 4_000
     rows = sp.random(n, d, density=0.002, format="csr", dtype="float32", rng=0)

@@ -90,7 +90,7 @@ def test_slopes_go_through_the_product() -> None:
     assert torch.allclose(x.grad, wanted, atol=1e-4)
 
 
-def test_who_receives_nothing_gets_a_row_of_zeros() -> None:
+def test_backbones_read_what_they_read_of_edges_and_who_receives_nothing_gets_zeros() -> None:
     empty = torch.zeros(0, dtype=torch.int64)
     nothing = soft_links(
         empty,
@@ -103,9 +103,6 @@ def test_who_receives_nothing_gets_a_row_of_zeros() -> None:
     )
     assert not times(nothing.normalised("gcn"), 4).any()
     assert times(nothing.normalised("gcn", self_loops=True), 4).tolist() == np.eye(4).tolist()
-
-
-def test_backbones_read_what_they_read_of_edges_but_those_that_look_at_single_ones() -> None:
     links = made(4, directed=False, seed=0).links
     assert links.structure("mlp") is None
     with pytest.raises(InputError, match="model gat cannot read a weight on every pair; allowed: sage, gcn, mlp"):

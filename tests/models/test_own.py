@@ -45,13 +45,10 @@ def dense(values: Tensor) -> Inputs:
     return build_inputs(values, None, 0, width=1)
 
 
-def test_a_module_is_asked_by_the_names_of_its_forward() -> None:
+def test_a_module_is_handed_what_its_forward_names() -> None:
     assert asks_for(nn.Linear(D, C)) == ()
     assert asks_for(Watching()) == ("edge_index", "edge_weight")
     assert asks_for(OnlyWeights()) == ("edge_weight",)
-
-
-def test_edges_without_weights_weigh_one_each_and_stated_weights_are_handed_on() -> None:
     own = OwnBackbone(Watching())
     module: Any = own.module
     first = own.first(dense(rows()), Links(EDGES))

@@ -22,15 +22,11 @@ def noise() -> Tensor:
     return torch.randn(NODES, CLASSES, generator=torch.Generator().manual_seed(2))
 
 
-def test_opinions_that_are_too_sure_get_what_makes_them_right() -> None:
+def test_opinions_too_sure_are_set_right_and_those_that_say_nothing_weigh_nothing() -> None:
     """20 times too sure, as beliefs after loops are: the weight is a twentieth, to a tenth of it."""
     scores, heard = told()
     (weight,) = pool_weights(20 * scores[None], heard, torch.tensor([0.1]))
     assert abs(20 * float(weight) - 1) < 0.1
-
-
-def test_opinions_that_say_nothing_get_next_to_no_weight() -> None:
-    scores, heard = told()
     right, wrong = pool_weights(torch.stack([scores, noise()]), heard, torch.tensor([0.5, 0.5]))
     assert abs(float(right) - 1) < 0.1
     assert abs(float(wrong)) < 0.15

@@ -176,7 +176,7 @@ def test_targets_that_are_no_number_add_nothing() -> None:
     assert all(bool(p.isfinite().all()) for p in network.parameters())
 
 
-def test_no_more_steps_than_declared() -> None:
+def test_no_more_steps_than_declared_and_what_does_not_match_is_refused() -> None:
     x, labels, edges = a_graph()
     descent = AttentionDescent(network_of(), x, rows_of(edges), torch.arange(NODES), labels, SCHEDULE)
     source = SeededRandomness(1)
@@ -185,10 +185,6 @@ def test_no_more_steps_than_declared() -> None:
         descent.step(source)
     with pytest.raises(BudgetError, match="all 6 private steps are taken"):
         descent.step(source)
-
-
-def test_what_does_not_match_is_refused() -> None:
-    x, labels, edges = a_graph()
     with pytest.raises(InputError, match="one row a node and one known label a target"):
         AttentionDescent(network_of(), x, rows_of(edges), torch.arange(3), labels, SCHEDULE)
     with pytest.raises(InputError, match="one row a node"):

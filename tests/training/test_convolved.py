@@ -69,13 +69,17 @@ def test_minima_lie_no_further_apart_than_is_charged(penalty: float) -> None:
     assert 0.0 < worst <= convex.sensitivity
 
 
-def test_the_minimum_is_one() -> None:
+def test_the_minimum_is_one_and_without_a_walk_no_edge_matters() -> None:
     convex, x = ConvolvedRegression(**PUBLIC), messages()[3]
     z, classes = convex.convolved(rows_of(graphs()[1]), x), torch.arange(PEOPLE) % 3
     weights = convex.minimum(z, classes).requires_grad_()
     loss = torch.nn.functional.cross_entropy(z @ weights, classes) + 0.05 * weights.square().sum()
     loss.backward()  # type: ignore[no-untyped-call]
     assert weights.grad is not None and float(weights.grad.norm()) <= 1e-3 * convex.pull
+    convex = ConvolvedRegression(**{**PUBLIC, "restart": 1.0})
+    x = messages()[3]
+    assert convex.moved == 0.0
+    assert torch.equal(convex.convolved(rows_of(set()), x), convex.convolved(rows_of(graphs()[3]), x))
 
 
 def test_the_release_has_the_noise_that_was_priced() -> None:
@@ -87,13 +91,6 @@ def test_the_release_has_the_noise_that_was_priced() -> None:
     steps = convex.released(weights, 3.0, noise).double() / convex.schedule(3.0).grid.step
     assert torch.allclose(steps, steps.round(), atol=1e-2)
     assert torch.allclose(convex.released(weights, 0.0, noise).double(), weights, atol=1e-6)
-
-
-def test_without_a_walk_no_edge_matters() -> None:
-    convex = ConvolvedRegression(**{**PUBLIC, "restart": 1.0})
-    x = messages()[3]
-    assert convex.moved == 0.0
-    assert torch.equal(convex.convolved(rows_of(set()), x), convex.convolved(rows_of(graphs()[3]), x))
 
 
 @pytest.mark.parametrize("wrong", [{"restart": 0.0}, {"restart": 1.1}, {"penalty": math.nan}, {"people": 0}])

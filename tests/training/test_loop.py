@@ -95,16 +95,13 @@ def test_training_stops_after_so_many_epochs_of_which_none_was_kept(patience: in
     assert torch.equal(trained.logits, seen.seen[kept - 1]) and len(objective.seen) == ends
 
 
-def test_the_first_layer_is_computed_once_an_epoch() -> None:
+def test_the_first_layer_is_computed_once_an_epoch_which_changes_nothing() -> None:
     """Once at the start, then once an epoch, which serves evaluation and the next training pass."""
     model = Counted()
     run(model, [1.0] * 7)
     assert model.firsts == 7 + 1
     assert model.rests == 2 * 7
-
-
-def test_sharing_the_first_layer_changes_nothing() -> None:
-    """The same weights as a loop that computes everything anew."""
+    # The same weights as a loop that computes everything anew.
     model, plain = Counted(), Counted()
     trained, _ = run(model, [3.0, 2.0, 1.0], selection="last")
     optimiser = torch.optim.Adam(plain.parameters(), lr=0.1)

@@ -89,9 +89,6 @@ def test_every_step_is_noised_and_no_more_are_taken() -> None:
     assert torch.allclose(descent.finish().norm(dim=1), torch.ones(PEOPLE), atol=1e-5)
     with pytest.raises(BudgetError):
         descent.step(SeededRandomness(1))
-
-
-def test_what_does_not_match_is_refused() -> None:
     rows = ReceiverRows.of(edges_of(), PEOPLE)
     with pytest.raises(InputError, match="one row a node"):
         TopologyDescent(torch.randn(3, 2), fixed_head(2, 2), rows, torch.arange(2), torch.zeros(2).long(), SCHEDULE)

@@ -82,12 +82,12 @@ def test_probabilities_sum_to_one() -> None:
 
 @pytest.mark.parametrize("mode", ["both", pytest.param("directed", marks=pytest.mark.slow)])
 def test_sampler_follows_likelihood(mode: str) -> None:
-    """Of every user (chi-square on 1,000 collections, false-alarm rate 1e-6), and not another epsilon's law."""
+    """Of every user (chi-square on 500 collections, false-alarm rate 1e-6), and not another epsilon's law."""
     mechanism, graph = build(3.0, mode), tiny_graphs.edge_index([(0, 1), (1, 2)], mode)
     counts = np.zeros((NODES, len(outputs(mechanism))))
     lists = [{named: k for k, named in enumerate(tiny_graphs.lists_of(user, mode))} for user in range(NODES)]
     lowest, randomness = mechanism.degree.ends[0], SeededRandomness(1)
-    for _ in range(1000):
+    for _ in range(500):
         sent = mechanism.randomize(graph, randomness=randomness)
         parts = torch.split(sent.edges.columns, sent.edges.starts.diff().tolist())
         for user, (level, named) in enumerate(zip(sent.degrees.levels.tolist(), parts, strict=True)):
