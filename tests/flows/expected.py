@@ -92,6 +92,18 @@ def several(kind: Kind) -> bool:
     return kind.labels == "several"
 
 
+def without_noise(part: str) -> Callable[[Command], bool]:
+    """Attacks by averages on a method whose reports of a part have no noise by default."""
+
+    def fits(command: Command) -> bool:
+        if command.method is None or command.title != {"epsilon_x": "attack averaging", "epsilon_y": "attack averaging-labels"}[part]:
+            return False
+        option = METHODS[command.method].options.get(part)
+        return option is None or math.isinf(option.default)
+
+    return fits
+
+
 def directed(kind: Kind) -> bool:
     return kind.directed
 

@@ -56,6 +56,9 @@ def planned(draft: Draft) -> Plan | None:
     method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
     if method is None or graph is None:
         return None
+    # What such a method does depends on the edges, which the organiser does not have where they are private.
+    if "edges" in graph.schema.private and prices.links is None:
+        return None
     # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
     settings: dict[str, Any] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
     if method != "label-pool":
