@@ -57,15 +57,12 @@ def test_the_input_is_what_its_sentence_says() -> None:
     assert Question((1.0,), 1, users=5).values().max() <= 0.5
 
 
-def test_a_mechanism_that_refuses_says_why_and_the_others_go_on() -> None:
+def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
     results = compare(Question((1e-6,), 200, users=50), randomness=SecureRandomness())
     assert {row.mechanism for row in measured(results)} | {row.mechanism for row in refused(results)} == NAMES
     (laplace,) = (row for row in refused(results) if row.mechanism == "laplace")
     assert "epsilon" in laplace.reason
     assert results[-1] in refused(results)
-
-
-def test_progress_counts_all_measurements() -> None:
     told: list[Progress] = []
     compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=told.append)
     assert [event.done for event in told] == list(range(2 * len(NAMES)))

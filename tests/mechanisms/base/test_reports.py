@@ -56,10 +56,21 @@ def test_a_number_that_no_device_sends_is_forged(level: int) -> None:
         require_inside(torch.tensor([0, level]), -2, 3, "a level")
 
 
-def test_reports_and_values_come_in_pairs() -> None:
+def test_what_is_checked_is_named_as_users_know_it() -> None:
     require_pairs(0, 0)
     with pytest.raises(InputError, match="3 reports for 2 rows of values; allowed: as many of both"):
         require_pairs(3, 2)
+    for refused, said in (
+        (lambda: between(0.0, 1.0, "a share", degree_share=1.5), "degree_share is 1.5; allowed: a share"),
+        (lambda: between(0.0, 1.0, "a share", degree_share=math.nan), "degree_share is nan"),
+        (lambda: whole(1, 9, sampled=10), "sampled is 10; allowed: an integer of at least 1 and at most 9"),
+        (lambda: whole(1, sampled=True), "sampled is True; allowed: an integer of at least 1"),
+        (lambda: whole(1, sampled=2.0), "sampled is 2.0"),
+        (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
+        (lambda: fits_in_memory(10**7, 108, "estimates"), "1,080,000,000 dense numbers; allowed: at most 1,073"),
+    ):
+        with pytest.raises(InputError, match=said):
+            refused()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", None, 1e-13])
@@ -77,20 +88,6 @@ def test_a_delta_below_what_the_tails_cost_is_refused(delta: Any) -> None:
     delta_from(1e-20, delta=1e-20)
     with pytest.raises(InputError, match=r"delta is .*; allowed: a number in \[1e-20, 1\)"):
         delta_from(1e-20, delta=delta)
-
-
-def test_what_is_checked_is_named_as_users_know_it() -> None:
-    for refused, said in (
-        (lambda: between(0.0, 1.0, "a share", degree_share=1.5), "degree_share is 1.5; allowed: a share"),
-        (lambda: between(0.0, 1.0, "a share", degree_share=math.nan), "degree_share is nan"),
-        (lambda: whole(1, 9, sampled=10), "sampled is 10; allowed: an integer of at least 1 and at most 9"),
-        (lambda: whole(1, sampled=True), "sampled is True; allowed: an integer of at least 1"),
-        (lambda: whole(1, sampled=2.0), "sampled is 2.0"),
-        (lambda: one_of(("lower", "both"), mode="all"), "mode is 'all'; allowed: lower, both"),
-        (lambda: fits_in_memory(10**7, 108, "estimates"), "1,080,000,000 dense numbers; allowed: at most 1,073"),
-    ):
-        with pytest.raises(InputError, match=said):
-            refused()
 
 
 def test_a_domain_is_a_whole_number_of_finite_ranges_in_order_and_has_both_ends() -> None:

@@ -116,7 +116,7 @@ def test_users_with_a_negative_noisy_degree_name_nobody() -> None:
     assert int(sent.edges.starts.diff()[negative].sum()) == 0
 
 
-def test_very_large_and_small_epsilon() -> None:
+def test_very_large_and_small_epsilon_and_the_price_of_the_lists() -> None:
     graph = tiny_graphs.edge_index([(0, 1), (1, 2)], "both")
     for epsilon in (100.0, 1e6, 1e300):
         mechanism = build(epsilon, "both")
@@ -126,9 +126,6 @@ def test_very_large_and_small_epsilon() -> None:
     mechanism = build(1e-3, "both")
     sent = mechanism.randomize(graph, randomness=SeededRandomness(1))
     assert bool(torch.isfinite(mechanism.log_likelihood(sent, graph)).all())
-
-
-def test_the_price_of_the_lists_is_what_is_left() -> None:
     mechanism = DegreePreservingRR(epsilon=1.0, nodes=NODES)
     assert mechanism.degree.epsilon + mechanism._flips.epsilon == pytest.approx(1.0)
     assert mechanism.degree.epsilon == pytest.approx(0.1)

@@ -79,7 +79,9 @@ def test_a_release_holds_protected_pairs_once_in_order_with_the_stated_variance(
     assert EdgeRand(epsilon=1.0, domain=whole).randomize(nothing, randomness=SecureRandomness()).shape == (2, 0)
 
 
-def test_the_source_is_asked_for_one_secret_whoever_is_related() -> None:
+def test_the_source_is_asked_for_one_secret_and_a_warning_says_how_many_false_edges_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Checklist item 3: all noise comes from keys of blocks, which public facts alone number."""
     for mechanism in (
         EdgeRand(epsilon=1.0, domain=PairDomain(30)),
@@ -90,9 +92,6 @@ def test_the_source_is_asked_for_one_secret_whoever_is_related() -> None:
             pairs = torch.stack([torch.arange(related), torch.arange(related) + 1])
             mechanism.randomize(pairs, randomness=source)
             assert source.asked == [SECRET_BYTES]
-
-
-def test_a_warning_says_how_many_false_edges_come(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = EdgeRand(epsilon=2.0, domain=pair_cases.fifty()[0])
     assert mechanism.warning is None
     monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 50)

@@ -98,10 +98,12 @@ def test_worst_variance_is_the_largest_of_all_inputs() -> None:
     assert mechanism.worst_variance == pytest.approx(largest, rel=1e-6)
 
 
-def test_raw_decoding_is_the_middle_of_the_bin_and_shares_are_public() -> None:
+def test_raw_decoding_is_the_middle_of_the_bin_and_what_is_too_large_is_refused() -> None:
     mechanism = FeatureRR(epsilon=2.0, dimension=1)
     assert mechanism.raw(mechanism.every_report())[:, 0].tolist() == pytest.approx([(k + 0.5) / 10 for k in range(10)])
     assert FeatureRR(epsilon=1.0, dimension=2, shares=(3.0, 1.0)).guarantee.assumption("shares-public")
+    with pytest.raises(InputError, match=r"fewer bins"):
+        FeatureRR(epsilon=1.0, dimension=300, bins=256, shares=tuple(float(k + 1) for k in range(300)))
 
 
 @pytest.mark.parametrize(
@@ -121,8 +123,3 @@ def test_raw_decoding_is_the_middle_of_the_bin_and_shares_are_public() -> None:
 def test_bad_parameters_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         FeatureRR(**({"epsilon": 1.0, "dimension": 3} | settings))  # type: ignore[arg-type]
-
-
-def test_what_is_too_large_is_refused() -> None:
-    with pytest.raises(InputError, match=r"fewer bins"):
-        FeatureRR(epsilon=1.0, dimension=300, bins=256, shares=tuple(float(k + 1) for k in range(300)))

@@ -15,7 +15,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import Duchi, Hybrid, MultiBit, OneBit, OneBitReports, Piecewise, SubOptimal, ThreeOutputs
 from graphveil.mechanisms.features.duchi import signs_law
 from graphveil.mechanisms.features.hybrid import HybridLaw, hybrid_law
-from graphveil.mechanisms.features.three_outputs import ThreeOutputsLaw, three_outputs_law
+from graphveil.mechanisms.features.three_outputs import three_outputs_law
 from graphveil.mechanisms.samplers.laws import worst_variance
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms import sampled_cases
@@ -39,12 +39,13 @@ def test_worst_variance_of_one_coordinate_is_the_published_one(kind: Any) -> Non
         assert found == pytest.approx(expected, abs=0.051 if expected > 6 else digits)
 
 
-@pytest.mark.parametrize("kind", [Piecewise, Hybrid, ThreeOutputs, SubOptimal], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", PUBLISHED, ids=lambda kind: kind.name)
 def test_default_number_of_coordinates_is_the_best(kind: Any) -> None:
-    """Of 1 to 60: no other has a smaller worst variance."""
+    """Of 1 to 60, and of 1 to 8 where signs share a report: no other has a smaller worst variance."""
+    most = 8 if kind is Duchi else 60
     for epsilon in (0.1, 2.0, 4.0, 8.0, 30.0):
         for dimension in (1, 3, 20, 1433):
-            spreads = [worst_variance(kind.law(epsilon, k), dimension, k) for k in range(1, min(dimension, 60) + 1)]
+            spreads = [worst_variance(kind.law(epsilon, k), dimension, k) for k in range(1, min(dimension, most) + 1)]
             found = kind(epsilon=epsilon, dimension=dimension)
             assert found.worst_variance * 4 <= min(spreads) * (1 + 1e-12), (epsilon, dimension)
 
@@ -78,17 +79,6 @@ def test_hybrid_stays_within_epsilon(epsilon: float) -> None:
         assert np.allclose(chances, [w / WORD**2 for w in weights[position]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.61, 1.0, 2.0, 5.0])
-def test_hybrid_is_no_noisier_than_its_two_parts_and_has_one_variance(epsilon: float) -> None:
-    """The mixture weights are chosen so that x^2 cancels: variance is flat within the grid's 0.3%."""
-    hybrid = Hybrid(epsilon=epsilon, dimension=1, low=-1.0)
-    for part in (Duchi, Piecewise):
-        assert hybrid.worst_variance <= part(epsilon=epsilon, dimension=1, low=-1.0).worst_variance * (1 + 1e-9)
-    if epsilon > 0.61:
-        found = hybrid.variance(np.linspace(-1, 1, 21)[:, None])
-        assert float(found.max() / found.min()) < 1.01
-
-
 # ---- three outputs ----
 
 
@@ -98,24 +88,6 @@ def test_three_outputs_stay_within_epsilon(epsilon: float) -> None:
     sampled_cases.check_weights([list(row) for row in law.weights], law)
     if epsilon > 1e-6:
         sampled_cases.check_ratio([list(row) for row in law.weights], epsilon)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 0.8, 1.2, 1.7, 3.0])
-def test_three_outputs_are_the_papers_and_no_other_chance_of_nothing_is_better(epsilon: float) -> None:
-    """C, b and d of Zhao et al. for the paper's a; a searched over 1,000 values for one coordinate."""
-    law, e = three_outputs_law(epsilon, 1), math.exp(epsilon)
-    a = law.nothing / 2**64
-    b, d = a * (e - 1) / e, (a + 1) * (e - 1) / (2 * (e + 1))
-    assert law.values()[2] == pytest.approx(e * (e + 1) / ((e - 1) * (e - a)), rel=1e-9)
-    for x in (0.0, 0.25, 1.0):
-        expected = [(1 - a) / 2 - (d - b) * x, a - b * x, (1 - a) / 2 + d * x]
-        mixed = [(1 - x) * m + x * h for m, h in zip(law.weights[1], law.weights[2], strict=True)]
-        assert np.allclose(np.array(mixed) / 2**64, expected, atol=1e-9)
-    best = worst_variance(law, 1, 1)
-    for other in np.linspace(0, e / (e + 2), 1000):
-        nothing = int(other * 2**63) * 2
-        wrong = int((2**64 - nothing / e) / (e + 1))
-        assert best <= worst_variance(ThreeOutputsLaw(nothing, int(nothing / e), wrong), 1, 1) * (1 + 1e-6)
 
 
 EPSILONS = (1e-9, 0.1, 1.0, 5.0, 40.0)
@@ -135,17 +107,6 @@ def test_every_sign_vector_is_private_in_integers(signs: int) -> None:
         for row, weight in zip(corners, weights, strict=True):
             found = law.log_likelihood(row[None], np.zeros((1, signs), np.int64), np.zeros((1, signs)))
             assert found[0] == pytest.approx(math.log(weight / 2**64), abs=1e-12)
-
-
-def test_one_or_two_coordinates_are_best() -> None:
-    """Of 1 to 8, at every epsilon; two from 1.34 on."""
-    for epsilon in (0.1, 1.0, 1.33, 1.35, 2.0, 5.0, 30.0):
-        for dimension in (1, 2, 3, 50):
-            best = Duchi(epsilon=epsilon, dimension=dimension)
-            assert best.coordinates == (2 if dimension > 1 and epsilon > 1.34 else 1)
-            for sampled in range(1, min(8, dimension) + 1):
-                other = Duchi(epsilon=epsilon, dimension=dimension, sampled=sampled)
-                assert best.worst_variance <= other.worst_variance * (1 + 1e-12)
 
 
 def test_at_most_eight_coordinates_share_a_report() -> None:
