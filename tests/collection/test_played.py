@@ -19,6 +19,7 @@ from graphveil.collection.subject import subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import load_parts
 from graphveil.graphs.parts import SparseRows
+from graphveil.outputs import Output
 from graphveil.progress import Progress
 from tests.on_device.javascript import node
 
@@ -42,7 +43,7 @@ def test_reports_are_those_of_the_graphs_people(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     heard: list[Progress] = []
     cast = Cast(30, PYTHON, dropouts=0.2, retries=0.5, seed=3)
-    told = play(folder, "social-100", cast, heard.append, out=tmp_path / "out")
+    told = play(folder, "social-100", cast, heard.append, out=Output(tmp_path / "out"))
     found = read_export(tmp_path / "out")
     numbers = found.bodies.numbers
     assert told["enrolled"] == 30 == told["dropped"] + told["answered"] and 0 < told["dropped"] < 15
@@ -62,7 +63,7 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
     node()
     folder = drafted(tmp_path / "draft", features="30000", label="40", links="40", degree="5")
     cast = Cast(12, commands_of("python,js"), dropouts=0, retries=1)
-    told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
+    told = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
     assert (told["answered"], told["again"], told["clients"]) == (12, 12, {"python": 6, "js": 6})
     found = read_export(tmp_path / "out")
     assert np.array_equal(found.bodies.values(1), GRAPH.y[found.bodies.numbers])
@@ -72,7 +73,7 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
 def test_nobody_answers_and_nothing_is_left(tmp_path: Path) -> None:
     folder = drafted(tmp_path / "draft", label="1")
     with pytest.raises(InputError, match="0 people have answered"):
-        play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet, out=tmp_path / "out")
+        play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet, out=Output(tmp_path / "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["draft"]
     told = play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet)
     assert (told["enrolled"], told["dropped"], told["answered"]) == (3, 3, 0)
@@ -81,7 +82,7 @@ def test_nobody_answers_and_nothing_is_left(tmp_path: Path) -> None:
 def test_two_plays_of_one_seed_have_the_same_people_and_other_noise(tmp_path: Path) -> None:
     folder, found = drafted(tmp_path / "draft", label="0.1"), []
     for name in ("one", "two"):
-        play(folder, "social-100", Cast(40, PYTHON, seed=5), quiet, out=tmp_path / name)
+        play(folder, "social-100", Cast(40, PYTHON, seed=5), quiet, out=Output(tmp_path / name))
         found.append(read_export(tmp_path / name))
     one, two = found
     assert np.array_equal(one.bodies.numbers, two.bodies.numbers) and one.task.hash != two.task.hash
@@ -93,7 +94,7 @@ def test_people_join_later_and_change(tmp_path: Path) -> None:
     """At an epsilon at which noise is too rare to be met: who changed says what is true of somebody else."""
     folder = drafted(tmp_path / "draft", label="40", links="40")
     cast = Cast(40, PYTHON, dropouts=0, retries=0, seed=3, epochs=2, changed=0.5, late=0.25)
-    told = play(folder, "social-100", cast, quiet, out=tmp_path / "out")
+    told = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
     found = read_export(tmp_path / "out")
     later = found.last.joined == 2
     assert 0 < later.sum() < 20 and told["enrolled"] == 40 == len(found.bodies.numbers)
