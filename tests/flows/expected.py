@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from graphveil.methods.registry import KINDS as FAMILIES
+from graphveil.methods.registry import METHODS
 from tests.flows.commands import Command
 from tests.flows.kinds import Kind
 
@@ -92,13 +94,13 @@ def several(kind: Kind) -> bool:
     return kind.labels == "several"
 
 
-def without_noise(part: str) -> Callable[[Command], bool]:
-    """Attacks by averages on a method whose reports of a part have no noise by default."""
+def without_noise(attack: str, budget: str) -> Callable[[Command], bool]:
+    """An attack on repeated reports, of methods whose reports have no noise by default."""
 
     def fits(command: Command) -> bool:
-        if command.method is None or command.title != {"epsilon_x": "attack averaging", "epsilon_y": "attack averaging-labels"}[part]:
+        if command.method is None or command.title != attack:
             return False
-        option = METHODS[command.method].options.get(part)
+        option = METHODS[command.method].options.get(budget)
         return option is None or math.isinf(option.default)
 
     return fits
@@ -126,6 +128,8 @@ REFUSED: Final = (
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
+    Refusal("collects no features with noise", without_noise("attack averaging", "epsilon_x"), every),
+    Refusal("collects no labels with noise", without_noise("attack averaging-labels", "epsilon_y"), every),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
     Refusal("leave none to train on", trains, unlabelled),
     Refusal("no test node is left", trains, kinds("two people", "two people, lists")),

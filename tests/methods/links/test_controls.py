@@ -105,9 +105,10 @@ def test_every_control_and_rival_runs_at_the_same_price_and_spends_nothing_of_th
     split = made.split_of(graph)
     method = fitted(build(mode), graph)
     ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()
+    controls = link_controls_of(method, graph, split)
+    found = {name: train() for name, train in controls.items()}
     for kind in (SolitudeCore, LinkBeliefsCore):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
-    controls = link_controls_of(method, graph, split)
     rivals = dict(rivals_of(method, TestLabelsOnly(graph, split.test), split, randomness=noise))
     collecting = {"blink", "dprr"}
     own = "solitude" if isinstance(method.core, SolitudeCore) else "link-beliefs"
@@ -115,12 +116,11 @@ def test_every_control_and_rival_runs_at_the_same_price_and_spends_nothing_of_th
     assert set(rivals) == {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links", *collecting} - {own}
     opened = rivals_of(method, graph, split, randomness=SeededRandomness(2))
     rivals |= {name: opened[name] for name in collecting}
-    before = len(built)
-    for name, train in {**controls, **rivals}.items():
-        found = train()
-        assert found.shape == (int(split.test.sum()),) and set(np.unique(found)) <= {0.0, 1.0}, name
+    found |= {name: train() for name, train in rivals.items()}
+    for name, hits in found.items():
+        assert hits.shape == (int(split.test.sum()),) and set(np.unique(hits)) <= {0.0, 1.0}, name
     assert noise.asked == [] and method.ledger == ledger and torch.equal(method.predict_proba(), answers)
-    ours = [rival for rival in built[before:] if rival.released is not None]
+    ours = [rival for rival in built if rival.released is not None]
     assert len(ours) >= len(rivals)
     for rival in ours:
         assert rival.epsilon_relationship == method.epsilon_relationship
