@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
+from graphveil.models import pair_similarity
 from graphveil.models.pair_similarity import learned_embedding
 
-N = 240
+N = 120
 
 
 def people() -> tuple[Tensor, Tensor]:
@@ -26,7 +28,7 @@ def gap(e: Tensor, labels: Tensor) -> float:
     return float(close[same & ~torch.eye(len(e), dtype=torch.bool)].mean() - close[~same].mean())
 
 
-def test_classes_are_told_apart_also_of_nodes_that_did_not_train() -> None:
+def test_classes_are_told_apart_also_of_nodes_that_did_not_train() -> None:  # 2 CPU s: it trains
     x, labels = people()
     train, others = torch.arange(0, N, 2), torch.arange(1, N, 2)
     found = learned_embedding(x, labels, train, seed=0)
@@ -36,7 +38,8 @@ def test_classes_are_told_apart_also_of_nodes_that_did_not_train() -> None:
     assert gap(found[others], labels[others]) > 0.4
 
 
-def test_labels_of_others_change_nothing_and_training_labels_do() -> None:
+def test_labels_of_others_change_nothing_and_training_labels_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_similarity, "STEPS", 20)
     x, labels = people()
     train = torch.arange(0, N, 2)
     state = torch.get_rng_state()
@@ -51,7 +54,8 @@ def test_labels_of_others_change_nothing_and_training_labels_do() -> None:
     assert not torch.equal(learned_embedding(x, labels, train, seed=1), found)
 
 
-def test_unknown_labels_among_the_training_nodes_are_passed_over() -> None:
+def test_unknown_labels_among_the_training_nodes_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_similarity, "STEPS", 20)
     x, labels = people()
     labels[0] = -1
     both = [learned_embedding(x, labels, train, seed=0) for train in (torch.arange(9), torch.arange(1, 9))]

@@ -62,7 +62,7 @@ def test_the_cpu_waits_twice_however_long_a_training_is() -> None:
     """For the noise, which is drawn some steps ahead; the choice of batches and the dither wait for nothing."""
     x, y = samples(300, 20, 4)
     waits = []
-    for steps in (3, 30):
+    for steps in (3, 12):
         with pretended_gpu() as gpu:
             model = moved(perceptron(20, 16, 4))
             descent = PrivateDescent(model, x, y, PrivateSchedule(**{**SCHEDULE, "steps": steps}))

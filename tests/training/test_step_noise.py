@@ -33,6 +33,7 @@ def test_a_step_has_the_noise_of_its_own_key() -> None:
         assert found.tolist() == LAW.draw(500, secret.key("step", step).stream()).tolist()
 
 
+# The second takes 3 CPU s: two steps at once are 2^22 draws.
 @pytest.mark.parametrize(
     ("size", "waits"), [(500, 2), (1 << 21, 4), pytest.param((1 << 22) + 4, 6, marks=pytest.mark.slow)]
 )
