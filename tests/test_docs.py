@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.choices import collect, comparison
-from graphveil.graphs import NAMES, load_graph
+from graphveil.graphs import NAMES, GraphSchema
 from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import RELEASE
@@ -308,7 +307,7 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
     for name, figures in listed.items():
         built = []
         for dimension in (1, 1433):
-            schema = replace(load_graph("social-100").schema, dimension=dimension, low=-1.0, high=1.0, columns=())
+            schema = GraphSchema("x", dimension, -1.0, 1.0, ("a", "b"), directed=False, private=(), source="made")
             built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
