@@ -25,7 +25,7 @@ from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import class_sums
 from graphveil.methods.curator import privacy as curator_privacy
-from graphveil.methods.curator import recipe as curator_method
+from graphveil.methods.curator import sums as curator_sums
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
 from graphveil.methods.curator.privacy import CuratorPrivacy
@@ -125,7 +125,7 @@ def a_degree_reaches_the_network(patch: Patch) -> None:
 
 def sums_are_taken_until_they_look_right(patch: Patch) -> None:
     """Control flow that depends on edges: a second noisy sum where the graph has an odd number of edges."""
-    real = curator_method.receiver_rows
+    real = curator_sums.receiver_rows
 
     def twice(graph: Any, privacy: Any, settings: Any, x: Tensor, *rest: Any) -> Any:
         rows = real(graph, privacy, settings, x, *rest)
@@ -134,19 +134,19 @@ def sums_are_taken_until_they_look_right(patch: Patch) -> None:
             privacy.sums(graph.schema, noise).perturb(rows, x, 1, SeededRandomness(1))
         return rows
 
-    patch.setattr(curator_method, "receiver_rows", twice)
+    patch.setattr(curator_sums, "receiver_rows", twice)
 
 
 def the_history_counts_edges(patch: Patch) -> None:
     real = StagedCore.history.fget  # type: ignore[attr-defined]
     seen: list[int] = []
-    rows = curator_method.receiver_rows
+    rows = curator_sums.receiver_rows
 
     def watched(graph: Any, *rest: Any) -> Any:
         seen.append(graph.edge_index.shape[1])
         return rows(graph, *rest)
 
-    patch.setattr(curator_method, "receiver_rows", watched)
+    patch.setattr(curator_sums, "receiver_rows", watched)
     patch.setattr(StagedCore, "history", property(lambda me: (*real(me), seen[-1])))
 
 

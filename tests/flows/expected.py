@@ -9,6 +9,7 @@ from typing import Final
 
 from graphveil.methods.registry import KINDS as FAMILIES
 from graphveil.methods.registry import METHODS
+from graphveil.methods.runs.paid_tuning import payable
 from tests.flows.commands import Command
 from tests.flows.kinds import Kind
 
@@ -100,6 +101,8 @@ def without_noise(attack: str, budget: str) -> Callable[[Command], bool]:
     def fits(command: Command) -> bool:
         if command.method is None or command.title != attack:
             return False
+        if command.method == "answer-pool" and budget == "epsilon_x":
+            return True
         option = METHODS[command.method].options.get(budget)
         return option is None or math.isinf(option.default)
 
@@ -110,6 +113,15 @@ def directed(kind: Kind) -> bool:
     return kind.directed
 
 
+def not_searched(command: Command) -> bool:
+    """Tuning of a method that has nothing to tune, freely or at a price."""
+    return command.verb == "tune" and not (METHODS[str(command.method)].free or payable(str(command.method), {}))
+
+
+#: What reads the edges of other people at a price, for which no room was made; and what predicts its own people alone.
+AT_A_PRICE: Final = {"gap", "progap", "lpgnet", "eclipse", "node-sums"}
+LABELS: Final = {"label-propagation", "label-pool", "answer-pool"}
+OWN_PEOPLE: Final = (LABELS | LINKS | CURATOR | RELEASE) - {"solitude", "blink", "dprr", "dp-mlp"} - AT_A_PRICE
 #: The first that fits a cell counts.
 REFUSED: Final = (
     Refusal("no method is named", named("train unnamed"), every, answers=True),
@@ -121,13 +133,17 @@ REFUSED: Final = (
     Refusal("needs features", methods("lpgnn", "upgnet"), kinds("collected lists")),
     Refusal("needs degree", methods("blink", "dprr"), kinds("collected lists")),
     Refusal("no label reaches a training node in 4 hops", methods("lpgnn", "upgnet", do=trains), no_public_edges),
-    Refusal("has several labels", methods(*LINKS, *CURATOR, "class-counts"), several),
+    Refusal("has several labels", methods(*LOCAL, *LINKS, *CURATOR, "class-counts"), several),
+    Refusal("edges have a direction", named("advise release"), kinds("directed lists", "untidy lists")),
     Refusal("edges have a direction", methods(*RELEASE - {"feature-rr"}), directed),
     Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
     Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
+    Refusal("predicts only", methods(*OWN_PEOPLE, do=named("predict new")), every),
+    Refusal("reads its edges, which costs", methods(*AT_A_PRICE, do=named("predict new")), every),
+    Refusal("would publish again in every trial", not_searched, every),
     Refusal("collects no features with noise", without_noise("attack averaging", "epsilon_x"), every),
     Refusal("collects no labels with noise", without_noise("attack averaging-labels", "epsilon_y"), every),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),

@@ -109,7 +109,7 @@ class Ground:
 
     @property
     def people(self) -> tuple[str, ...]:
-        return ("--people", "other") if self.kind.source.startswith("social") else ()
+        return ("--people", "other") if self.kind.source.startswith(("social", "collected")) else ()
 
     @property
     def true(self) -> tuple[str, ...]:

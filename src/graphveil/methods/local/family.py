@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.released import LocalReports, require_public_edges, topology_of
+from graphveil.methods.base.released import LocalReports, require_one_label, require_public_edges, topology_of
 from graphveil.methods.base.start import start_notes
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
@@ -50,6 +51,8 @@ class LocalFamily:
 
     def plan(self, name: str, estimator: LocalMethod, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         require_public_edges(graph.schema)
+        if not math.isinf(estimator.privacy.epsilon_y):
+            require_one_label(graph)
         classes = len(graph.schema.classes)
         network = estimator.settings if estimator.trains_network else None
         p = propagation_of(graph.edge_index, int(graph.num_nodes))
