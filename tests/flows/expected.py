@@ -143,6 +143,12 @@ REFUSED: Final = (
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
     Refusal("predicts only", methods(*OWN_PEOPLE, do=named("predict new")), every),
     Refusal("reads its edges, which costs", methods(*AT_A_PRICE, do=named("predict new")), every),
+    Refusal("each is for that node only", methods("node-sums", do=named("predict same")), every),
+    Refusal(
+        "for its own node alone",
+        methods("node-sums", "dp-mlp", do=named("attack attribute", "attack reconstruction")),
+        every,
+    ),
     Refusal("would publish again in every trial", not_searched, every),
     Refusal("collects no features with noise", without_noise("attack averaging", "epsilon_x"), every),
     Refusal("collects no labels with noise", without_noise("attack averaging-labels", "epsilon_y"), every),
