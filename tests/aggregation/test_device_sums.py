@@ -34,6 +34,7 @@ def features() -> Tensor:
     return x
 
 
+@pytest.mark.slow  # large graphs
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_hop_has_the_same_bits(weighted: bool) -> None:
     edges, hop = rows(weighted), replace(HOP, sigmas=(1.0,), bits=6)

@@ -50,6 +50,7 @@ def by_scipy(edges: Tensor, kind: Normalisation, *, loops: bool, weights: Tensor
     return from_scipy(sp.diags_array(root) @ a @ sp.diags_array(by), symmetric=(a != a.T).nnz == 0)
 
 
+@pytest.mark.slow  # large graphs
 @pytest.mark.parametrize(
     ("kind", "normalisation", "loops", "weighted"),
     [

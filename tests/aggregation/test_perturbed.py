@@ -66,6 +66,7 @@ def worst_of_edges(index: Tensor, x: Tensor, hidden: PerturbedSum, weighted: boo
     return worst
 
 
+@pytest.mark.slow  # large graphs
 @settings(deadline=None, max_examples=5)  # 3 CPU s: every pair of every drawn graph is toggled
 @given(cases(), st.sampled_from(["edge", "directed-edge"]), st.booleans())
 def test_one_edge_changes_no_more_than_declared(case: tuple[Tensor, Tensor], unit: Any, weighted: bool) -> None:

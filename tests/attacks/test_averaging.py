@@ -34,6 +34,7 @@ def test_fresh_reports_go_beyond_the_promise_and_one_does_not(name: str) -> None
     assert often.figures["auc after 1"] < often.figures["auc after 5"] < often.figures["auc after 21"]
 
 
+@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("name", LOCAL)
 def test_permanent_reports_lose_nothing(name: str) -> None:
     """Checklist item 19: after any number of rounds the attack knows what it knew after one."""

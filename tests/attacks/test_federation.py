@@ -66,6 +66,7 @@ def test_opened_layers_with_secret_weights_give_more_than_own_data() -> None:
     assert "opened-share" in result.notes[0]
 
 
+@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("mode", MODES)
 def test_the_server_reads_labels_in_every_mode_unless_they_were_randomized(mode: str) -> None:
     open_, hidden = found("label-inference", mode), found("label-inference", mode, 0.5)
@@ -83,6 +84,7 @@ def test_labels_that_are_not_randomized_as_claimed_are_seen_to_pass_the_limit() 
     assert result.limit is not None and result.beats_limit
 
 
+@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("mode", MODES)
 def test_noise_takes_from_the_server_what_it_had(mode: str) -> None:
     hidden = attack_federation("gram-server", run(mode, epsilon=1.0), nodes=100)

@@ -43,6 +43,7 @@ def test_a_constant_is_a_coin_and_a_planted_leak_is_caught() -> None:
     assert leaky.baseline is not None and leaky.auc.low > leaky.baseline
 
 
+@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("how", ["known", "shadow"])
 def test_what_is_learned_carries_over(how: str) -> None:
     lessons = {"known": {"known": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}

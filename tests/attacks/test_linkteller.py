@@ -20,6 +20,7 @@ from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 
 
+@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("model", ["gcn", "sage", "gat"])
 def test_a_plain_network_gives_its_edges_away(model: str) -> None:
     found = linkteller(made.plain(model), made.graph(), targets=150)

@@ -103,6 +103,7 @@ def test_another_graph_is_no_truth() -> None:
         published_edges(other, served)
 
 
+@pytest.mark.slow  # attacks on trained networks
 def test_link_stealing_on_a_release_is_held_against_its_public_edges() -> None:
     served, split = published(), random_split(made.graph(), 0)
     control = public_network(served, split=split)

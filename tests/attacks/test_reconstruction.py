@@ -36,12 +36,14 @@ def fitted(name: str, **settings: Any) -> Any:
     return build_method(name, settings, 3, seed=0).fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
 
 
+@pytest.mark.slow  # attacks on trained networks
 def test_answers_that_contain_the_features_are_inverted() -> None:
     found = reconstruction(Copies(), made.graph())
     assert found.auc.low > 0.9 and found.auc.low > (found.baseline or 1.0)
     assert found.figures["mean squared error"] < 0.6 * found.figures["mean squared error of the class mean"]
 
 
+@pytest.mark.slow  # attacks on trained networks
 def test_a_constant_shows_nothing() -> None:
     """Of five adversaries at most two may have an interval that misses 0.5: a false alarm of 0.2%."""
 

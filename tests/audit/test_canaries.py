@@ -60,6 +60,7 @@ def test_false_alarms_of_guesses_are_as_rare_as_stated() -> None:
     assert found[max(right)] == (one_run_bound(max(right), 200, 200, 0.0, 0.1) > 1.0)
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", EDGE_CANARIES)
 def test_shipped_methods_pass(name: str) -> None:
     found = audit_edge_canaries(name)

@@ -86,6 +86,7 @@ def test_noisy_degrees_are_geometric_inside_and_their_ends_take_what_lies_beyond
         np.testing.assert_allclose(table[number, 0], beyond, rtol=1e-9)
 
 
+@pytest.mark.slow  # many runs
 def test_levels_with_lists_are_whole_for_each_user_as_often_as_its_lists_repeat() -> None:
     """Users with 4, 2 and 1 possible lists: four lists are gone through for each level."""
     case = CASES["degree-preserving-rr"]  # 2 s: every level with four lists
@@ -96,6 +97,7 @@ def test_levels_with_lists_are_whole_for_each_user_as_often_as_its_lists_repeat(
     assert (table[:, :, 2] == table[0, :, 2]).all(), "the last user's list is empty whatever the graph is"
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_whole_releases_with_a_noisy_number_of_edges_cost_no_more_than_is_said(epsilon: float) -> None:
     table = table_of("lap-graph", epsilon)

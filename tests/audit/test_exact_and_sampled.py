@@ -68,6 +68,7 @@ def test_permanent_reports_pass_and_half_the_noise_is_found(case: Case) -> None:
     assert not weak.holds
 
 
+@pytest.mark.slow  # many runs
 def test_flips_that_are_too_rare_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants in the code, not in the epsilon: half the flips of lists, and of labels."""
     monkeypatch.setattr(bit_flips, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
@@ -92,6 +93,7 @@ def test_noisy_sums_pass(unit: str) -> None:
     assert found.holds and found.lower_bound > 0.75
 
 
+@pytest.mark.slow  # many runs
 def test_relationships_of_one_person_pass_and_at_the_price_of_one_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of one person; a copy that charges for one entry, and one that charges for three edges' ends alone."""
     found = audit_sums("k-edges", relationships=3)
@@ -101,6 +103,7 @@ def test_relationships_of_one_person_pass_and_at_the_price_of_one_are_found(monk
         assert not audit_sums("k-edges", relationships=3).holds
 
 
+@pytest.mark.slow  # many runs
 def test_a_missing_root_two_is_found_in_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """An undirected edge priced as one entry of the adjacency; and the noise of a unit halved."""
     real = curator_privacy.CuratorPrivacy.noise

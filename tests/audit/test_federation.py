@@ -108,6 +108,7 @@ def test_a_short_mask_is_found_and_the_same_body_sent_again_is_not_held_against_
 # ---- programs ----
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_pass(mode: str) -> None:
     before = (Publisher.publish, Publisher.noise_for, linear_server.linear_server)

@@ -24,6 +24,7 @@ from graphveil.federation.modes.guesses import GuessPublisher
 Patch = pytest.MonkeyPatch
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize(("mode", "holders"), [*((mode, 2) for mode in MODES), ("paper", 3), ("shared-linear", 5)])
 def test_the_server_learns_the_noisy_sum_alone(mode: str, holders: int) -> None:
     """False-alarm rate 1e-6 each, seeds fixed."""
@@ -140,6 +141,7 @@ def _hearing(real: Any) -> Any:
     return programs
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize(
     ("holders", "weaken", "said"),
     [

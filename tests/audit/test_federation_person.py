@@ -125,6 +125,7 @@ def test_a_person_who_trains_and_one_who_is_guessed_about_pass(role: str, degree
     assert least <= shown <= most
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize(
     ("owner", "name", "weak", "role", "note", "degree"), WEAK, ids=lambda value: getattr(value, "__name__", "")
 )

@@ -89,6 +89,7 @@ def leaks(secrets: dict[str, bytes], content: dict[str, bytes]) -> list[str]:
     ]
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_planted_leaves_a_run(
     method: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

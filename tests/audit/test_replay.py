@@ -50,6 +50,7 @@ def replayed(name: str, **settings: Any) -> Audit:
     return audit_replay(pipeline(name, **settings))
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_pass(name: str) -> None:
     found = replayed(name)
@@ -324,6 +325,7 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
 )
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize(("mutant", "name", "note"), MUTANTS, ids=lambda part: getattr(part, "__name__", part))
 def test_mutants_are_found(mutant: Callable[[Patch], None], name: str, note: str, monkeypatch: Patch) -> None:
     mutant(monkeypatch)
@@ -349,6 +351,7 @@ def test_a_planted_pair_counted_twice_is_measured() -> None:
     assert "saw one of 2" in found.notes[0]
 
 
+@pytest.mark.slow  # many runs
 def test_normal_noise_keeps_no_promise_without_a_delta() -> None:
     """No epsilon bounds the ratio of two shifted normal laws, so pure privacy is broken by any measured shift."""
     start = pipeline("class-sums, normal")

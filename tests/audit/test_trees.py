@@ -109,6 +109,7 @@ def test_a_wrong_delta_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert printed_delta(5) < likelihood_sensitivity(5)
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", CASES)
 def test_steps_leave_hardly_any_delta_at_this_size_and_too_few_leave_all(name: str) -> None:
     found = audit_steps(CASES[name])
@@ -128,6 +129,7 @@ def test_five_nodes_at_a_large_epsilon_are_not_done_after_500_steps() -> None:
     assert 1e-3 < found.delta < 1e-2
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", CASES)
 def test_trees_of_the_shipped_chain_pass(name: str) -> None:
     """False-alarm rate 1e-6, seed fixed."""
@@ -136,6 +138,7 @@ def test_trees_of_the_shipped_chain_pass(name: str) -> None:
     assert found.lower_bound > 0.1 * found.claimed_epsilon
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("name", CASES)
 def test_a_chain_that_weighs_too_much_is_found_by_its_trees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant in the code: only samples can tell, as what is enumerated does not run the chain."""

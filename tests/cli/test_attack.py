@@ -26,6 +26,7 @@ def run(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "run"))
 
 
+@pytest.mark.slow  # whole commands
 def test_an_attack_is_shown_and_kept(type_in: Terminal, run: Path) -> None:
     shown = type_in("attack", run, "--attack", "linkteller", "--nodes", "120")
     assert shown.code == 0, shown.err
@@ -42,6 +43,7 @@ def test_an_attack_is_shown_and_kept(type_in: Terminal, run: Path) -> None:
     assert set(found["results"]) == {"lpgnn"} and found["picture"].endswith("attack-averaging-labels.png")
 
 
+@pytest.mark.slow  # whole commands
 def test_a_reconstruction_of_images_leaves_a_picture_of_them(type_in: Terminal, run: Path) -> None:
     shown = type_in("attack", run, "--attack", "reconstruction")
     assert shown.code == 0, shown.err
@@ -90,6 +92,7 @@ def cards(run: Path) -> list[str]:
     return [(run / name).read_text() for name in CARDS]
 
 
+@pytest.mark.slow  # whole commands
 def test_report_writes_the_cards_anew_from_what_the_folder_holds(type_in: Terminal, run: Path) -> None:
     fresh = cards(run)
     type_in("attack", run, "--attack", "averaging-labels")
@@ -153,6 +156,7 @@ def test_an_attack_on_a_federation_is_shown_and_kept_beside_the_naive_design(typ
     assert (copy / "run" / "attack-feature-recovery.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow  # whole commands
 def test_a_party_folder_does_as_well_and_json_is_one_object(type_in: Terminal, copy: Path) -> None:
     words = ("--attack", "label-inference", "--truth", copy / "parts", "--nodes", 60, "--no-plain", "--json")
     found = type_in("attack", copy / "run" / "holder2", *words).json

@@ -351,6 +351,7 @@ def test_links_to_the_page_are_written_beside_tokens_or_tokens_are_the_organisat
     assert {row["link"] == f"https://c.example/#{row['token']}.{task}" for row in listed} == {True}
 
 
+@pytest.mark.slow  # whole commands
 def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
     words = ("collect", "simulate", "clubs", "social-100", "--people", 9, "--dropouts", 0, "--retries", 1)
     told = type_in(*words, "--json").json
@@ -369,6 +370,7 @@ def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
     assert sorted(path.name for path in drafted.iterdir()) == ["ids.txt", "schema.json", "task.toml"]
 
 
+@pytest.mark.slow  # whole commands
 def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
     assert type_in("collect", "simulate", "clubs", "social-100", "--people", 30, "-o", "tried").code == 0
     words = ("train", "label-propagation", "tried", "--edges", "tried/edges.parquet", "--out", "run", "--no-controls")
@@ -380,6 +382,7 @@ def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_
     assert np.array_equal(edges, load_parts("social-100").edge_index)
 
 
+@pytest.mark.slow  # whole commands
 def test_people_who_answer_again_are_priced_again(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
     words = ("--epochs", 2, "--changed", 0.1, "--late", 0.2, "--dropouts", 0)
     told = type_in("collect", "simulate", "clubs", "social-100", "-o", "tried", "--people", 30, *words, "--json").json

@@ -43,6 +43,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
     return seen
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.usefixtures("quick_pages")
 def test_each_method_takes_part_in_its_own_settings_and_other_ones_are_refused(
     type_in: Terminal, runs: list[Any]
@@ -107,6 +108,7 @@ def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeyp
     assert len(runs) == 8
 
 
+@pytest.mark.slow  # whole commands
 def test_screen_tables_and_figure_are_there_and_noise_that_is_known_voids(type_in: Terminal) -> None:
     shown = type_in(*GRID, "--repeats", 2, "--reproducible-noise", 1, *OUT)
     assert shown.code == 0 and "VOID" in shown.out
@@ -178,6 +180,7 @@ def there(type_in: Terminal, ended: Path, tmp_path: Path) -> Terminal:
     return type_in
 
 
+@pytest.mark.slow  # whole commands
 def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
     answer = there("compare-runs", *FOLDERS, "--json")
     assert answer.code == 0, answer.err
@@ -205,6 +208,7 @@ def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
     assert {entry.name for entry in Path().iterdir()} >= {"runs", "fed"}
 
 
+@pytest.mark.slow  # whole commands
 def test_screen_and_files_say_who_is_trusted_and_mark_what_is_void(there: Terminal) -> None:
     answer = there("compare-runs", *FOLDERS, "--out", "side")
     assert max(len(line) for line in answer.out.splitlines()) <= 80
@@ -244,6 +248,7 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
     assert "damaged party" in there("compare-runs", "fed/holder2").err
 
 
+@pytest.mark.slow  # whole commands
 def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
     there: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +269,7 @@ def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
 COMPARE = ("compare", "mlp,label-propagation", "social-200", "--epsilon-y", 2, "--repeats", 1, *QUICK, "--out", "cmp")
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.usefixtures("quick_pages")
 def test_a_comparison_splits_as_train_does_and_an_older_one_is_taken_up(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch

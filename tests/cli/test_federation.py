@@ -122,6 +122,7 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
     assert type_in("federation", "plan", "keys/server", "--json").json["unsigned"] == []
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("mode", list(MODES))
 def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal, mode: str) -> None:
     split_and_init(type_in, "--mode", mode, "--set", "epochs=20", "--set", "opened=true")
@@ -151,6 +152,7 @@ def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal,
     assert "at a finite epsilon use mode guesses" in shown
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 

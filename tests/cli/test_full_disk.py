@@ -134,6 +134,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "full"
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("command", ["release", "split", "key"])
 def test_whatever_fails_first_is_one_line_and_leaves_nothing(
     type_in: Terminal, full: Path, disk: Disk, people: Path, command: str
@@ -180,6 +181,7 @@ def made(type_in: Terminal, quick_pages: None, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(experiment, "run", run)
 
 
+@pytest.mark.slow  # whole commands
 # More than 2 CPU seconds: whatever a run writes fails once.
 def test_a_run_is_there_or_not(type_in: Terminal, made: None, full: Path, disk: Disk, people: Path) -> None:
     for nth in range(200):
@@ -222,6 +224,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
     assert [name for name in entries(tmp_path) if name not in ("out", "out/comparison.json")] == []
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("out", [(), ("--out", "out.csv")], ids=["kept", "file"])
 def test_a_prediction_without_room_for_what_is_sent_asks_nobody(
     type_in: Terminal, tmp_path: Path, trained: Path, out: tuple[str, ...]
@@ -311,6 +314,7 @@ def what_works(words: list[str], kept: Path, folder: Path) -> list[int | bool]:
     return [plenty, little, works(lambda: np.array(load_parts(kept).x), ROOM)]
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory without files")
 @pytest.mark.parametrize("command", ON_STORED)
 def test_commands_hold_none_of_the_features_that_they_do_not_need(kept: Path, tmp_path: Path, command: str) -> None:

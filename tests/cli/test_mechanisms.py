@@ -23,6 +23,7 @@ WORDS = ("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 8, "--use
 NAMES = {info.name for info in catalogue() if info.kind == "features"}
 
 
+@pytest.mark.slow  # whole commands
 def test_one_object_and_a_folder(type_in: Terminal) -> None:
     answer = type_in(*WORDS, "--low", -1, "--high", 1, "--out", "study", "--json").json
     assert {(row["mechanism"], row["epsilon"]) for row in answer["rows"]} == {

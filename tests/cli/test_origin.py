@@ -58,6 +58,7 @@ def test_what_finds_the_data_later(typed: str, kept: dict[str, str]) -> None:
     assert lasting("cora", "data")["data_root"] == str(Path.cwd() / "data")
 
 
+@pytest.mark.slow  # whole commands
 def test_a_run_is_attacked_predicted_and_reported_from_another_folder(
     type_in: Terminal, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_run_is_attacked_predicted_and_reported_from_another_folder(
     assert again.code == 0, again.err
 
 
+@pytest.mark.slow  # whole commands
 def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: Terminal, own: Path) -> None:
     run = trained(type_in, "lpgnn", own, "--epochs", 2)
     moved = own.rename(own.with_name("moved"))
@@ -86,6 +88,7 @@ def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: 
         assert answer.code == 0, answer.err
 
 
+@pytest.mark.slow  # whole commands
 def test_a_data_root_is_kept_while_it_is_there(type_in: Terminal) -> None:
     published_made.lastfm(Path("sets"), [0, 1] * 20, edges=[(person, person + 1) for person in range(39)])
     run = trained(type_in, "label-propagation", "lastfm", "--data-root", "sets")
@@ -108,6 +111,7 @@ def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:
     assert type_in("predict", alone, own).code == 0
 
 
+@pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("method", ["class-sums", "label-pool"])
 def test_of_a_reader_only_name_and_checksum_are_handed_on(method: str, type_in: Terminal) -> None:
     reader = Path(PLACE) / "reader.safetensors"

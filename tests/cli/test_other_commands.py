@@ -49,6 +49,7 @@ def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest
     assert list(Path.cwd().iterdir()) == []
 
 
+@pytest.mark.slow  # whole commands
 def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = trained / "report.html"
     before = page.read_text()
@@ -66,6 +67,7 @@ def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: p
     both.unlink()
 
 
+@pytest.mark.slow  # whole commands
 def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type_in: Terminal, tmp_path: Path) -> None:
     run, handed = tmp_path / "run", tmp_path / "handed"
     type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
@@ -123,6 +125,7 @@ def test_a_forged_run_is_refused_in_one_line(
     assert name in line
 
 
+@pytest.mark.slow  # whole commands
 def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, tmp_path: Path) -> None:
     run = tmp_path / "run"
     type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)

@@ -100,6 +100,7 @@ def test_predicting_other_people_takes_their_features_and_lists(type_in: Termina
     assert [row["epsilon"] for row in added] == [2.0, pytest.approx(10.0)]
 
 
+@pytest.mark.slow  # whole commands
 def test_link_beliefs_refuses_other_people(type_in: Terminal) -> None:
     type_in("train", "link-beliefs", "social-200", "--epsilon-a", 5, "--no-controls", "--out", "run")
     note = type_in("predict", "run", "social-200", "--json").json["note"]

@@ -190,6 +190,7 @@ def test_advice_and_plans_of_private_training_load_the_accountant_alone(tmp_path
     assert loads([*ACCOUNTED, *ADVISED], tmp_path, HEAVY - ACCOUNTING) == expected
 
 
+@pytest.mark.slow  # whole commands
 def test_an_export_is_read_without_a_database() -> None:
     """A folder is all there is; devices and collectors elsewhere have the rest."""
     script = (

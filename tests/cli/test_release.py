@@ -93,6 +93,7 @@ def test_every_edge_method_publishes(type_in: Terminal, method: str) -> None:
     assert " ".join(answer.err.split()).count("expected lift over the public edges alone: ") == 1
 
 
+@pytest.mark.slow  # whole commands
 def test_features_alone_and_randomized_labels(type_in: Terminal) -> None:
     words = ("release", "feature-rr", "social-200", "--epsilon-x", 4, "--epsilon-y", 1, "-o", "out")
     answer = type_in(*words)
@@ -215,6 +216,7 @@ def test_a_comparison_says_that_a_markov_chain_is_asymptotic(type_in: Terminal) 
     assert {row["method"]: bool(row["caution"]) for row in rows} == {"priv-hrg": True, "edge-rand": False}
 
 
+@pytest.mark.slow  # whole commands
 def test_a_release_never_receives_what_attacks_on_it_find(type_in: Terminal, out: Path) -> None:
     before = folder_of("out")
     attack = ("--attack", "published-edges", "--truth", "social-200")
@@ -283,6 +285,7 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     assert (refused.code, "--lift: applies to releases only" in refused.err) == (2, True)
 
 
+@pytest.mark.slow  # whole commands
 def test_counts_are_published_read_and_reported(type_in: Terminal) -> None:
     """A folder of counts: no private edge in it, read by its own method for free, and by mlp as public edges alone."""
     answer = type_in("release", "class-counts", "social-200", "--epsilon-a", 4, *SHARE, *QUICK, "-o", "out")

@@ -27,6 +27,7 @@ def made(root: Path) -> None:
     facebook(root, edges, features, [kinds[page % 4] for page in range(PEOPLE)])
 
 
+@pytest.mark.slow  # whole commands
 def test_every_table_is_listed_and_every_paper_named(type_in: Terminal) -> None:
     answer = type_in("reproduce", "list", "--json")
     assert answer.code == 0 and [one["id"] for one in answer.json["exhibits"]] == list(EXHIBITS)

@@ -39,6 +39,7 @@ def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
     assert 0 < len(answer.err.splitlines()) < 24
 
 
+@pytest.mark.slow  # whole commands
 def test_infinity_none_and_settings_are_words_and_without_controls_nothing_is_claimed(type_in: Terminal) -> None:
     words = (*QUICK, "--epsilon-y", "inf", "--no-controls", "--set", "steps-x=2", "--set", "dropout=0.25", "--json")
     found = type_in(*words, "--epsilon-x", "inf").json
@@ -65,6 +66,7 @@ def test_the_run_folder_is_whole(type_in: Terminal) -> None:
     assert [entry.name for entry in folder.parent.iterdir()] == ["run"]
 
 
+@pytest.mark.slow  # whole commands
 def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     answer = type_in(*QUICK)
     assert answer.code == 0 and "\x1b" not in answer.out and "VOID" not in answer.out
@@ -76,6 +78,7 @@ def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
     assert max(len(line) for line in answer.out.splitlines()) <= 80
 
 
+@pytest.mark.slow  # whole commands
 def test_reproducible_noise_repeats_and_every_output_says_void(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

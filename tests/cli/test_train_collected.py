@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars
+import pytest
 
 from graphveil.methods import load_method
 from graphveil.reports.attacks.files import PLAIN
@@ -45,6 +46,7 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert "edges that are declared public" in " ".join(own["told"]) and "picture" in page
 
 
+@pytest.mark.slow  # whole commands
 def test_a_run_is_made_again_from_its_file(type_in: Terminal, tmp_path: Path) -> None:
     out, edges = exported(tmp_path, silent=HALF)
     words = ("--seed", 3, "--epochs", 2, "--no-controls")
@@ -59,6 +61,7 @@ def test_a_run_is_made_again_from_its_file(type_in: Terminal, tmp_path: Path) ->
     assert other.code == 2 and "epsilon_y beside a collection" in other.err
 
 
+@pytest.mark.slow  # whole commands
 def test_lists_are_read_again_from_a_runs_file(type_in: Terminal, tmp_path: Path) -> None:
     out, _ = exported(tmp_path, label("3"), links(PEOPLE, "4"), degree(PEOPLE, "0.5"))
     words = ("train", "dprr", out, "--epochs", 2, "--no-controls", "--keep-suspects", "--out", "run", "--json")
@@ -83,6 +86,7 @@ def truth(folder: Path) -> Path:
     return place
 
 
+@pytest.mark.slow  # whole commands
 def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, tmp_path: Path) -> None:
     out, edges = exported(tmp_path, silent=HALF)
     answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--no-controls", "--out", "run")

@@ -104,6 +104,7 @@ def telling(found: Positions, order: Sequence[int]) -> set[str]:
     return {kind for kind, positions in found.items() if alarms(positions, order)}
 
 
+@pytest.mark.slow  # processes, or many people
 def test_sqlites_files_tell_no_order(tmp_path: Path, order: list[int]) -> None:
     """Of reports, names and keys; the log tells it of each of them before."""
     store = arrived(url_of(tmp_path), order)
@@ -115,6 +116,7 @@ def test_sqlites_files_tell_no_order(tmp_path: Path, order: list[int]) -> None:
     store.engine.dispose()
 
 
+@pytest.mark.slow  # processes, or many people
 def test_rows_lie_where_they_would_in_any_order(tmp_path: Path) -> None:
     """What follows from who took part alone tells nothing of when they did; with the log alone emptied it would."""
     before, after = [], []
@@ -153,6 +155,7 @@ def in_postgresql(postgres: Postgres, store: Store) -> dict[str, dict[int, tuple
     return found
 
 
+@pytest.mark.slow  # processes, or many people
 def test_postgresqls_rows_tell_no_order(postgres: Postgres, order: list[int]) -> None:
     store = arrived(postgres.url("arrival"), order)
     before = telling(in_postgresql(postgres, store), order)
@@ -209,6 +212,7 @@ def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
     running.store.engine.dispose()
 
 
+@pytest.mark.slow  # processes, or many people
 def test_who_reads_and_who_writes_meanwhile_lose_nothing(url: str) -> None:
     """Rows are laid anew, again and again, while others report and read."""
     running = begun(url, label(), people=60, enrolled=60)

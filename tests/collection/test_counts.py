@@ -54,6 +54,7 @@ def test_refusals_are_told_to_the_organiser_with_what_an_organiser_can_do(url: s
     running.store.engine.dispose()
 
 
+@pytest.mark.slow  # processes, or many people
 def test_counts_are_those_of_the_rows(url: str) -> None:
     """Over random reports, some of them twice, conflicts, three epochs and two processes' stores."""
     dice, running = random.Random(0), begun(url, label(), enrolled=MANY - 2)

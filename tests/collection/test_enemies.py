@@ -141,6 +141,7 @@ def test_requests_that_are_not_what_they_say(running: Collection) -> None:
         assert len(kept(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
 
 
+@pytest.mark.slow  # processes, or many people
 def test_a_slow_reader_of_the_list_of_people_stops_nobody(url: str) -> None:
     """Whoever asks for everybody's id and reads none of it holds nothing that reports wait for."""
     running = begun(url, label(), links(6_000), people=6_000, enrolled=2)

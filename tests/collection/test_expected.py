@@ -36,6 +36,7 @@ def voted(one: Label, share: float, around: Surroundings, people: int, seed: int
     return float((told + rng.random(told.shape) * 0.5).argmax(axis=1).__eq__(0).mean())
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize(
     ("epsilon", "around", "share"),
     [("1", Surroundings(6.0, 0.8), 1.0), ("3", Surroundings(2.5, 0.6), 0.3), ("1", Surroundings(2.5, 0.6), 0.05)],

@@ -57,6 +57,7 @@ def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path) -> None:
     assert load_method(tmp_path / "model.safetensors").privacy == result.model.privacy
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize("name", ["label-propagation", "label-pool"])
 def test_labels_alone_are_enough_where_nothing_else_was_asked(labels: Exported, name: str) -> None:
     result = learned(name, *labels, Repetition(repeats=3, controls=False))
@@ -88,6 +89,7 @@ def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) 
         learned("label-pool", *labels, Repetition(split="80/20"))
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize("mode", ["lower", "both"])
 @pytest.mark.parametrize("name", ["link-beliefs", "solitude"])
 def test_lists_train_what_reads_them(tmp_path: Path, name: str, mode: str) -> None:

@@ -28,6 +28,7 @@ def cast() -> Cast:
     return Cast(None, commands_of("python", Path("none")), 0.2, 0.5)
 
 
+@pytest.mark.slow  # processes, or many people
 def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
     """One token is used in a browser before; the others wait for the opening, and are counted once."""
     with served(desk) as url:
@@ -52,6 +53,7 @@ def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
             ring(desk.folder, DATA, url, cast(), lambda _: None)
 
 
+@pytest.mark.slow  # processes, or many people
 def test_tokens_that_lie_elsewhere_are_named(desk: Desk, tmp_path: Path) -> None:
     """`collect enrol --out FILE` writes them once: another file cannot be made."""
     elsewhere = tmp_path / "lt.csv"

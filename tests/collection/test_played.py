@@ -90,6 +90,7 @@ def test_two_plays_of_one_seed_have_the_same_people_and_other_noise(tmp_path: Pa
     assert not np.array_equal(one.bodies.values(0), two.bodies.values(0))
 
 
+@pytest.mark.slow  # processes, or many people
 def test_people_join_later_and_change(tmp_path: Path) -> None:
     """At an epsilon at which noise is too rare to be met: who changed says what is true of somebody else."""
     folder = drafted(tmp_path / "draft", label="40", links="40")

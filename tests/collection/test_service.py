@@ -146,6 +146,7 @@ def test_a_full_disk_refuses_and_recovers_by_itself(running: Collection, tmp_pat
     assert running.store.refusals() == {"disk-full": 1} and room_at(tmp_path)()
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize("ours", [True, False])
 def test_no_address_or_token_is_logged(ours: bool, running: Collection, caplog: pytest.LogCaptureFixture) -> None:
     """The server's own settings would write both down: what is looked for would be found."""

@@ -38,6 +38,7 @@ def found(collected: Collected, what: str) -> list[int]:
     return next(one.people.tolist() for one in inspect(collected).checks if one.what == what)
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 @pytest.mark.parametrize("seed", range(2))
 def test_honest_people_are_never_suspected(mode: str, seed: int) -> None:
@@ -82,6 +83,7 @@ def test_a_class_that_is_named_less_often_than_noise_names_it() -> None:
     assert inspect(forged(honest, np.arange(400), 0, bits)).amiss == ("label (how often a class is named)",)
 
 
+@pytest.mark.slow  # processes, or many people
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 def test_lists_of_nobody_and_of_everybody_are_no_devices(mode: str) -> None:
     # At epsilon 2 a tenth of all bits is flipped: an empty list of more than 130 bits is rarer than 1 in 10^6 / people.

@@ -36,6 +36,7 @@ def statuses(url: str, paths: Sequence[str], own: str = "127.0.0.1") -> list[int
     return found
 
 
+@pytest.mark.slow  # processes, or many people
 def test_who_asks_for_too_much_waits(tmp_path: Path) -> None:
     collection = begun(url_of(tmp_path))
     collection.store.keep("admin", hashed(b"let me in"))

@@ -28,6 +28,7 @@ def test_a_run_leaves_the_same_wherever_its_blocks_were_worked_on(method: str, r
         assert (here / name).read_bytes() == (there / name).read_bytes(), name
 
 
+@pytest.mark.slow  # graphs of many blocks
 def test_a_missing_ray_is_said_in_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
     typed = [*RUN, str(tmp_path / "run"), "--engine", "ray"]
     # In a process of its own, in which no import can find Ray.

@@ -79,6 +79,7 @@ def test_p_on_disk_is_p(edges: np.ndarray, place: Path, tmp_path: Path) -> None:
         store_propagation(edges, NODES, tmp_path / "p")
 
 
+@pytest.mark.slow  # graphs of many blocks
 @pytest.mark.parametrize("hops", [0, 2, 3])
 def test_hops_from_file_to_file_are_those_in_memory(
     hops: int, edges: np.ndarray, place: Path, tmp_path: Path, engines: dict[str, Engine]

@@ -47,6 +47,7 @@ def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     assert bool(between) == (mode != "individual")
 
 
+@pytest.mark.slow  # whole rounds
 def test_one_person_at_one_holder_is_accounted_for_and_kept(tmp_path: Path) -> None:
     graph = load_graph("social-200")
     settings: dict[str, Option] = {"mode": "guesses", "unit": "person", "epochs": 4, "hops": 1}

@@ -144,6 +144,7 @@ def test_shares_of_gradients_group_by_nothing_in_the_default_mode() -> None:
             assert named_right(body[train], run.labels[train]) < 0.65
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("mode", MODES)
 def test_the_server_reads_labels_from_gradients_unless_they_were_randomized_and_is_said_to(mode: str) -> None:
     labels = spied(mode).labels[:60]

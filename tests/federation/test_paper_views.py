@@ -56,6 +56,7 @@ def opened(seen: Views, me: str) -> list[list[Tensor]]:
     return [seen.bodies("opened-share", name, me) for name in seen.setting.names if name != me]
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("holders", [3, 4, 5])
 def test_the_shares_that_are_opened_to_a_holder_tell_it_their_sum_alone(holders: int) -> None:
     """Any but all of the others' shares are uniform to it, also beside all it knows: 1e-6 for each number of holders.

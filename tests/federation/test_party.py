@@ -160,6 +160,7 @@ def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("mode", ["individual", "paper", "shared-linear"])
 def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,7 @@ def test_every_folder_stands_in_the_table() -> None:
     assert {path.name for path in ROOM.iterdir() if path.is_dir() and path.name != "__pycache__"} < set(MAY_IMPORT)
 
 
+@pytest.mark.slow  # whole rounds
 def test_the_room_loads_neither_torch_nor_grpc() -> None:
     script = (
         "import graphveil.federation as room, sys; "

@@ -86,6 +86,7 @@ def test_a_step_on_shares_is_the_step_of_one_model_that_sees_everything(mode: st
         )
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize(
     "changes",
     [

@@ -119,6 +119,7 @@ def run(holders: int, masks: bool = True, epsilon: float = float("inf")) -> View
         return watched(setting_of(held, epsilon=epsilon), held, patch)
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("holders", [2, 3, 4, 5])
 def test_any_shares_but_all_are_uniform_to_the_server_also_beside_what_it_dealt(holders: int) -> None:
     """A round's shares, sums of all but one, and the differences from all dealt numbers of that shape.

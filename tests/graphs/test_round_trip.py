@@ -57,6 +57,7 @@ def assert_same(one, other):
         assert getattr(one.schema, field) == getattr(other.schema, field), field
 
 
+@pytest.mark.slow  # long tables
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(graph=graphs(), format=st.sampled_from(["csv", "parquet"]))
 def test_written_is_read_back(graph, format):
@@ -67,6 +68,7 @@ def test_written_is_read_back(graph, format):
         assert list(again.ids) == list(graph.ids)
 
 
+@pytest.mark.slow  # long tables
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(content=st.one_of(st.binary(max_size=60), TEXT.map(lambda text: (NODES + text).encode())))
 @pytest.mark.parametrize("file", ["graph__toml", "nodes__csv", "edges__csv"])

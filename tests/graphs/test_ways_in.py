@@ -143,6 +143,7 @@ def wanted(one: People) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow  # long tables
 @settings(max_examples=50, deadline=None)
 @given(people())
 @pytest.mark.parametrize("way", [as_pyg, as_adjacency, as_tables, as_networkx], ids=lambda way: way.__name__)

@@ -81,6 +81,7 @@ def test_kept_counts_are_the_counts(tree: Dendrogram, density: float, weight: fl
     check(chain, layers)
 
 
+@pytest.mark.slow  # long chains
 @settings(derandomize=True, deadline=None, max_examples=5)
 @given(trees(smallest=3), st.integers(0, 2**32))
 def test_narrow_places_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:

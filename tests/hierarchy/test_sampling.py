@@ -45,6 +45,7 @@ def test_edges_are_protected_pairs_each_once(facts: PairTree, seed: int, density
         assert drawn == (allowed if density else set())
 
 
+@pytest.mark.slow  # long chains
 def test_every_pair_comes_with_its_blocks_density() -> None:
     """Of a graph of 9 nodes, in 1,500 draws; densities 15% off are refused."""
     public = np.array([[0, 2, 4], [1, 7, 5]])

@@ -80,6 +80,7 @@ def transitions(public: Layer, private: Layer, weight: float) -> Matrix:
     return result
 
 
+@pytest.mark.slow  # long chains
 @pytest.mark.parametrize(
     ("public", "private", "weight"),
     [

@@ -237,6 +237,7 @@ class Permanent:
         return getattr(self.mechanism, name)
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("name", ["multi-bit", "subset-selection", "unary-encoding"])
 def test_reports_under_random_secrets_follow_the_mechanism(name: str) -> None:
     """400 secrets an input; three times epsilon is refused."""
@@ -284,6 +285,7 @@ def test_lists_under_random_secrets_follow_the_mechanism() -> None:
     assert stats.binomtest(together, flips[:, 1:].size, LISTS.flip**2).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize(
     ("other", "fields", "tasks"),
     [(2, ("left", "right"), ("a", "a")), (3, ("left", "right"), ("a", "a")), (2, ("left", "left"), ("a", "b"))],

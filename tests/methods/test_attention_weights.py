@@ -99,6 +99,7 @@ class Steps:
         monkeypatch.setattr(AttentionDescent, "clipped_sum", watched)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("edge", [0, 7, 20])
 def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
     edge: int, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ from tests.methods import curator_made as cm
 BOTH = pytest.mark.parametrize("name", cm.KINDS)
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 def test_they_cost_what_uniform_weights_cost(name: str, tmp_path: Any) -> None:
     plain, learned = cm.fit(name), cm.fit(name, weights="learned")
@@ -28,6 +29,7 @@ def test_they_cost_what_uniform_weights_cost(name: str, tmp_path: Any) -> None:
     assert torch.equal(load_method(tmp_path).predict_proba(), learned.predict_proba())
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 @pytest.mark.parametrize(("weights", "share"), [("similarity", 0.7310585786), ("kernel", 1.0)])
 def test_weighted_messages_pay_for_their_own_largest_weight(name: str, weights: str, share: float) -> None:
@@ -35,6 +37,7 @@ def test_weighted_messages_pay_for_their_own_largest_weight(name: str, weights: 
     assert weighted.published.noise.sigmas[0] == pytest.approx(share * plain.published.noise.sigmas[0])
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One edge changes two rows of the weighted sums, each by at most one, and no other edge's weight."""
@@ -59,6 +62,7 @@ def curator_rows(x: Tensor, sums: Any) -> Any:
     return quantise(x, bits=sums.row_bits(7))
 
 
+@pytest.mark.slow  # trainings
 def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     real = curator.learned_embedding

@@ -23,6 +23,7 @@ def marked(names: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in names]
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", marked(METHODS))
 def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
     """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
@@ -55,6 +56,7 @@ def test_an_epoch_of_a_network_is_read_once(name: str, readings: int) -> None:
     assert waits[1] - waits[0] == 3 * readings
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", marked(["dp-mlp", "gap, node", "progap, node"]))
 def test_a_private_training_waits_no_longer_for_more_steps(name: str) -> None:
     waits = []

@@ -193,6 +193,7 @@ def fit(module: nn.Module) -> Any:
     )
 
 
+@pytest.mark.slow  # trainings
 def test_it_is_trained_as_a_copy_and_comes_back_with_the_module_alone(tmp_path: Path) -> None:
     module, graph = own(), made.graph(20)
     method = fit(module)

@@ -52,6 +52,7 @@ def queried(name: str, monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[lis
     return files, answers
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_about(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -63,6 +64,7 @@ def test_a_model_file_does_not_move_with_the_features_of_a_node_that_was_asked_a
     assert torch.equal(answers[0][1:], answers[1][1:])
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 def test_the_replay_notices_answers_inside_the_model(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -78,6 +80,7 @@ def test_the_replay_notices_answers_inside_the_model(
     assert weak[0] != weak[1]
 
 
+@pytest.mark.slow  # trainings
 @BOTH
 def test_answers_are_kept_for_their_owner_and_given_again(name: str, tmp_path: Path) -> None:
     start = cm.graph()

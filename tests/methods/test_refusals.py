@@ -119,6 +119,7 @@ def test_a_core_knows_what_users_call_it(name: str) -> None:
     assert name_of(built(METHODS[name], question).core) == name
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", ["links", "list-sums", "label-pool", "edge-rand", "gcon", "class-sums"])
 def test_who_cannot_be_predicted_is_refused_by_the_method_that_was_trained(name: str) -> None:
     method = METHODS[name]
@@ -128,6 +129,7 @@ def test_who_cannot_be_predicted_is_refused_by_the_method_that_was_trained(name:
         fitted.predict(OTHER, randomness=SeededRandomness(1))
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(("name", "unit"), [("gap", {}), ("progap", {}), ("gap", {"unit": "node"}), ("node-sums", {})])
 def test_people_who_join_later_are_told_the_setting_and_the_total(name: str, unit: dict[str, str]) -> None:
     method = METHODS[name]

@@ -55,6 +55,7 @@ def enumerated(pairs: NamedPairs, fields: Tensor, density: Tensor) -> tuple[Tens
     return beliefs / total, links / total, between / total
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize(("directed", "reports"), [(False, "lower"), (True, "both")])
 def test_on_a_tree_beliefs_are_those_of_all_assignments(directed: bool, reports: str) -> None:
     """Exact, given the density that was found; "both": two reports of a pair, which may contradict each other.

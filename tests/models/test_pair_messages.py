@@ -47,6 +47,7 @@ def tolerance(kind: torch.dtype) -> float:
     return 30 * 30 * torch.finfo(kind).eps
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_messages_are_those_of_the_formula_on_all_pairs_at_once(

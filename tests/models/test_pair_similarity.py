@@ -38,6 +38,7 @@ def test_classes_are_told_apart_also_of_nodes_that_did_not_train() -> None:  # 2
     assert gap(found[others], labels[others]) > 0.4
 
 
+@pytest.mark.slow  # seconds
 def test_labels_of_others_change_nothing_and_training_labels_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_similarity, "STEPS", 20)
     x, labels = people()
@@ -54,6 +55,7 @@ def test_labels_of_others_change_nothing_and_training_labels_do(monkeypatch: pyt
     assert not torch.equal(learned_embedding(x, labels, train, seed=1), found)
 
 
+@pytest.mark.slow  # seconds
 def test_unknown_labels_among_the_training_nodes_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_similarity, "STEPS", 20)
     x, labels = people()

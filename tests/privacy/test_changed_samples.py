@@ -115,6 +115,7 @@ def optimistic_epsilon(part: ChangedSamples, sigma: float, delta: float, grid: f
 CASES = [(0.1, 4.0, 40, 2), (0.05, 3.0, 30, 1)]
 
 
+@pytest.mark.slow  # searches for noise
 @pytest.mark.parametrize(("rate", "sigma", "steps", "samples"), CASES)
 def test_the_price_lies_between_an_optimistic_one_and_renyi(
     rate: float, sigma: float, steps: int, samples: int

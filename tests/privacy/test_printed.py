@@ -83,6 +83,7 @@ def unrounded(nodes: Iterable[ast.AST], *, shown: bool) -> list[str]:
     return found
 
 
+@pytest.mark.slow  # searches for noise
 # Parses all of the source, for other rules too.
 def test_no_source_file_prints_an_epsilon_rounded_to_the_nearest() -> None:
     found = {

@@ -58,6 +58,7 @@ def test_an_allowance_is_spent_by_its_gaussian_and_no_more(law: str, mean: float
     assert allowed.used(dp_accounting.GaussianDpEvent(0.99 / allowed.mu)) > 1.0
 
 
+@pytest.mark.slow  # searches for noise
 @LAW_NAMES
 def test_a_mixture_of_different_trials_keeps_the_promise(law: str) -> None:
     """Trials that differ in sampling each keep within the allowance; so does the worse of them at every order."""

@@ -30,6 +30,7 @@ from tests.reports.demo_made import ATTACKS, around, story
 PAGE = Path(__file__).parent.parent.parent / "docs" / "start" / "demo.md"
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize("last", [-0.9, 0.05])
 def test_the_picture_shows_every_way_on_white_and_nothing_over_its_edge(last: float) -> None:
     picture = figure(story(last=last))

@@ -117,6 +117,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {method: folder / method for method in budgets}
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize("tracker", EACH)
 def test_nothing_private_reaches_a_tracker(tracker: str, runs: dict[str, Path], tmp_path: Path) -> None:
     for method, run in runs.items():
@@ -211,6 +212,7 @@ def test_what_is_released_depends_on_who_added_the_noise(runs: dict[str, Path]) 
     assert {key for _, row in twice.points() for key in row} >= {"loss/run 1", "loss/run 2"}
 
 
+@pytest.mark.slow  # whole runs
 def test_a_model_in_python_is_told_by_the_same_rule() -> None:
     graph = load_graph("social-100")
     local = of_model(LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2).fit(graph))

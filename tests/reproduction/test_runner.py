@@ -92,6 +92,7 @@ run(Path(sys.argv[1]), Killed())
 """
 
 
+@pytest.mark.slow  # seconds
 def test_a_killed_run_loses_the_split_it_was_in_and_no_other(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=dict(os.environ), check=False)
     assert ended.returncode == -signal.SIGKILL

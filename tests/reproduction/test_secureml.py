@@ -61,6 +61,7 @@ def test_training_on_shares_is_that_in_the_clear(holders: int) -> None:
     assert dense < once < dense + 2000 * holders
 
 
+@pytest.mark.slow  # seconds
 def test_the_dealer_is_sent_nothing_and_the_label_holder_alone_opens_z() -> None:
     shared = run_on_shares(PLAN, parts(3), GRAPH.y, SPLIT, 0, randomness=SeededRandomness(0))
     entries = shared.transcript.entries

@@ -46,6 +46,7 @@ def noise_of(entry: Entry) -> Noise:
     return privacy.noise(schema, hops=1, trained={"attention": (changed, 600)}, share_hops=share)
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("entry", ATTENTION, ids=lambda one: one.name)
 def test_attention_is_trained_with_the_papers_noise_and_priced_as_it_is(entry: Entry) -> None:
     noise = noise_of(entry)

@@ -151,6 +151,7 @@ def right_noise(found: np.ndarray, multiplier: float) -> bool:
     return bool(abs(found.std() - multiplier) < 6 * error and abs(found.mean()) < 6 * multiplier / np.sqrt(len(found)))
 
 
+@pytest.mark.slow  # seconds
 def test_empty_batches_are_noised_and_counted_and_wrong_noise_is_found() -> None:
     found = released(EMPTY)
     assert len(found) == 30 * sum(p.numel() for p in network_of().parameters())

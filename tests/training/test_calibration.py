@@ -112,6 +112,7 @@ def matrix(found: Calibrated | Support, weights: Tensor | None = None) -> Tensor
     return torch.zeros(N, N).index_put((target, source), values)
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize(
     ("name", "directed", "symmetric"), [("sage", True, False), ("gcn", False, True), ("gat", False, False)]
 )
@@ -130,6 +131,7 @@ def test_with_everything_in_the_complement_the_iterates_are_the_dense_ones(
     assert float((a > 0).float().mean()) > float((matrix(support) > 0).float().mean())
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize(("name", "symmetric"), [("sage", True), ("gcn", False), ("gat", True)])
 def test_where_no_slope_outside_beats_lambda2_the_support_alone_is_the_dense_problem(
     name: str, symmetric: bool
@@ -263,6 +265,7 @@ def test_a_complement_lies_outside_and_is_distinct(count: int, symmetric: bool) 
     assert both.symmetric or not symmetric
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize(("count", "symmetric"), [(20, False), (3, True)])
 def test_every_entry_outside_is_drawn_equally_often(count: int, symmetric: bool) -> None:
     """Chi-square over the free cells of a 7-node graph; fixed seed, false alarm rate 1e-4."""

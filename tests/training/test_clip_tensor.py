@@ -158,6 +158,7 @@ def test_what_fits_is_judged_over_all_layers_together() -> None:
     assert not fits(np.array([np.nan, 0, 0, 0], np.float32), starts, np.array([1.0, 1.0]), 1 << 13)
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("dither", [0, 1 << 15, (1 << 16) - 1])
 def test_short_gradients_are_rounded_by_their_dither_and_long_ones_to_the_cap(dither: int) -> None:
     """At dithers of nothing, a half and nearly one; each row by itself, whatever the others are."""

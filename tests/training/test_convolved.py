@@ -55,6 +55,7 @@ def test_one_edge_moves_all_rows_together_by_no_more_than_is_said(restart: float
         assert worst > 0.99 * convex.moved
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("penalty", [0.02, 0.3])
 def test_minima_lie_no_further_apart_than_is_charged(penalty: float) -> None:
     """Every third edge of four graphs toggled, under weak and strong penalties."""

@@ -17,6 +17,7 @@ def moved(model: nn.Module) -> nn.Module:
     return model.to("cuda")
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize(("count", "rate", "gone"), [(200, 0.5, (0, 3, 77, 199)), (9000, 0.01, (3, 8195, 8999))])
 def test_removing_one_sample_moves_the_sum_by_its_own_part_only(count: int, rate: float, gone: tuple[int, ...]) -> None:
     """Same dither, one sample less: the change is that sample, exactly. Of 9,000 samples some share a place."""
@@ -48,6 +49,7 @@ def trained(device: str, x: Tensor | Streamed, y: Tensor, steps: int) -> Tensor:
     return weight
 
 
+@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("made", [False, True])
 def test_a_training_has_the_noise_and_the_batches_of_the_cpu(made: bool) -> None:
     """Also of rows that are made when a batch has them."""
@@ -58,6 +60,7 @@ def test_a_training_has_the_noise_and_the_batches_of_the_cpu(made: bool) -> None
     assert torch.allclose(there, trained("cpu", x, y, 4), atol=1e-4)
 
 
+@pytest.mark.slow  # seconds
 def test_the_cpu_waits_twice_however_long_a_training_is() -> None:
     """For the noise, which is drawn some steps ahead; the choice of batches and the dither wait for nothing."""
     x, y = samples(300, 20, 4)

@@ -61,6 +61,7 @@ def test_the_low_part_of_the_noise_is_uniform_below_a_step(monkeypatch: pytest.M
     assert low_parts(monkeypatch) == [low for low in range(4) for _ in range(4)]
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("weak", ["", "no low part", "rows too long"])
 def test_every_output_of_an_opened_number_keeps_the_price(weak: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enumerated: the two ends of what z may be, and two in the middle that differ in the lowest bit alone.

@@ -80,6 +80,7 @@ def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tens
     return network().argmax(dim=1)
 
 
+@pytest.mark.slow  # whole rounds
 def test_nothing_but_training_labels_goes_to_holders_and_one_guess_a_node_comes_back() -> None:
     """The server is sent nothing, holders nothing of each other; without noise a guess is what the holder computes."""
     _, setting, held, sent = run(3)
@@ -178,6 +179,7 @@ def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
     assert not open_.protects and open_.assumption("no-privacy-chosen")
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("holders", [2, 3])
 def test_guesses_with_little_epsilon_are_worth_more_than_the_label_holder_alone(holders: int) -> None:
     """Seeds are fixed; round 1 is the label holder alone, so what validates worse is never kept."""

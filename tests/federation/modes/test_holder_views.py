@@ -70,6 +70,7 @@ def looks_uniform(seen: Views, who: tuple[str, ...]) -> bool:
     )
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("holders", [2, 3, 4])
 def test_what_reaches_a_holder_is_uniform_beside_all_that_it_was_dealt(holders: int) -> None:
     seen = run(holders)
@@ -78,6 +79,7 @@ def test_what_reaches_a_holder_is_uniform_beside_all_that_it_was_dealt(holders: 
         assert looks_uniform(seen, (name,))
 
 
+@pytest.mark.slow  # whole rounds
 def test_what_reaches_two_of_three_holders_is_uniform_beside_all_that_they_were_dealt() -> None:
     """The server's masks hide the third: without any one of them they tell it from uniform numbers."""
     seen = run(3)
@@ -85,6 +87,7 @@ def test_what_reaches_two_of_three_holders_is_uniform_beside_all_that_they_were_
         assert looks_uniform(seen, pair)
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("weak", ["masked-left", "masked-right"])
 def test_a_mask_that_is_missing_is_seen_by_two_holders(weak: str) -> None:
     assert not looks_uniform(run(3, weak), ("h1", "h2"))

@@ -210,6 +210,7 @@ def test_sparse_and_dense_features_give_the_same_guesses_and_an_empty_row_is_no_
     assert int((dense != sparse).sum()) <= 3
 
 
+@pytest.mark.slow  # whole rounds
 def test_sparse_rows_are_never_dense_all_at_once() -> None:
     """One batch is a quarter of them, and 4,096 are measured at a time."""
     people, columns = 12_000, 400

@@ -64,6 +64,7 @@ def test_the_largest_change_of_one_person_is_what_the_noise_was_made_for() -> No
     assert max(moved) <= price.votes.sensitivity
 
 
+@pytest.mark.slow  # whole rounds
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_votes_and_training_cost_what_is_declared_together_and_hardly_less(epsilon: float) -> None:
     price = PersonPrice(epsilon, 1e-4, CLASSES, COLUMNS, DEGREE)
@@ -79,6 +80,7 @@ def test_votes_and_training_cost_what_is_declared_together_and_hardly_less(epsil
     assert pipeline_epsilon([price.part, sums], half, 1e-4) > epsilon * (1 + SHARE_OF_VOTES / 4)
 
 
+@pytest.mark.slow  # whole rounds
 def test_lists_of_those_who_do_not_train_are_not_read() -> None:
     """Under six streams of noise, one of which at least lets other lists of those who train move a guess."""
     setting, held = with_edges()
@@ -92,6 +94,7 @@ def test_lists_of_those_who_do_not_train_are_not_read() -> None:
     assert torch.equal(sent[0], sent[1]) and not torch.equal(sent[0], sent[2])
 
 
+@pytest.mark.slow  # whole rounds
 def test_votes_lean_towards_the_labels_of_those_who_list_a_node() -> None:
     """At a generous epsilon; without a degree bound there are no votes."""
     setting, _ = with_edges(epsilon=30.0)
@@ -105,6 +108,7 @@ def test_votes_lean_towards_the_labels_of_those_who_list_a_node() -> None:
     assert private_votes(*arguments, made()[0], randomness=SeededRandomness(5)).shape == (N, 0)
 
 
+@pytest.mark.slow  # whole rounds
 def test_guarantee_ledger_and_messages_say_what_is_read() -> None:
     setting, held = with_edges()
     found = guarantee_of(setting)

@@ -63,6 +63,7 @@ def test_audit_accepts_the_stated_epsilon_and_it_is_tight(mode: str) -> None:
     assert ratio > 0.999 * mechanism.guarantee.epsilon
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("mode", MODES)
 def test_audit_rejects_a_degree_that_is_not_paid_for(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def unpaid(self: DegreePreservingRR) -> AdjacencyRR:

@@ -27,6 +27,7 @@ def table(mechanism: NoisyDegree) -> np.ndarray[Any, Any]:
     return tiny_graphs.log_table(mechanism, degrees, levels(mechanism))
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(mode: str, epsilon: float) -> None:

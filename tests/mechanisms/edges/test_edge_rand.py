@@ -38,6 +38,7 @@ def collect(mechanism: EdgeRand, pairs: torch.Tensor, *, dense: bool, seed: int)
     return bits
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: float) -> None:
     """All 32 graphs, all 32 releases; enumerated, so no false alarm."""

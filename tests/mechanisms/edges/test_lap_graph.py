@@ -53,6 +53,7 @@ def collect(mechanism: LapGraph, pairs: torch.Tensor, seed: int, *, plain: bool 
     return bits
 
 
+@pytest.mark.slow  # samples
 @pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.3), (8.0, 0.01)])  # 2.5 CPU s: 2,048 exact likelihoods
 def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: float, share: float) -> None:
     """All 32 graphs, all 32 releases; enumerated, so no false alarm."""

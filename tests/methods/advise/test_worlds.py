@@ -89,6 +89,7 @@ def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
     assert mean_degree(world) > 1.5 * public.shape[1] / 400
 
 
+@pytest.mark.slow  # trainings
 def test_private_edges_are_made_alike_whichever_the_true_ones_are() -> None:
     """The same public edges and other private ones give the same world."""
     graph = with_public_edges(200)

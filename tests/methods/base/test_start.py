@@ -85,6 +85,7 @@ def test_reading_a_file_twice_gives_the_same_scores(task: str, tmp_path: Path) -
 # ---- in a method ----
 
 
+@pytest.mark.slow  # trainings
 @TASKS
 def test_a_start_changes_neither_what_is_released_nor_what_is_promised(task: str) -> None:
     without, beside = fitted(task, None), fitted(task, "public")

@@ -56,6 +56,7 @@ class Watched:
 # ---- what one edge may change ----
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("unit", ["edge", "directed-edge"])
 @pytest.mark.parametrize("pair", [(0, 1), (10, 33)])
 def test_replay_of_counts_on_a_neighbour_changes_nothing_but_them(
@@ -96,6 +97,7 @@ def test_publish_alone_reads_edges_and_once() -> None:
 # ---- the price ----
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(("settings", "change"), [({}, 2), ({"unit": "k-edges", "relationships": 3}, 6)])
 def test_geometric_noise_is_pure_and_smaller(settings: dict[str, Any], change: int, tmp_path: Path) -> None:
     """Epsilon over the L1 change of all counts; the ledger says the law, and a saved model stays what it was."""

@@ -39,6 +39,7 @@ def others_of(person: int, seed: int) -> list[int]:
     return [int(other) for other in drawn[:K]]
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(
     ("name", "weights"), [("class-sums", None), ("gap", "uniform"), ("gap", "kernel"), ("progap", "similarity")]
 )
@@ -72,6 +73,7 @@ def _moved(one: Any, other: Any) -> float:
 # ---- controls and ceiling of the curator's methods ----
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", cm.KINDS)
 def test_a_method_for_nodes_has_a_ceiling_and_a_control_at_its_own_price(name: str) -> None:
     start = cm.graph()

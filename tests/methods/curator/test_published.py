@@ -37,6 +37,7 @@ def fit(name: str, **settings: Any) -> Any:
     return method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
 
 
+@pytest.mark.slow  # trainings
 @EVERY
 def test_the_plan_is_that_of_the_run_and_nothing_is_charged_without_protection(name: str, tmp_path: Path) -> None:
     method = fit(name)
@@ -120,6 +121,7 @@ def test_learned_rows_and_their_sums_are_charged_together(unit: str, entries: in
 # ---- eclipse ----
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(
     ("settings", "squared"),
     [({}, 2), ({"hops": 3}, 2), ({"unit": "directed-edge"}, 1), ({"unit": "k-edges", "relationships": 4}, 20)],

@@ -172,6 +172,7 @@ EVERY = pytest.mark.parametrize("name", [*cm.KINDS, "node-sums"])
 NODE: dict[str, Any] = {"unit": "node", "degree_bound": 5, "epsilon": 8.0, "hops": 1, "batch": 1000, "passes": 4}
 
 
+@pytest.mark.slow  # trainings
 @EVERY
 def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -208,6 +209,7 @@ def test_the_last_training_is_paid_for_once(name: str) -> None:
         method.fit_published(method.published, randomness=SeededRandomness(2))
 
 
+@pytest.mark.slow  # trainings
 @EVERY
 def test_no_network_mixes_samples(name: str) -> None:
     names = [type(part).__name__ for net in cm.fit(name, **NODE).published.networks for part in net.modules()]

@@ -74,6 +74,7 @@ def test_an_audit_finds_nothing(audit: Callable[..., None], asked: tuple[Any, ..
     audit(*asked, **settings)
 
 
+@pytest.mark.slow  # trainings
 @NODES
 def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
     """Number, order and size of the draws of noise, charges and shapes are those of a graph without the node's data."""
@@ -85,6 +86,7 @@ def test_item_3_no_control_flow_depends_on_a_node(name: str) -> None:
     assert asked[0] == asked[1]
 
 
+@pytest.mark.slow  # trainings
 @EDGES
 def test_item_4_an_undirected_edge_is_charged_for_both_entries(name: str) -> None:
     """The edge is what the guarantee is about; hiding one entry says what both together cost: more."""
@@ -96,6 +98,7 @@ def test_item_4_an_undirected_edge_is_charged_for_both_entries(name: str) -> Non
     assert entry.epsilon_relationship == pytest.approx(2.954, abs=0.001)
 
 
+@pytest.mark.slow  # trainings
 @EVERY
 def test_item_7_a_class_nobody_has_keeps_its_column(name: str) -> None:
     start = cm.graph()
@@ -151,6 +154,7 @@ def test_item_11_dp_mlp_reads_no_edge_to_answer() -> None:
     assert method.ledger == paid
 
 
+@pytest.mark.slow  # trainings
 @EDGES
 def test_item_12_labels_of_test_nodes_are_never_used(name: str) -> None:
     """Labels outside training and validation change nothing; a training label does."""
@@ -231,6 +235,7 @@ def test_item_17_noise_is_fresh(name: str) -> None:
     assert "seed 1" in (audits.fit(name, cm.graph()).guarantee.void or "")
 
 
+@pytest.mark.slow  # trainings
 @EVERY
 def test_item_17_no_key_or_generator_is_saved(name: str, tmp_path: Path) -> None:
     """Weights, answers and nothing else: every tensor of the file is known by name."""

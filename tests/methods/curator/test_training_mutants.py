@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum, grid, perturbed
 from graphveil.graphs import keep_lists
-from graphveil.methods.curator import recipe as curator_method
+from graphveil.methods.curator import sums as curator_sums
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
 from graphveil.methods.curator.recipe import StagedCore
@@ -135,14 +135,14 @@ def a_degree_normalises(patch: Patch) -> None:
         return real(me, network, which, means, *rest)
 
     seen: list[Any] = []
-    rows_of = curator_method.receiver_rows
+    rows_of = curator_sums.receiver_rows
 
     def watched(*arguments: Any, **named: Any) -> Any:
         seen.append(rows_of(*arguments, **named))
         return seen[-1]
 
     patch.setattr(StagedCore, "_train", scaled)
-    patch.setattr(curator_method, "receiver_rows", watched)
+    patch.setattr(curator_sums, "receiver_rows", watched)
 
 
 def noise_is_replayed(patch: Patch) -> None:
@@ -204,6 +204,7 @@ def named(mutant: Mutant) -> str:
     return "-".join([mutant.apply.__name__, *map(str, mutant.arguments)])
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("mutant", MUTANTS, ids=named)
 def test_every_mutant_is_killed(mutant: Mutant, monkeypatch: Patch) -> None:
     mutant.apply(monkeypatch)

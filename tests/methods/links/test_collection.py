@@ -74,6 +74,7 @@ def spends_of_lists(links: LinkPrivacy) -> Any:
     return links.spends(links_made.graph().schema, made.NODES)
 
 
+@pytest.mark.slow  # trainings
 def test_item_19_what_the_refused_averaging_would_reveal() -> None:
     """One report of a list at epsilon 1 leaves a link open; the mean of 1,000 fresh ones shows nearly all of them.
 

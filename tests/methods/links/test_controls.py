@@ -88,6 +88,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(
     ("build", "mode"),
     [

@@ -65,6 +65,7 @@ class TestLinkBeliefs(MethodSuite):
     pass
 
 
+@pytest.mark.slow  # trainings
 def test_planted_blocks_are_asked_for_kept_in_a_file_and_cost_nothing(tmp_path: Path) -> None:
     graph, made_with = communities(), {"epsilon_x": None, "epsilon_a": 4.0, "epsilon_y": 2.0}
     plain, full, few = (
@@ -158,6 +159,7 @@ def test_lists_that_mislead_are_left_out() -> None:
     assert torch.allclose(method.predict_proba(), torch.softmax(without_links(method.released, seed=0)[0], dim=1))
 
 
+@pytest.mark.slow  # trainings
 def test_the_choice_reads_released_labels_alone() -> None:
     """Item 12: validation labels go through their mechanism before they judge."""
     graph = communities()
@@ -170,6 +172,7 @@ def test_the_choice_reads_released_labels_alone() -> None:
     assert not torch.equal(other.predict_proba(), first)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(("epsilon", "mode"), [(1e-3, "both"), (60.0, "lower")])
 def test_extreme_epsilons_and_empty_lists_give_probabilities(epsilon: float, mode: str) -> None:
     for graph in (links_made.graph(), links_made.graph()):
@@ -180,6 +183,7 @@ def test_extreme_epsilons_and_empty_lists_give_probabilities(epsilon: float, mod
         graph.edge_index = graph.edge_index[:, :0]
 
 
+@pytest.mark.slow  # trainings
 def test_nothing_of_all_pairs_or_of_n_times_d_is_built() -> None:
     n, d = 1_000, 4_000
     graph = social_graph(n, 8, d, 3, apps=5, seed=1)
@@ -217,6 +221,7 @@ def released(**settings: Any) -> Any:
     return method.randomize(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(
     ("reading", "settings", "steps"),
     [

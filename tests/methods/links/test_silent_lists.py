@@ -59,6 +59,7 @@ def test_every_pair_is_worth_what_its_heard_ends_said(mode: str) -> None:
         assert found == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("mode", MODES)
 def test_the_number_of_links_is_estimated_without_bias(mode: str) -> None:
     """400 collections, each with other people silent: by a z of 5 it fails by chance in 6 of 10^7 runs.

@@ -234,6 +234,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return load_graph(office(tmp_path_factory.mktemp("office") / "office"))
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("question", ["member", "age>=40", "team=sales|support", "team", "skills=law"])
 def test_every_column_of_the_folder_can_be_asked(graph: Graph, question: str) -> None:
     method = LabelPropagation(epsilon_y=2.0, epsilon_x=2.0, rule="pool", question=question)

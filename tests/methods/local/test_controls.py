@@ -35,6 +35,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", METHODS)
 def test_controls_read_no_features_and_no_labels_but_those_of_test_nodes(name: str) -> None:
     """The accuracy of each is the same when everything that was not released is out of reach."""

@@ -145,6 +145,7 @@ def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
     assert not torch.equal(label_pool._folds(labels, 1), folds)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("node", [0, 3, 14, ISOLATED[0]])
 def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
     """One report is changed: bit for bit the block that leaves it out stays, for every node and member.
@@ -243,6 +244,7 @@ def test_without_reports_the_weights_are_those_of_the_prior() -> None:
     assert found.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e4])
 def test_the_search_for_weights_stays_finite_where_nothing_can_be_learned(steepness: float) -> None:
     """Few reports, scores of any size, likelihoods that say one thing for certain: the search has a box to stay in."""

@@ -196,6 +196,7 @@ def adjacencies(work: Callable[[], object]) -> int:
     return len(calls)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("case", FITS)
 def test_a_fit_puts_its_edges_in_order_once(case: str) -> None:
     name, settings, times = FITS[case]

@@ -63,6 +63,7 @@ def test_groups_are_the_same_whatever_edges_are_private() -> None:
     assert torch.equal(found[0], found[1])
 
 
+@pytest.mark.slow  # trainings
 def test_what_is_published_holds_no_private_edge_and_no_test_label() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)
@@ -139,6 +140,7 @@ def test_a_folder_gives_the_same_predictions(model: ClassCounts, tmp_path: Path)
         ClassCounts(epsilon_a=2.0).fit(plain, split=split)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("damage", [b"", b"PAR1", None])
 def test_damaged_or_missing_counts_are_refused(tmp_path: Path, damage: bytes | None) -> None:
     out = ClassCounts(epsilon_a=3.0).release(released_made.graph(), randomness=SeededRandomness(1))

@@ -63,6 +63,7 @@ def test_the_channel_of_the_release_is_inverted_and_two_channels_are_one(tmp_pat
     assert LabelPropagation.load(labels.save(tmp_path / "labels")).guarantee == graph.release.guarantee
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("epsilon_y", [math.inf, 1.0])
 def test_controls_read_the_release_and_test_labels_alone(epsilon_y: float) -> None:
     graph = released_made.graph()

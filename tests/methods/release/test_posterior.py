@@ -69,6 +69,7 @@ def test_other_mechanisms_and_noisy_features_are_refused() -> None:
         HeteroRR(epsilon_x=1.0, epsilon_a=1.0, weights="some")
 
 
+@pytest.mark.slow  # trainings
 def test_weights_are_those_of_bayes_rule_with_the_public_shares(friends: Any) -> None:
     """All labels public: the share of public edges by groups, one more for each cell, scaled to the estimate."""
     graph = made.changed(friends, y=torch.arange(int(friends.num_nodes)) % 3)
@@ -110,6 +111,7 @@ def test_sums_are_those_of_a_dense_adjacency() -> None:
     assert torch.equal(neighbour_sums(public.pairs[:, :0], rows), torch.zeros_like(rows))
 
 
+@pytest.mark.slow  # trainings
 def test_another_set_of_private_edges_is_the_same_public_part() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)
@@ -120,6 +122,7 @@ def test_another_set_of_private_edges_is_the_same_public_part() -> None:
     assert torch.equal(first.sums, second.sums)
 
 
+@pytest.mark.slow  # trainings
 def test_groups_are_labels_where_they_are_known_and_guesses_elsewhere() -> None:
     graph = released_made.graph()
     split = made.split_of(graph)

@@ -85,6 +85,7 @@ def test_whether_it_is_rehearsed_follows_from_public_facts() -> None:
     assert alternatives(edges_alone(4.0), sealed) == alternatives(edges_alone(4.0), graph)
 
 
+@pytest.mark.slow  # trainings
 def test_no_private_edge_is_read_nor_counted() -> None:
     """Everything but private edges may be read; with two thirds fewer of them nothing else is expected."""
     graph, others = town(people=100), ("edge-rand",)

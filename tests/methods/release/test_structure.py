@@ -90,6 +90,7 @@ def test_pairs_of_another_form_are_refused(bad: list[list[int]]) -> None:
         of(torch.tensor(bad))
 
 
+@pytest.mark.slow  # trainings
 def test_chance_is_what_uniform_pairs_hit() -> None:
     """1,000 draws, five standard errors; half as many protected pairs would be a chance twice as large, and outside."""
     generator = np.random.default_rng(5)

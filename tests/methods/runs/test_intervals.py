@@ -84,6 +84,7 @@ def test_an_even_guess_is_known_exactly() -> None:
     assert (found.low, found.high, found.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize(("runs", "nodes", "spread"), [(1, 12, 0.0), (3, 400, 0.08)])
 def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int, spread: float) -> None:
     """4,000 experiments at a true mean of 0.7: coverage is 95% +- 2 points; intervals a third narrower fail.

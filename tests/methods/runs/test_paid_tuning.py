@@ -81,6 +81,7 @@ def overspent(method: Any, mean: float = 5.0, shape: float = 0.0) -> float:
     return float(price) - privacy.epsilon
 
 
+@pytest.mark.slow  # trainings
 @ALL
 def test_what_is_exported_was_made_with_noise_that_pays_for_all_trials(kind: str) -> None:
     found = tuned(kind)
@@ -93,6 +94,7 @@ def test_what_is_exported_was_made_with_noise_that_pays_for_all_trials(kind: str
     assert "mean 5)" in str(found.method.guarantee.assumption("trials-covered"))
 
 
+@pytest.mark.slow  # trainings
 @ALL
 def test_exporting_the_best_of_k_at_the_price_of_one_is_rejected(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 13, the mutant: every trial has the noise of a single run, and the best goes out as if it were one."""
@@ -106,6 +108,7 @@ def test_exporting_the_best_of_k_at_the_price_of_one_is_rejected(kind: str, monk
     assert overspent(tuned(kind).method) > 1.0
 
 
+@pytest.mark.slow  # trainings
 @ALL
 def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same mutant one step earlier: methods that are built without the tuning are refused at the door."""
@@ -242,6 +245,7 @@ def test_every_trial_has_fresh_noise() -> None:
     assert len({entry["score"] for entry in log}) > 1
 
 
+@pytest.mark.slow  # trainings
 def test_the_seed_decides_neither_how_many_trials_nor_which(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number and the settings come from the source of the noise."""
     monkeypatch.setattr(RepeatAndSelect, "draw", DRAW)
@@ -321,6 +325,7 @@ def test_the_noise_of_a_count_follows_its_law() -> None:
 # ---- what comes out ----
 
 
+@pytest.mark.slow  # trainings
 def test_a_saved_model_still_says_what_tuning_cost(tmp_path: Path) -> None:
     found = tuned("gap by node").method
     found.save(tmp_path / "model.safetensors")

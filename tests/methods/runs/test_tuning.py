@@ -38,6 +38,7 @@ def tuned(name: str, graph: Any, **changes: Any) -> Any:
     return tune(name, graph, BUDGETS[name], OVER, **{**chosen, **changes})
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", BUDGETS)
 def test_all_trials_together_cost_one_collection(name: str) -> None:
     graph = made.graph()
@@ -49,6 +50,7 @@ def test_all_trials_together_cost_one_collection(name: str) -> None:
     assert found.method.guarantee == once.guarantee
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", BUDGETS)
 def test_noise_is_drawn_as_often_as_without_tuning(name: str) -> None:
     """Item 13: a trial that collected anew would ask for more."""
@@ -151,6 +153,7 @@ def tuned_of_proxy_tuning(name: str, graph: Any, proxy: Any, **how: Any) -> Any:
     return tune_by_proxy(name, graph, proxy, FAST[name], OVER_OF_PROXY_TUNING, **chosen)
 
 
+@pytest.mark.slow  # trainings
 @pytest.mark.parametrize("name", FAST)
 def test_the_guarantee_is_that_of_one_training(name: str) -> None:
     start, proxy = cm.graph(), cm.graph(seed=9)

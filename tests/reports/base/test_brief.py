@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from graphveil.cli import screens
@@ -49,6 +50,7 @@ def wholes() -> Iterator[tuple[str, Guarantee]]:
     return ((name, one) for name, one in promised().items() if ": part" not in name)
 
 
+@pytest.mark.slow  # whole runs
 def test_every_guarantee_is_three_lines_of_at_most_two_rows() -> None:
     for name, guarantee in wholes():
         # As long as prices get: rounded up to six digits.

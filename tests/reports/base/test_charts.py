@@ -111,6 +111,7 @@ def test_drawing_is_the_same_each_time_and_leaves_no_global_state() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow  # whole runs
 def test_pyplot_is_never_loaded() -> None:
     code = (
         "import sys; from graphveil.reports.base import figures as f; from graphveil.methods import Interval as I;"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 
 from graphveil.cli import screens
@@ -132,6 +133,7 @@ def first_line(guarantee: Guarantee) -> str:
     return f"This protects {guarantee.unit.text}, not a person: {guarantee.unit.less}."
 
 
+@pytest.mark.slow  # whole runs
 def test_the_sentence_says_first_what_is_less_than_a_person() -> None:
     for name, guarantee in promised().items():
         assert guarantee.sentence().startswith(first_line(guarantee)) == less(guarantee), name
@@ -147,6 +149,7 @@ def test_every_code_is_known_and_texts_alone_say_the_same() -> None:
         assert Guarantee.from_dict(without_codes(fields)) == guarantee, name
 
 
+@pytest.mark.slow  # whole runs
 def test_cards_pages_and_screens_say_it_too() -> None:
     """A party of a federation has a card of its own, whose first line is the sentence as well."""
     distinct = {whole.unit: whole for whole in promised().values() if whole.model != "vertical"}

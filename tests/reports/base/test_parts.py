@@ -92,6 +92,7 @@ def accepted(
     return passed
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize("name", ["result.json", "public/guarantee.json", "public/ledger.json", "public/about.json"])
 def test_every_edited_field_is_refused(run: Path, name: str) -> None:
     run_folder.read_run(run)
@@ -119,6 +120,7 @@ def test_a_file_with_other_bytes_is_refused(run: Path, name: str) -> None:
         run_folder.read_run(run)
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize(
     "name", ["public/model.safetensors", "public/ledger.json", "public/guarantee.json", "public/about.json"]
 )
@@ -150,6 +152,7 @@ def test_a_spend_without_its_prediction_is_shown(run: Path) -> None:
     assert "features of others" in Path(rewrite(run)["card"] or "").read_text()
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize("stop", range(8))
 def test_a_writer_killed_at_any_file_leaves_a_run_that_is_read(
     run: Path, stop: int, monkeypatch: pytest.MonkeyPatch

@@ -144,6 +144,7 @@ def test_settings_that_differ_are_listed_and_prices_are_not_among_them() -> None
     assert "None, but for budgets" in page_of({}, {})
 
 
+@pytest.mark.slow  # whole runs
 def test_what_does_not_compare_is_said() -> None:
     assert "Measured on the same test nodes: mine minus theirs is 0.0 points." in page_of({}, {})
     assert "different data" in page_of({}, {"data": "pubmed"})

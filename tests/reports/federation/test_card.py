@@ -100,6 +100,7 @@ def test_the_label_holders_own_network_is_the_free_baseline_where_it_was_trained
     assert all("Only the label holder can measure accuracy." in text for text in forms(server))
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize("place", ["run", "run/clinic"])
 def test_attacks_on_the_party_and_on_the_whole_federation_are_shown(tmp_path: Path, place: str) -> None:
     folder = party(tmp_path / "run" / "clinic")

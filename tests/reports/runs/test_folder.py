@@ -95,6 +95,7 @@ def test_default_folder_says_data_method_and_time(tmp_path: Path) -> None:
     assert first == tmp_path / "my-data-lpgnn-20260102-030405"
 
 
+@pytest.mark.slow  # whole runs
 @pytest.mark.parametrize(
     ("file", "content"),
     [
