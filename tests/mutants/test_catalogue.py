@@ -45,7 +45,6 @@ def test_every_file_is_a_mutant_of_its_own() -> None:
     assert not [change for change, count in changes.items() if count > 1]
 
 
-@pytest.mark.slow  # seconds
 def test_the_named_tests_exist() -> None:
     nodes = sorted({node for mutant in MUTANTS for node in mutant.tests})
     words = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *nodes]
