@@ -18,8 +18,8 @@ from torch import Tensor
 
 from graphveil.graphs import Graph, Split, draw_private, load_graph
 from graphveil.methods.curator.class_sums import train_experts
-from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.feature_evidence import feature_evidence
+from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.settings import SumsSettings
 from graphveil.methods.curator.training import read_people
 from graphveil.methods.registry import build_method

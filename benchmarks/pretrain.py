@@ -34,8 +34,8 @@ from graphveil.methods.base.released import topology_of
 from graphveil.methods.base.start import save_start
 from graphveil.methods.curator import sum_clues as sums
 from graphveil.methods.curator.class_sums import SOFT_BITS
-from graphveil.methods.curator.messages import corners, messages, named_classes
 from graphveil.methods.curator.feature_evidence import feature_evidence
+from graphveil.methods.curator.messages import corners, messages, named_classes
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.training import read_people
 from graphveil.methods.local import label_pool
