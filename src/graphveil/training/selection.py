@@ -41,6 +41,8 @@ class Epoch:
 
 
 Rule = Callable[[Epoch], bool]
+#: Estimated accuracy, and minus the validation loss.
+Judged = tuple[float, float]
 
 
 def selection_rule(name: str, *, ideal: float) -> Rule:
@@ -80,18 +82,28 @@ def _published(ideal: float) -> Rule:
 
 
 def _robust() -> Rule:
-    smooth: list[float] = []
-    best: list[tuple[float, float]] = []
+    smooth: list[Judged] = []
+    best: list[Judged] = []
 
     def better(now: Epoch) -> bool:
-        found = [now.val_estimate, -now.val_loss]
-        # Smoothed because single epochs win by luck: noisy labels make their estimates jump by more than models
-        # differ.
-        smooth[:] = [old + SMOOTHING * (new - old) for old, new in zip(smooth or found, found, strict=True)]
-        judged = (smooth[0], smooth[1])
-        if best and judged <= best[0]:
+        smooth[:] = [smoothed(smooth[0] if smooth else None, now)]
+        if best and smooth[0] <= best[0]:
             return False
-        best[:] = [judged]
+        best[:] = smooth
         return True
 
     return better
+
+
+def smoothed(before: Judged | None, epoch: Epoch) -> Judged:
+    """Return the estimated accuracy and minus the validation loss, smoothed over the epochs so far.
+
+    Single epochs win by luck: noisy labels make their estimates jump by more than models differ.
+
+    Args:
+        before: what this gave after the epoch before; None after the first.
+        epoch: the newest one.
+    """
+    found = (epoch.val_estimate, -epoch.val_loss)
+    old = found if before is None else before
+    return (old[0] + SMOOTHING * (found[0] - old[0]), old[1] + SMOOTHING * (found[1] - old[1]))

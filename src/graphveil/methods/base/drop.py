@@ -93,6 +93,7 @@ def drop_objective(
     keep: float,
     flip: float,
     corrected: bool = True,
+    spread: Tensor | None = None,
     engine: Engine = LOCAL,
 ) -> Drop:
     """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
@@ -101,13 +102,14 @@ def drop_objective(
         p: the propagation matrix [n, n], None where hops is 0; hops: K.
         keep, flip: probabilities of randomized response to keep a label, and of each other class.
         corrected: whether the loss knows of them; without, K is 0.
+        spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
         engine: where blocks of people are worked on; no target depends on it.
     """
     train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
     if p is None or hops == 0:
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
-        mass = propagate(p, label_matrix(labels, train | val, classes), hops, engine=engine)[train_nodes]
+        mass = propagate(p, label_matrix(labels, train | val if spread is None else spread, classes), hops, engine=engine)[train_nodes]
         # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)

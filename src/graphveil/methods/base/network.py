@@ -101,6 +101,7 @@ def train_network(
     label_smoothing: bool = False,
     backbone: nn.Module | None = None,
     reported: Tensor | None = None,
+    unheard: bool = False,
     progress: ProgressCallback | None = None,
     engine: Engine = LOCAL,
 ) -> Network:
@@ -114,6 +115,7 @@ def train_network(
         backbone: a module of a user's own in place of the settings' model, see `models.own`; with it no weights of
             edges are learned.
         reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
+        unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
         engine: where blocks of people are worked on before the training, which is done here.
 
     Raises:
@@ -126,7 +128,7 @@ def train_network(
     if settings.scaling == "standard":
         inputs = standardise(inputs, generator=generator, engine=engine)
     model, read = _model(inputs, labels.classes, settings, backbone, generator)
-    objective = _objective(labels, p, settings, label_smoothing, engine)
+    objective = _objective(labels, p, settings, label_smoothing, unheard, engine)
     # Choosing by the training labels would keep the epoch that has learned most of their noise.
     selection = settings.selection if bool(labels.val.any()) else "last"
     rate, decay = settings.learning_rate, settings.weight_decay
@@ -174,7 +176,12 @@ def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Mod
 
 
 def _objective(
-    labels: Labels, p: SparseMatrix | None, settings: NetworkSettings, label_smoothing: bool, engine: Engine
+    labels: Labels,
+    p: SparseMatrix | None,
+    settings: NetworkSettings,
+    label_smoothing: bool,
+    unheard: bool,
+    engine: Engine,
 ) -> Any:
     """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
 
@@ -200,6 +207,7 @@ def _objective(
         keep=labels.keep,
         flip=labels.flip,
         corrected=settings.loss == "drop",
+        spread=train_mask if unheard else train_mask | val_mask,
         engine=engine,
     )
     _require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)

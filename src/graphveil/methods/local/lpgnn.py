@@ -39,9 +39,11 @@ from graphveil.methods.base.asking import (
 )
 from graphveil.methods.base.core import Stored
 from graphveil.methods.base.features import centred_of, features_of, labels_of, reported_of
+from graphveil.methods.base.hops import Hops, choose_hops
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     FeatureMatrix,
+    Labels,
     Network,
     apply_network,
     as_matrix,
@@ -176,6 +178,15 @@ class LPGNNCore(ReportsCore[Fitted]):
         self.kept = Kept()
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
+        self.hops: Hops | None = None
+
+    def _free_hops(self, labels: Labels) -> tuple[str, ...]:
+        """Return which hops reports choose: those that were left open, of a part that is private."""
+        free = {
+            "steps_x": self.privacy.epsilon_x not in (None, math.inf) and not self._denoises,
+            "steps_y": labels.keep < 1 and self.settings.loss == "drop",
+        }
+        return tuple(name for name, private in free.items() if private and self._given[name] is None)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse several labels a node where labels are private, or a graph that the backbone does not fit."""
@@ -187,7 +198,8 @@ class LPGNNCore(ReportsCore[Fitted]):
 
     def require_reached(self, graph: Graph, split: Split) -> None:
         """Refuse hops over which no training node has a label near, before anybody reports."""
-        require_reached(topology_of(graph), split, self.settings.steps_y)
+        if self._given["steps_y"] is not None:
+            require_reached(topology_of(graph), split, self.settings.steps_y)
 
     def fit_reports(
         self,
@@ -213,11 +225,16 @@ class LPGNNCore(ReportsCore[Fitted]):
         here = topology.apart()
         if self.trimming == "agreement":
             here = trimmed(here, released, seed=self.settings.seed, device=self.settings.device, engine=engine)
-        reported = reported_of(released.features)
+        labels, reported = labels_of(released), reported_of(released.features)
         inputs = self._inputs(released, here)
         features, offset, settings = self._smoothed(*inputs, released.schema, here, reported)
-        told: dict[str, Any] = {"backbone": self.backbone, "progress": progress, "engine": engine}
-        network = train_network(features, offset, labels_of(released), here, settings, reported=reported, **told)
+        how: dict[str, Any] = {"backbone": self.backbone, "reported": reported, "engine": engine}
+        free = self._free_hops(labels)
+        if free:
+            self.hops = choose_hops(features, offset, labels, here, settings, free, **how)
+            chosen = {name: getattr(self.hops, name) for name in free}
+            settings, self.settings = replace(settings, **chosen), replace(self.settings, **chosen)
+        network = train_network(features, offset, labels, here, settings, progress=progress, **how)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.
