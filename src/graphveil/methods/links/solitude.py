@@ -33,8 +33,9 @@ from graphveil.methods.base.asking import (
 )
 from graphveil.methods.base.core import Stored
 from graphveil.methods.base.features import features_of, labels_of, reported_of
+from graphveil.methods.base.hops import Hops, choose_hops
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
+from graphveil.methods.base.network import Labels, Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
@@ -170,8 +171,15 @@ class SolitudeCore(ListsCore[FittedGraph]):
         self.kept = Kept()
         self.released: LinkReports | None = None
         self.topology: Topology | SoftTopology | None = None
+        self.hops: Hops | None = None
 
     # ---- the server ----
+
+    def _free_hops(self, labels: Labels) -> tuple[str, ...]:
+        """Return which hops reports choose: those that were left open, of a part that is private."""
+        free = {"steps_x": self.privacy.epsilon_x not in (None, math.inf), "steps_y": labels.keep < 1}
+        read = self.denoiser != "blink-soft"
+        return tuple(name for name, private in free.items() if private and read and self._given[name] is None)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph whose nodes have several labels, or that the backbone does not fit."""
@@ -192,18 +200,19 @@ class SolitudeCore(ListsCore[FittedGraph]):
         schema = self.recognised(released)
         topology = denoise(released, self.denoiser, self.settings.seed)
         features, offset = features_of(released.people, self.settings.seed)
-        network = train_network(
-            features,
-            offset,
-            labels_of(released.people),
-            topology,
-            self.settings,
-            calibration=self._calibration_for(schema),
-            label_smoothing=math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0,
-            backbone=self.backbone,
-            reported=reported_of(released.people.features),
-            progress=progress,
-        )
+        labels = labels_of(released.people)
+        how: dict[str, Any] = {
+            "calibration": self._calibration_for(schema),
+            "backbone": self.backbone,
+            "reported": reported_of(released.people.features),
+        }
+        free = self._free_hops(labels)
+        if free:
+            self.hops = choose_hops(features, offset, labels, topology, self.settings, free, **how)
+            self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in free})
+        smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
+        how |= {"label_smoothing": smooth, "progress": progress}
+        network = train_network(features, offset, labels, topology, self.settings, **how)
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)
         # Declarations made for earlier predictions stay: the ledger has their spends, and the guarantee leans on them.
