@@ -12,6 +12,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph
 from graphveil.late import torch
 from graphveil.mechanisms.catalogue import feature_names_with
+from graphveil.methods.base.ranges import OPEN_WORDS
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -206,18 +207,18 @@ def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...
 
 
 def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
-    """A value of type ``kind``; ``none`` stands for "not collected" where features are meant."""
+    """A value of type ``kind``, or None for the word that leaves a setting open."""
     if not isinstance(typed, str):
         return typed
     word = typed.strip().lower()
     # None collects no features, inf sends them as they are: opposite promises, so the word is asked for.
-    if key == "epsilon_x" and word == "none":
+    if word == OPEN_WORDS.get(key):
         return None
     try:
         return _TRUTH[word] if kind is bool else kind(typed)
     except (ValueError, KeyError) as error:
         named = f"{key} = {typed!r}" if where in ("--set", "--over") else repr(typed)
-        allowed = KINDS.get(kind, kind.__name__) + (", or none" if key == "epsilon_x" else "")
+        allowed = KINDS.get(kind, kind.__name__) + (f", or {OPEN_WORDS[key]}" if key in OPEN_WORDS else "")
         raise InputError(named, where=where, allowed=allowed) from error
 
 

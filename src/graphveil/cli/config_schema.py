@@ -9,7 +9,7 @@ from typing import Any
 from graphveil._serial import json_safe
 from graphveil.cli.configured import DATA, METHOD, OF_SEARCH, OPTIONS, SETTINGS, SOURCE, choices
 from graphveil.methods.base.method import AnyMethod, Option
-from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
+from graphveil.methods.base.ranges import NAMES, NUMBERS, OPEN_WORDS, Bounds
 from graphveil.methods.registry import METHODS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -76,10 +76,11 @@ def _setting(key: str, option: Option) -> Schema:
     # A name without a range has none here: an editor that refused what the program takes would soon be switched off.
     bounds = NUMBERS.get(key, Bounds())
     number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
+    open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
     if not bounds.infinite:
-        return told | number
+        return told | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
     # JSON has no infinity: editors hand on TOML's as a number beyond all others or as its name.
-    words = ["inf", *(["none"] if key == "epsilon_x" else [])]
+    words = ["inf", *open_word]
     return told | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
 
 

@@ -20,6 +20,7 @@ from graphveil.cli import groups
 from graphveil.cli.choices import AXES, KINDS, find_method, flag, read_typed, refuse_bad_values
 from graphveil.cli.near import nearest
 from graphveil.errors import InputError
+from graphveil.methods.base.ranges import OPEN_WORDS
 from graphveil.reading import read_toml
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> 
         raise InputError(
             f"{method} has no such setting", where=where, allowed=", ".join(known), remedy=nearest(key, known)
         )
-    if key == "epsilon_x" and value == "none":  # no features are collected, see `choices`
+    if key in OPEN_WORDS and value == OPEN_WORDS[key]:  # see `choices`
         return None
     read = _value(value, info.options[key].type, where, remedy=_override(key))
     beside = path.parent.absolute() / str(read)

@@ -109,7 +109,9 @@ def drop_objective(
     if p is None or hops == 0:
         fit_nodes, targets = train_nodes, labels[train_nodes]
     else:
-        mass = propagate(p, label_matrix(labels, train | val if spread is None else spread, classes), hops, engine=engine)[train_nodes]
+        mass = propagate(
+            p, label_matrix(labels, train | val if spread is None else spread, classes), hops, engine=engine
+        )[train_nodes]
         # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
         reached = mass.sum(dim=1) > 0
         fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)

@@ -76,7 +76,7 @@ class Family(Protocol[E_contra, Collected]):
     def collect(self, estimator: E_contra, graph: Graph, split: Split, *, randomness: Randomness) -> Collected:
         """Collect or publish once, for several trainings."""
 
-    def train(self, estimator: E_contra, collected: Collected, graph: Graph) -> Tensor:
+    def train(self, estimator: E_contra, collected: Collected, graph: Graph, *, unheard: bool = False) -> Tensor:
         """Train on what was collected and return the labels in it [n], as they were released."""
 
 

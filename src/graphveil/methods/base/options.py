@@ -15,8 +15,8 @@ from graphveil.methods.base.settings import NetworkSettings
 INFINITE = math.inf
 NETWORK_HELP = {
     "model": "backbone: sage, gcn, gat or mlp",
-    "steps_x": "hops of feature propagation; default 8, 0 for public features",
-    "steps_y": "hops of label propagation in the loss; default 4, 0 (plain forward correction) for public labels",
+    "steps_x": "hops of feature propagation; auto: chosen from reports, 0 for public features",
+    "steps_y": "hops of label propagation in the loss; auto: chosen from reports, 0 for public labels",
     "scaling": "standard (shift and scale the propagated features) or published",
     "selection": "which epoch is kept: robust, published or last",
     "hidden": "hidden width",

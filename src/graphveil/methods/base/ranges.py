@@ -34,6 +34,8 @@ class Bounds:
 _EPSILON: Final = Bounds(above=0, most=LARGEST_EPSILON, infinite=True)
 _SHARE, _POSITIVE, _COUNT = Bounds(above=0, below=1), Bounds(above=0), Bounds(least=1)
 _WITH_ZERO: Final = Bounds(least=0)
+#: The word that leaves a setting open: features are not collected, or hops are chosen from reports.
+OPEN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"epsilon_x": "none", "steps_x": "auto", "steps_y": "auto"})
 NUMBERS: Final[Mapping[str, Bounds]] = MappingProxyType(
     {
         **dict.fromkeys(("epsilon", "epsilon_x", "epsilon_y", "epsilon_a"), _EPSILON),

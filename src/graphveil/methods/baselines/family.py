@@ -92,7 +92,9 @@ class BaselineFamily:
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: Estimator[PlainNetworkCore], collected: LocalReports, graph: Graph) -> Tensor:
+    def train(
+        self, estimator: Estimator[PlainNetworkCore], collected: LocalReports, graph: Graph, *, unheard: bool = False
+    ) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
 

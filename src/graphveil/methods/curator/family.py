@@ -78,7 +78,7 @@ class CuratorFamily:
     def collect(self, estimator: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> Any:
         return estimator.publish(graph, split=split, randomness=randomness)
 
-    def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph) -> Tensor:
+    def train(self, estimator: CuratorEstimator, collected: Any, graph: Graph, *, unheard: bool = False) -> Tensor:
         estimator.fit_published(collected)
         return torch.as_tensor(collected.people.labels)
 

@@ -116,7 +116,9 @@ class LinkFamily:
 
         schema, nodes = estimator.schema, estimator.released.nodes
         lists = link_plan(estimator.links, schema, nodes)
+        hops = estimator.hops if estimator.trains_network else None
         used = () if estimator.trains_network else (f"used: {estimator.variant}",)
+        used += () if hops is None else (hops.words,)
         # Said in the result: a rival that is silently absent looks like one that was beaten.
         missing = rivals_left_out(estimator, schema, nodes) if controlled else {}
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
@@ -129,8 +131,11 @@ class LinkFamily:
         reports: LinkReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: LinkMethod, collected: LinkReports, graph: Graph) -> Tensor:
-        estimator.fit_reports(collected)
+    def train(self, estimator: LinkMethod, collected: LinkReports, graph: Graph, *, unheard: bool = False) -> Tensor:
+        if estimator.trains_network:
+            estimator.fit_reports(collected, unheard=unheard)
+        else:
+            estimator.fit_reports(collected)
         return torch.as_tensor(collected.people.labels)
 
 

@@ -187,8 +187,15 @@ class SolitudeCore(ListsCore[FittedGraph]):
         if self.backbone is not None:
             models.require_scores(self.backbone, schema.dimension, len(schema.classes), edges=True)
 
-    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> SolitudeCore:
+    def fit_reports(
+        self, released: LinkReports, *, unheard: bool = False, progress: ProgressCallback | None = None
+    ) -> SolitudeCore:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
+
+        Args:
+            released: the reports.
+            unheard: keep validation reports out of the targets, so that they may choose between trainings.
+            progress: told how far it is.
 
         Raises:
             InputError: when reports and budgets do not belong together.
@@ -211,7 +218,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
             self.hops = choose_hops(features, offset, labels, topology, self.settings, free, **how)
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in free})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
-        how |= {"label_smoothing": smooth, "progress": progress}
+        how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}
         network = train_network(features, offset, labels, topology, self.settings, **how)
         if network.learned is not None:
             topology = Topology(network.learned.edge_index, released.nodes, network.learned.weights)

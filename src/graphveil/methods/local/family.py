@@ -91,6 +91,8 @@ class LocalFamily:
         from graphveil.methods.release.controls import release_notes
 
         origin = release_notes(estimator, graph) + start_notes(settled.get("start"), "label-pool", graph.schema.name)
+        hops = estimator.hops if estimator.trains_network else None
+        origin += () if hops is None else (hops.words,)
         total = settled.get("epsilon")
         return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin
 
@@ -103,8 +105,8 @@ class LocalFamily:
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph) -> Tensor:
-        estimator.fit_reports(collected, topology_of(graph))
+    def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
+        estimator.fit_reports(collected, topology_of(graph), unheard=unheard)
         return collected.labels
 
 

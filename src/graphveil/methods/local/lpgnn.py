@@ -206,6 +206,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         released: LocalReports,
         topology: Topology,
         *,
+        unheard: bool = False,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> LPGNNCore:
@@ -214,6 +215,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         Args:
             released: the reports.
             topology: of the people who sent them.
+            unheard: keep validation reports out of the targets, so that they may choose between trainings.
             progress: told how far it is.
             engine: where blocks of people are worked on before the training; nothing that comes out depends on it.
 
@@ -234,7 +236,7 @@ class LPGNNCore(ReportsCore[Fitted]):
             self.hops = choose_hops(features, offset, labels, here, settings, free, **how)
             chosen = {name: getattr(self.hops, name) for name in free}
             settings, self.settings = replace(settings, **chosen), replace(self.settings, **chosen)
-        network = train_network(features, offset, labels, here, settings, progress=progress, **how)
+        network = train_network(features, offset, labels, here, settings, unheard=unheard, progress=progress, **how)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.

@@ -132,7 +132,9 @@ class CountsFamily:
         collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
         return collected
 
-    def train(self, estimator: Estimator[ClassCountsCore], collected: PublishedGraph, graph: Graph) -> Tensor:
+    def train(
+        self, estimator: Estimator[ClassCountsCore], collected: PublishedGraph, graph: Graph, *, unheard: bool = False
+    ) -> Tensor:
         estimator.fit_released(collected.graph, split=collected.split)
         return torch.as_tensor(collected.graph.y)
 

@@ -101,7 +101,14 @@ class ReleaseFamily:
     ) -> tuple[Graph, Split]:
         return estimator.release(graph, randomness=randomness), split
 
-    def train(self, estimator: Estimator[HeteroRRCore], collected: tuple[Graph, Split], graph: Graph) -> Tensor:
+    def train(
+        self,
+        estimator: Estimator[HeteroRRCore],
+        collected: tuple[Graph, Split],
+        graph: Graph,
+        *,
+        unheard: bool = False,
+    ) -> Tensor:
         published, split = collected
         estimator.fit_released(published, split=split)
         return torch.as_tensor(published.y)
