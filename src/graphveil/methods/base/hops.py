@@ -6,8 +6,7 @@
 acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
 spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
 First K_x without label hops, from both ends of 1, 2, 4, 8; then whether label hops add to the best.  Where validation
-reports are too few to tell, the public topology decides: as many hops as keep what a node hears to its part of the
-graph, by n_eff(K) = (P^K 1)_v^2 / sum_u (P^K)_vu^2, the people of equal weight whose mean has that noise.
+reports are too few to tell, the public topology decides, see `reach`.
 
 Ours.  All of it is post-processing of what was released, and costs no privacy.
 """
@@ -15,27 +14,23 @@ Ours.  All of it is post-processing of what was released, and costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from graphveil.aggregation import propagate
-from graphveil.late import torch
-from graphveil.methods.base.network import FeatureMatrix, Labels, Structured, train_network
+from graphveil.methods.base.network import FeatureMatrix, Labels, train_network
+from graphveil.methods.base.reach import FEATURE_HOPS, public_hops
+from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.training.selection import Epoch, smoothed
 
-#: Hops of features, from those that smooth most; hops of labels where none is not best.
-FEATURE_HOPS: Final = (8, 4, 2, 1)
+#: Hops of labels that are tried where none is not best.
 LABEL_HOPS: Final = (4, 1)
 #: Epochs of a short training, and its patience.
 EPOCHS, PATIENCE = 60, 15
 #: Standard error of an estimated accuracy from which on validation reports do not choose.
 LARGEST_ERROR: Final = 0.12
-#: What a node hears may cover the part 1 / (ROOM c) of the graph.
-ROOM: Final = 2.0
-_SIGNS: Final = 16
-
 Pair = tuple[int, int]
 
 
@@ -69,7 +64,7 @@ def choose_hops(
     features: FeatureMatrix,
     offset: float,
     labels: Labels,
-    topology: Structured,
+    topology: Topology,
     settings: NetworkSettings,
     free: tuple[str, ...],
     **how: Any,
@@ -84,7 +79,7 @@ def choose_hops(
     """
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
     if not _can_judge(labels):
-        found = by_topology(topology, labels.classes, settings.device)
+        found = public_hops(topology.adjacency.to_scipy(), labels.classes)
         return Hops(*(found[name] if name in free else fixed[name] for name in fixed), {})
 
     def judged(pair: Pair) -> float:
@@ -99,50 +94,36 @@ def choose_hops(
         network = train_network(features, offset, labels, topology, short, unheard=True, **how)
         return _estimate(network.history)
 
-    return _search(judged, labels, topology, fixed, free)
+    reaching = tuple(hops for hops in LABEL_HOPS if _reaches(topology, labels, hops))
+    return search_hops(judged, fixed, free, reaching)
 
 
-def _search(
-    judge: Callable[[Pair], float], labels: Labels, topology: Structured, fixed: dict[str, int], free: tuple[str, ...]
+def search_hops(
+    judge: Callable[[Pair], float], fixed: Mapping[str, int], free: tuple[str, ...], label_hops: tuple[int, ...]
 ) -> Hops:
+    """Return the best of a few pairs.
+
+    Args:
+        judge: (K_x, K_y) -> estimated accuracy.
+        fixed: hops by the name of their setting, where they are not free.
+        free: which of "steps_x" and "steps_y" are chosen.
+        label_hops: K_y to try beside none, from the largest.
+    """
     tried: dict[Pair, float] = {}
 
-    def best(pairs: list[Pair]) -> Pair:
+    def best(*pairs: Pair) -> Pair:
         tried.update((pair, judge(pair)) for pair in pairs if pair not in tried)
         return max(pairs, key=lambda pair: tried[pair])
 
-    y = 0 if "steps_y" in free else fixed["steps_y"]
-    pair = (fixed["steps_x"], y)
+    pair = fixed["steps_x"], 0 if "steps_y" in free else fixed["steps_y"]
     if "steps_x" in free:
-        far, *between, near = [(x, y) for x in FEATURE_HOPS if x != 1]
-        pair = best([far, near])
-        pair = best([pair, *(between if pair == far else [(1, y), *between])])
+        far, middle, near, nearest = ((hops, pair[1]) for hops in FEATURE_HOPS)
+        pair = best(far, near)
+        pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
     if "steps_y" in free:
-        for hops in LABEL_HOPS:
-            if _reaches(topology, labels, hops):
-                pair = best([pair, (pair[0], hops)])
+        for hops in label_hops:
+            pair = best(pair, (pair[0], hops))
     return Hops(*pair, tried)
-
-
-def by_topology(topology: Structured, classes: int, device: str) -> dict[str, int]:
-    """Return the hops that a public topology allows, by name.
-
-    Args:
-        classes: c, declared; a class may be a part of 1 / c of the graph.
-        device: where P is multiplied.
-    """
-    p, n = topology.propagation().to(device), topology.num_nodes
-    generator = torch.Generator().manual_seed(0)
-    signs = torch.randint(0, 2, (n, _SIGNS), generator=generator).float().mul(2).sub(1).to(device)
-    columns = torch.cat([torch.ones(n, 1, device=device), signs], dim=1)
-    reach = {}
-    for hops in range(1, max(FEATURE_HOPS) + 1):
-        columns = propagate(p, columns, 1)
-        heard = columns[:, 0] ** 2 / columns[:, 1:].square().mean(dim=1).clamp_min(1e-30)
-        reach[hops] = float(heard.median())
-    fitting = [hops for hops in FEATURE_HOPS if reach[hops] * ROOM * classes <= n]
-    steps_x = fitting[0] if fitting else min(FEATURE_HOPS)
-    return {"steps_x": steps_x, "steps_y": {8: 4, 4: 1}.get(steps_x, 0)}
 
 
 def _can_judge(labels: Labels) -> bool:
@@ -150,7 +131,7 @@ def _can_judge(labels: Labels) -> bool:
     return count > 0 and 0.5 / math.sqrt(count) / (labels.keep - labels.flip) <= LARGEST_ERROR
 
 
-def _reaches(topology: Structured, labels: Labels, hops: int) -> bool:
+def _reaches(topology: Topology, labels: Labels, hops: int) -> bool:
     """Whether a training node hears a training report over so many hops."""
     mass = propagate(topology.propagation(), labels.train[:, None].float(), hops)
     return bool((mass[labels.train] > 0).any())

@@ -35,7 +35,7 @@ from graphveil.methods.base.core import Stored
 from graphveil.methods.base.features import features_of, labels_of, reported_of
 from graphveil.methods.base.hops import Hops, choose_hops
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Labels, Network, apply_network, require_shapes, train_network
+from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
 from graphveil.methods.base.released import Topology, require_one_label, require_same_features
@@ -175,11 +175,12 @@ class SolitudeCore(ListsCore[FittedGraph]):
 
     # ---- the server ----
 
-    def _free_hops(self, labels: Labels) -> tuple[str, ...]:
-        """Return which hops reports choose: those that were left open, of a part that is private."""
-        free = {"steps_x": self.privacy.epsilon_x not in (None, math.inf), "steps_y": labels.keep < 1}
-        read = self.denoiser != "blink-soft"
-        return tuple(name for name, private in free.items() if private and read and self._given[name] is None)
+    @property
+    def open_hops(self) -> tuple[str, ...]:
+        """Which hops reports choose: those that were left open, of a part that is private."""
+        budgets = {"steps_x": self.privacy.epsilon_x, "steps_y": self.privacy.epsilon_y}
+        noisy = [name for name, epsilon in budgets.items() if epsilon is not None and math.isfinite(epsilon)]
+        return tuple(name for name in noisy if self.denoiser != "blink-soft" and self._given[name] is None)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph whose nodes have several labels, or that the backbone does not fit."""
@@ -213,10 +214,9 @@ class SolitudeCore(ListsCore[FittedGraph]):
             "backbone": self.backbone,
             "reported": reported_of(released.people.features),
         }
-        free = self._free_hops(labels)
-        if free:
-            self.hops = choose_hops(features, offset, labels, topology, self.settings, free, **how)
-            self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in free})
+        if self.open_hops:
+            self.hops = choose_hops(features, offset, labels, topology, self.settings, self.open_hops, **how)
+            self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
         how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}
         network = train_network(features, offset, labels, topology, self.settings, **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from graphveil.graphs.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
+from graphveil.methods.base.reach import public_hops
 from graphveil.methods.base.released import LocalReports, require_one_label, require_public_edges, topology_of
 from graphveil.methods.base.start import start_notes
 from graphveil.methods.local.asked_privacy import AskedPrivacy
@@ -57,6 +59,8 @@ class LocalFamily:
         network = estimator.settings if estimator.trains_network else None
         p = propagation_of(graph.edge_index, int(graph.num_nodes))
         if network is not None:
+            likely = public_hops(p.matrix, classes)
+            network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
         elif estimator.rule == "pool":
             cost = spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)

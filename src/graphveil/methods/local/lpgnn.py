@@ -43,7 +43,6 @@ from graphveil.methods.base.hops import Hops, choose_hops
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     FeatureMatrix,
-    Labels,
     Network,
     apply_network,
     as_matrix,
@@ -180,13 +179,14 @@ class LPGNNCore(ReportsCore[Fitted]):
         self.topology: Topology | None = None
         self.hops: Hops | None = None
 
-    def _free_hops(self, labels: Labels) -> tuple[str, ...]:
-        """Return which hops reports choose: those that were left open, of a part that is private."""
-        free = {
+    @property
+    def open_hops(self) -> tuple[str, ...]:
+        """Which hops reports choose: those that were left open, of a part that is private."""
+        private = {
             "steps_x": self.privacy.epsilon_x not in (None, math.inf) and not self._denoises,
-            "steps_y": labels.keep < 1 and self.settings.loss == "drop",
+            "steps_y": math.isfinite(self.privacy.epsilon_y) and self.settings.loss == "drop",
         }
-        return tuple(name for name, private in free.items() if private and self._given[name] is None)
+        return tuple(name for name, noisy in private.items() if noisy and self._given[name] is None)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse several labels a node where labels are private, or a graph that the backbone does not fit."""
@@ -231,10 +231,9 @@ class LPGNNCore(ReportsCore[Fitted]):
         inputs = self._inputs(released, here)
         features, offset, settings = self._smoothed(*inputs, released.schema, here, reported)
         how: dict[str, Any] = {"backbone": self.backbone, "reported": reported, "engine": engine}
-        free = self._free_hops(labels)
-        if free:
-            self.hops = choose_hops(features, offset, labels, here, settings, free, **how)
-            chosen = {name: getattr(self.hops, name) for name in free}
+        if self.open_hops:
+            self.hops = choose_hops(features, offset, labels, here, settings, self.open_hops, **how)
+            chosen = {name: getattr(self.hops, name) for name in self.open_hops}
             settings, self.settings = replace(settings, **chosen), replace(self.settings, **chosen)
         network = train_network(features, offset, labels, here, settings, unheard=unheard, progress=progress, **how)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
