@@ -64,12 +64,8 @@ def reports(nodes: int = 200) -> tuple[Labels, Topology, torch.Tensor]:
     labels = torch.randint(0, 3, (nodes,), generator=generator)
     part = torch.rand(nodes, generator=generator)
     x = torch.nn.functional.one_hot(labels, 3).float() + torch.randn(nodes, 3, generator=generator)
-    return (
-        Labels(labels, split.train, split.val, 3, 0.8, 0.1),
-        Topology(torch.from_numpy(ring(nodes, 2)), nodes),
-        x,
-        split,
-    )
+    sent = Labels(labels, part < 0.5, (part >= 0.5) & (part < 0.8), 3, 0.8, 0.1)
+    return sent, Topology(torch.from_numpy(ring(nodes, 2)), nodes), x
 
 
 SHORT = NetworkSettings(steps_x=1, steps_y=1, epochs=3, selection="last")
