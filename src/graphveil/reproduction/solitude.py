@@ -13,8 +13,8 @@ MODELS = ("sage", "gcn")
 #: What tells the three ways to read the same reports apart.
 _READINGS: Mapping[str, Mapping[str, Any]] = {
     "base": {"denoiser": "none", "steps_x": 0},
-    "lpgnn": {"denoiser": "none"},
-    "solitude": _FOUND["calibration"],
+    "lpgnn": {"denoiser": "none", "steps_x": 4},
+    "solitude": {**_FOUND["calibration"], "steps_x": 4},
 }
 
 
