@@ -21,7 +21,9 @@ HALF = {"features": 2, "label": 3}
 
 def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     out, edges = exported(tmp_path, silent=HALF)
-    answer = type_in("train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--out", "run", "--json")
+    answer = type_in(
+        "train", "lpgnn", out, "--edges", edges, "--epochs", 2, "--set", "steps_y=4", "--out", "run", "--json"
+    )
     assert answer.code == 0, answer.err
     found = answer.json
     assert found["ceiling"] is None and found["best_control"] in found["controls"]

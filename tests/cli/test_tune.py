@@ -54,7 +54,7 @@ def test_bad_grids_are_refused_in_one_line(
 
 def test_what_matters_is_searched_where_nothing_is_named(type_in: Terminal, tmp_path: Path) -> None:
     done = type_in(*BASE, "--out", tmp_path / "run", "--json")
-    said = "Searching steps_x=2,4,8; steps_y=0,4: 6 trainings on one collection in each run, which cost what one does"
+    said = "Searching steps_x=2,4,8; steps_y=0,1,4: 9 trainings on one collection in each run, which cost what one does"
     assert said in done.err.splitlines()
     assert done.json["settings"]["steps_x"] in (2, 4, 8) and done.json["guarantee"]["epsilon"] == 4.0
     assert "6 trials: this costs no privacy" in done.json["notes"][0]

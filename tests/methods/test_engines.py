@@ -37,7 +37,7 @@ BY_BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
 PUBLIC: dict[str, tuple[dict[str, Any], int]] = {
     "label-propagation": ({"epsilon_y": 2.0}, 30),
     "label-pool": ({"epsilon_y": 2.0}, 100),
-    "lpgnn": ({"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 1}, 8),
+    "lpgnn": ({"epsilon_x": 1.0, "epsilon_y": 2.0, "epochs": 1, "steps_x": 8, "steps_y": 4}, 8),
 }
 
 
