@@ -57,7 +57,7 @@ def test_what_matters_is_searched_where_nothing_is_named(type_in: Terminal, tmp_
     said = "Searching steps_x=2,4,8; steps_y=0,1,4: 9 trainings on one collection in each run, which cost what one does"
     assert said in done.err.splitlines()
     assert done.json["settings"]["steps_x"] in (2, 4, 8) and done.json["guarantee"]["epsilon"] == 4.0
-    assert "6 trials: this costs no privacy" in done.json["notes"][0]
+    assert "9 trials: this costs no privacy" in done.json["notes"][0]
     paid = type_in(*GAP, "--set", "hidden=4", "--trials", 2, "--json")
     price = "2 trainings on average, which cost epsilon 4, delta 1e-05 all together"
     assert f"Searching hops=1,2,3; hop_ratio=1.0,2.0: {price}" in paid.err.splitlines()
