@@ -34,7 +34,6 @@ def measured() -> Metrics:
     return Code().metrics()
 
 
-@pytest.mark.slow  # seconds
 @pytest.mark.parametrize("name", BARS)
 def test_each_figure_stays_within_its_bar(measured: Metrics, name: str) -> None:
     low, high = BARS[name]

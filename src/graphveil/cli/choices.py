@@ -210,9 +210,8 @@ def _read(key: str, kind: type, typed: object, *, where: str) -> Any:
     """A value of type ``kind``, or None for the word that leaves a setting open."""
     if not isinstance(typed, str):
         return typed
-    word = typed.strip().lower()
     # None collects no features, inf sends them as they are: opposite promises, so the word is asked for.
-    if word == OPEN_WORDS.get(key):
+    if (word := typed.strip().lower()) == OPEN_WORDS.get(key):
         return None
     try:
         return _TRUTH[word] if kind is bool else kind(typed)

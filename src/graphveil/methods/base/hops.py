@@ -80,7 +80,8 @@ def choose_hops(
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
     if not _can_judge(labels):
         found = public_hops(topology.adjacency.to_scipy(), labels.classes)
-        return Hops(*(found[name] if name in free else fixed[name] for name in fixed), {})
+        steps_x, steps_y = (found[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
+        return Hops(steps_x, steps_y, {})
 
     def judged(pair: Pair) -> float:
         short = replace(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphveil import models
 from graphveil.engine import LOCAL, Engine
@@ -215,7 +215,9 @@ class SolitudeCore(ListsCore[FittedGraph]):
             "reported": reported_of(released.people.features),
         }
         if self.open_hops:
-            self.hops = choose_hops(features, offset, labels, topology, self.settings, self.open_hops, **how)
+            # Never of all pairs: blink-soft leaves no hops open.
+            links = cast(Topology, topology)
+            self.hops = choose_hops(features, offset, labels, links, self.settings, self.open_hops, **how)
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
         how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -43,7 +43,6 @@ from graphveil.methods.base.hops import Hops, choose_hops
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import (
     FeatureMatrix,
-    Network,
     apply_network,
     as_matrix,
     require_reached,
@@ -62,6 +61,7 @@ from graphveil.methods.base.released import (
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.local.fitted import Fitted
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
@@ -74,27 +74,6 @@ if TYPE_CHECKING:
 
 
 DENOISINGS = ("hops", "upgnet")
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a fitted LPGNN keeps: the public facts of its collection and the trained network.
-
-    `published` is the guarantee of the release that it was trained on, if it was; `several` says that a node has
-    several labels, each found or not by itself; `notes` are the facts that predictions for other people lean on.
-    """
-
-    schema: GraphSchema
-    void: str | None
-    fingerprint: str
-    network: Network
-    published: Guarantee | None = None
-    several: bool = False
-    notes: tuple[Assumption, ...] = ()
-
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """Return the probabilities [n, c] of the classes, or of each label by itself where a node has several."""
-        return torch.sigmoid(logits) if self.several else torch.softmax(logits, dim=1)
 
 
 class LPGNNCore(ReportsCore[Fitted]):
