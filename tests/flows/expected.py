@@ -79,10 +79,6 @@ def not_trained(command: Command) -> bool:
     return not command.needs and command.name != f"train {command.method}"
 
 
-def no_public_edges(kind: Kind) -> bool:
-    return kind.name in ("no edges", "counted")
-
-
 def lists(kind: Kind) -> bool:
     return raw(kind) and "edges" in kind.private
 
@@ -132,7 +128,6 @@ REFUSED: Final = (
     Refusal("needs links", methods(*LINKS), kinds("collected")),
     Refusal("needs features", methods("lpgnn", "upgnet"), kinds("collected lists")),
     Refusal("needs degree", methods("blink", "dprr"), kinds("collected lists")),
-    Refusal("no label reaches a training node in 4 hops", methods("lpgnn", "upgnet", do=trains), no_public_edges),
     Refusal("has several labels", methods(*LOCAL, *LINKS, *CURATOR, "class-counts"), several),
     Refusal("edges have a direction", named("advise release"), kinds("directed lists", "untidy lists")),
     Refusal("edges have a direction", methods(*RELEASE - {"feature-rr"}), directed),

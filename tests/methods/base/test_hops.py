@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.graphs import random_split
+from graphveil.graphs import make_graph, random_split, social_graph
 from graphveil.methods import LPGNN
 from graphveil.methods.base.cost import propagation_of
 from graphveil.methods.base.hops import Pair, choose_hops, search_hops
@@ -88,6 +88,17 @@ def test_few_validation_reports_leave_the_choice_to_the_public_topology() -> Non
     assert found[0] == found[1] and not found[0].tried
     assert "too few to choose by" in found[0].words
     assert choose_hops(x, 0.0, labels, topology, SHORT, BOTH).tried
+
+
+@pytest.mark.parametrize("people", [40, 200])
+def test_where_nobody_is_connected_labels_take_no_hops_and_nothing_that_was_paid_for_is_lost(people: int) -> None:
+    """Whether validation reports choose (200) or are too few to (40)."""
+    graph = social_graph(people, 4, 40, 3, seed=1)
+    alone = make_graph(graph.x, graph.edge_index[:, :0], graph.y, graph.schema)
+    method = LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=2)
+    core = method.fit(alone, split=random_split(alone, 0), randomness=SeededRandomness(0)).core
+    assert core.hops is not None and bool(core.hops.tried) is (people == 200)
+    assert core.settings.steps_y == 0
 
 
 def test_hops_that_were_set_stay_and_a_copy_chooses_anew() -> None:

@@ -78,8 +78,13 @@ def choose_hops(
         how: further arguments of `train_network`.
     """
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
-    if not _can_judge(labels):
+    tried = LABEL_HOPS if "steps_y" in free else (settings.steps_y,)
+    reaching = tuple(hops for hops in tried if not hops or _reaches(topology, labels, hops))
+    # Hops that were set may reach by validation reports alone, which a trial does not hear.
+    if not _can_judge(labels) or ("steps_y" not in free and not reaching):
         found = public_hops(topology.adjacency.to_scipy(), labels.classes)
+        # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
+        found["steps_y"] = found["steps_y"] if found["steps_y"] in reaching else 0
         steps_x, steps_y = (found[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
         return Hops(steps_x, steps_y, {})
 
@@ -95,7 +100,6 @@ def choose_hops(
         network = train_network(features, offset, labels, topology, short, unheard=True, **how)
         return _estimate(network.history)
 
-    reaching = tuple(hops for hops in LABEL_HOPS if _reaches(topology, labels, hops))
     return search_hops(judged, fixed, free, reaching)
 
 

@@ -59,8 +59,9 @@ class LocalFamily:
         network = estimator.settings if estimator.trains_network else None
         p = propagation_of(graph.edge_index, int(graph.num_nodes))
         if network is not None:
-            likely = public_hops(p.matrix, classes)
-            network = replace(network, **{name: likely[name] for name in estimator.open_hops})
+            if estimator.open_hops:
+                likely = public_hops(p.matrix, classes)
+                network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
         elif estimator.rule == "pool":
             cost = spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
