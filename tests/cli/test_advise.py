@@ -48,22 +48,6 @@ def test_a_line_for_each_trust_with_a_command_that_is_one(type_in: Terminal) -> 
         command.make_context("advised", list(words))
 
 
-@pytest.mark.slow
-def test_all_about_one_trust(type_in: Terminal) -> None:
-    answer = type_in("advise", "social-100", "--trust", "curator", "--epsilon", 2)
-    assert answer.code == 0 and "rehearsing class-sums at epsilon 2" in answer.err
-    for word in ("Known", "Why", "Expected lift", "Adversary", "Not protected", "Run next", "contacts follow classes"):
-        assert word in answer.out, word
-    assert "graphveil train class-sums social-100 --epsilon 2" in " ".join(answer.out.split())
-
-
-@pytest.mark.slow
-def test_a_goal_on_a_pilot(type_in: Terminal) -> None:
-    found = type_in("advise", TOWN, "--trust", "curator", "--want", "lift=0.9", "--pilot", "social-100", "--json").json
-    assert found["reached"]["epsilon"] == {"low": None, "high": None} and "pilot" in found["rehearsed_on"]
-    assert [one["world"] for one in found["rehearsal"]] == ["the pilot social-100"] * 3
-
-
 # ---- what people read of an advice, made by hand ----
 
 
@@ -138,16 +122,6 @@ def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
 # ---- graphveil plan METHOD DATA --want GOAL ----
 
 
-def test_the_plan_is_that_of_the_epsilon_that_was_found(type_in: Terminal) -> None:
-    words = ("plan", "label-propagation", "social-100", "--want", "accuracy=0.2", "--pilot", "social-200")
-    found = type_in(*words, "--json").json
-    sure = found["reached"]["epsilon"]["high"]
-    assert sure is not None and found["epsilon"]["labels"] == sure
-    text = " ".join(type_in(*words).out.split())
-    assert "the pilot social-200" in text and f"The plan below is for epsilon {sure:g}." in text
-    assert "--pilot" not in text
-
-
 @pytest.mark.parametrize(("pilot", "named"), [(None, True), ("social-100", False)])
 def test_a_missed_goal_says_which_epsilon_the_plan_is_for_and_what_narrows_the_answer(
     pilot: str | None, named: bool
@@ -184,20 +158,6 @@ def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Termin
     assert (as_json.code, as_json.out) == (2, "") and as_json.err.count("\n") == 1
     unfit = type_in("train", TOWN, "--trust", "local")
     assert unfit.code == 2 and "connections are declared private" in " ".join(unfit.out.split())
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("labelpool",), "did you mean label-pool?"),
-        (("label-pool",), "DATA is missing"),
-        (("no-such-thing-at-all",), "no method"),
-        (("label-pool", "social-100", "--trust", "local"), "--trust chooses a method, and one is named"),
-    ],
-)
-def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
-    answer = type_in("train", *words)
-    assert answer.code == 2 and answer.out == "" and said in answer.err and answer.err.count("\n") == 1
 
 
 def test_the_command_of_every_trust_is_that_of_advise(type_in: Terminal, tmp_path: Path) -> None:

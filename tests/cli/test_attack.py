@@ -43,26 +43,6 @@ def test_an_attack_is_shown_and_kept(type_in: Terminal, run: Path) -> None:
     assert set(found["results"]) == {"lpgnn"} and found["picture"].endswith("attack-averaging-labels.png")
 
 
-@pytest.mark.slow  # whole commands
-def test_a_reconstruction_of_images_leaves_a_picture_of_them(type_in: Terminal, run: Path) -> None:
-    shown = type_in("attack", run, "--attack", "reconstruction")
-    assert shown.code == 0, shown.err
-    found = kept(run)["reconstruction"]
-    assert found[PLAIN].auc.mean == 1.0 and found["lpgnn"].auc.mean < 0.7
-    assert found["lpgnn"].limit == pytest.approx(0.01 * 2.718, rel=1e-3)
-    assert (run / "attack-reconstruction-images.png").read_bytes().startswith(b"\x89PNG")
-    assert "without protection" in (run / "attack-reconstruction-images.svg").read_text("utf-8")
-
-
-@pytest.mark.slow  # the adversary trains too
-def test_a_graph_of_the_adversarys_own_teaches_it(type_in: Terminal, run: Path) -> None:
-    words = ("--attack", "link-stealing-shadow", "--shadow", "social-200", "--nodes", "120")
-    shown = type_in("attack", run, *words)
-    assert shown.code == 0 and "learned on social-200" in shown.out, shown.err
-    found = kept(run)["link-stealing-shadow"]
-    assert found[PLAIN].auc.low > 0.7
-
-
 def test_attacks_on_runs_are_refused(type_in: Terminal, run: Path) -> None:
     assert NAMES.replace("; on a federation:", ",").split(", ") == [*ATTACKS, *FEDERATION_ATTACKS]
     unnamed = type_in("attack", run)
@@ -143,26 +123,6 @@ def federated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copy(federated: Path, tmp_path: Path) -> Path:
     """The same, to which attacks may add."""
     return Path(shutil.copytree(federated, tmp_path / "federated"))
-
-
-@pytest.mark.slow  # the naive design is trained too
-def test_an_attack_on_a_federation_is_shown_and_kept_beside_the_naive_design(type_in: Terminal, copy: Path) -> None:
-    answer = type_in("attack", copy / "run", "--attack", "feature-recovery", "--truth", copy / "parts", "--nodes", 100)
-    assert answer.code == 0, answer.err
-    assert "shared-linear: attack feature-recovery" in answer.out and "not covered by any epsilon" in answer.out
-    found = kept(copy / "run")["feature-recovery"]
-    assert list(found) == ["shared-linear", PLAIN]
-    assert found[PLAIN].auc.low > 0.99 and found["shared-linear"].auc.mean < 0.6
-    assert (copy / "run" / "attack-feature-recovery.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow  # whole commands
-def test_a_party_folder_does_as_well_and_json_is_one_object(type_in: Terminal, copy: Path) -> None:
-    words = ("--attack", "label-inference", "--truth", copy / "parts", "--nodes", 60, "--no-plain", "--json")
-    found = type_in("attack", copy / "run" / "holder2", *words).json
-    assert set(found["results"]) == {"shared-linear"} and found["attack"] == "label-inference"
-    assert found["results"]["shared-linear"]["auc"]["mean"] > 0.5
-    assert "attack-label-inference.json" in {file.name for file in (copy / "run" / "holder2").iterdir()}
 
 
 def test_refusals(type_in: Terminal, copy: Path) -> None:

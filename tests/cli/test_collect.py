@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -21,20 +20,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars
 import pytest
 from sqlalchemy import delete
 
 from graphveil.cli.app import main
 from graphveil.cli.collect_dialogue import Dialogue
 from graphveil.collection.desk import Desk
-from graphveil.collection.drafts import read_draft
 from graphveil.collection.export import read_export
-from graphveil.collection.learning import read_edges
 from graphveil.collection.tables import SETTINGS
 from graphveil.device import Opening, Task
-from graphveil.graphs import load_parts
 from tests.cli.conftest import Terminal
 from tests.collection.test_desk import enrolled
 from tests.pages import DOCS, ROOT
@@ -327,78 +321,6 @@ def test_steps_come_once_and_in_order(signed: Path, type_in: Terminal) -> None:
     refused("open clubs", "epoch 1 is open")
 
 
-def test_links_to_the_page_are_written_beside_tokens_or_tokens_are_the_organisations_own(
-    signed: Path, type_in: Terminal
-) -> None:
-    for words, said in (
-        ("--url http://c.example", "no address for people"),
-        ("--url https://c --tokens o.csv", "your own"),
-    ):
-        refused = type_in("collect", "enrol", "clubs", *words.split())
-        assert refused.code == 2 and said in refused.err and not (signed / "tokens.csv").exists()
-    tokens = [bytes(range(number, number + 16)) + number.to_bytes(5, "big") for number in range(100)]
-    rows = [f"{number},{tokens[number].hex()}" for number in reversed(range(100))]
-    Path("own.csv").write_text("\n".join(["id,token", *rows]) + "\n")
-    shutil.copytree(signed, "others")
-    assert type_in("collect", "enrol", "others", "--tokens", "own.csv").code == 0
-    with Desk(Path("others")).store() as store:
-        who = store.enrol(store.task(), tokens[3], bytes(32))
-    assert who is not None and who.number == 3
-    assert "https://c.example/#TOKEN.HASH" in type_in("collect", "enrol", "clubs", "--url", "https://c.example/").out
-    with Desk(signed).store() as store, (signed / "tokens.csv").open(newline="") as file:
-        task = store.task().hash.hex()
-        listed = list(csv.DictReader(file))
-    assert {row["link"] == f"https://c.example/#{row['token']}.{task}" for row in listed} == {True}
-
-
-@pytest.mark.slow  # whole commands
-def test_a_draft_is_tried_out(drafted: Path, type_in: Terminal) -> None:
-    words = ("collect", "simulate", "clubs", "social-100", "--people", 9, "--dropouts", 0, "--retries", 1)
-    told = type_in(*words, "--json").json
-    assert (told["simulation"], told["answered"], told["again"]) == (True, 9, 9)
-    screen = type_in(*words)
-    assert screen.out.startswith("a simulation: ") and "answering" in screen.err
-    for more, said in (
-        (("--people", 0), "--people"),
-        (("--dropouts", 1.5), "--dropouts"),
-        (("--clients", "ruby"), "unknown client 'ruby'; allowed: python, js"),
-        (("-o", "clubs"), "clubs is not empty"),
-        (("--changed", 0.5), "--changed with a single epoch; ask several times: --epochs 2"),
-    ):
-        refused = type_in(*words, *more)
-        assert refused.code == 2 and said in refused.err and refused.err.count("\n") == 1
-    assert sorted(path.name for path in drafted.iterdir()) == ["ids.txt", "schema.json", "task.toml"]
-
-
-@pytest.mark.slow  # whole commands
-def test_what_was_tried_out_is_trained_on(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
-    assert type_in("collect", "simulate", "clubs", "social-100", "--people", 30, "-o", "tried").code == 0
-    words = ("train", "label-propagation", "tried", "--edges", "tried/edges.parquet", "--out", "run", "--no-controls")
-    done = type_in(*words)
-    assert done.code == 0, done.err
-    answered = read_export(tmp_path / "tried").facts["answered"]
-    assert f"of 100 people {answered} sent label" in " ".join(done.out.split())
-    edges = read_edges(tmp_path / "tried" / "edges.parquet", read_export(tmp_path / "tried").ids)
-    assert np.array_equal(edges, load_parts("social-100").edge_index)
-
-
-@pytest.mark.slow  # whole commands
-def test_people_who_answer_again_are_priced_again(drafted: Path, type_in: Terminal, tmp_path: Path) -> None:
-    words = ("--epochs", 2, "--changed", 0.1, "--late", 0.2, "--dropouts", 0)
-    told = type_in("collect", "simulate", "clubs", "social-100", "-o", "tried", "--people", 30, *words, "--json").json
-    assert told["epochs"] == 2 and 0 <= told["changed"] < 20
-    source, target = load_parts("social-100").edge_index.astype(str)
-    polars.DataFrame({"source": source, "target": target}).write_parquet(tmp_path / "edges.parquet")
-    done = type_in("train", "label-propagation", "tried", "--edges", "edges.parquet", "--no-controls", "--json").json
-    assert done["guarantee"]["epsilon"] == 2 * float(told_price(drafted))
-    again = next(note for note in done["notes"] if "several epochs" in note)
-    assert f"{60 - told['answered']} once, {told['answered'] - 30} twice" in again
-
-
-def told_price(folder: Path) -> str:
-    return str(read_draft(folder).prices.label)
-
-
 def test_whoever_lost_a_token_gets_another_with_the_link_that_opens_their_page(signed: Path, type_in: Terminal) -> None:
     def lost(*words: str) -> dict[str, str]:
         found = type_in("collect", "enrol", "clubs", "--again", "7", *words, "--json")
@@ -446,38 +368,10 @@ ASKED_PRICES = {
 }
 
 
-def typed(folder: Path, words: tuple[str, ...], answers: dict[str, list[str]]) -> tuple[int, str]:
-    """What a command says on a real terminal to somebody who answers each of its questions."""
-    here, there = pty.openpty()
-    command = [sys.executable, "-m", "graphveil", *words]
-    waiting = [(asked, answer) for asked, several in answers.items() for answer in several]
-    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there, cwd=folder) as process:
-        os.close(there)
-        told, read = "", 0
-        try:
-            while more := _heard(here, told):
-                told += more
-                while waiting and (at := told.find(waiting[0][0], read)) >= 0 and re.search(r": $", told[at:]):
-                    read = len(told)
-                    os.write(here, f"{waiting.pop(0)[1]}\n".encode())
-        except OSError:
-            # Nobody is at the other end of the terminal any more.
-            pass
-    os.close(here)
-    assert not waiting, f"never asked for {waiting}: {told}"
-    return process.returncode, told.replace("\r\n", "\n")
-
-
-def _heard(terminal: int, told: str) -> str:
-    # A question that is worded otherwise than above would be waited for without end.
-    assert select.select([terminal], [], [], 60)[0], f"waits for an answer: {told}"
-    return os.read(terminal, 4096).decode(errors="replace")
-
-
 def spoken(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], answers: dict[str, list[str]]
 ) -> tuple[int, str]:
-    """The same without a terminal: what is said and shown to somebody who answers each question."""
+    """What a command says and shows to somebody who answers each of its questions."""
     told: list[str] = []
     waiting = [(asked, answer) for asked, several in answers.items() for answer in several]
 
@@ -492,12 +386,10 @@ def spoken(
     return answer.code, "\n".join([*told, answer.out, answer.err])
 
 
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "terminal"])
 def test_a_newcomer_is_asked_for_everything_and_can_sign(
-    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, real: bool
+    type_in: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked = ((*INIT, "clubs"), {**ASKED, **ASKED_PRICES})
-    code, told = typed(tmp_path, *asked) if real else spoken(type_in, monkeypatch, *asked)
+    code, told = spoken(type_in, monkeypatch, (*INIT, "clubs"), {**ASKED, **ASKED_PRICES})
     assert code == 0, told
     made = tomllib.loads((tmp_path / "clubs" / "task.toml").read_text())
     today = datetime.now(UTC)

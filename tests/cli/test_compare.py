@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -21,7 +19,6 @@ from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.methods.runs import experiment
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.files import sealed, to_json, write_text
-from graphveil.reports.compare import finished
 from tests.cli.conftest import Terminal
 from tests.reports import made
 
@@ -41,45 +38,6 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
 
     monkeypatch.setattr(experiment, "run", counted)
     return seen
-
-
-@pytest.mark.slow  # whole commands
-@pytest.mark.usefixtures("quick_pages")
-def test_each_method_takes_part_in_its_own_settings_and_other_ones_are_refused(
-    type_in: Terminal, runs: list[Any]
-) -> None:
-    words = (*GRID, "--epsilon-x", "1,2", "--repeats", 1, *OUT)
-    answer = type_in(*words, "--json")
-    assert answer.code == 0
-    assert len(runs) == 4 + 2
-    assert all("epsilon_x" not in settings for name, settings, _ in runs if name == "label-propagation")
-    assert all(settings["epochs"] == 2 for name, settings, _ in runs if name == "lpgnn")
-    rows = answer.json["rows"]
-    assert [(row["method"], row["group"]) for row in rows] == [
-        *[("lpgnn", "A")] * 2,  # features and label
-        *[("lpgnn", "B")] * 2,  # features alone
-        ("label-propagation", "C"),
-        ("label-propagation", "D"),  # nothing
-    ]
-    assert rows[2]["settings"] == {"epsilon_x": 1.0, "epsilon_y": "inf"}
-    folder = Path("cmp")
-    before = sorted((entry.name, entry.stat().st_mtime_ns) for entry in folder.rglob("*"))
-    for change, differs in (
-        (("--set", "steps_x=2"), "methods"),
-        (("--reproducible-noise", 1), "options"),
-        (("--split", "75/10/15"), "options"),
-    ):
-        refused = type_in(*words, *change)
-        assert refused.code == 2 and f"holds a comparison with other {differs}" in refused.err
-    assert before == sorted((entry.name, entry.stat().st_mtime_ns) for entry in folder.rglob("*"))
-    assert type_in(*words, "--threads", 1).code == 0 and len(runs) == 6  # speed may change
-    cell = min((folder / "cells").iterdir())
-    for content in ("[]", '{"cell": {}, "result": {}}'):
-        cell.write_text(content)
-        damaged = type_in(*words)
-        assert damaged.code == 2 and str(cell) in damaged.err and "delete it" in damaged.err
-    cell.unlink()
-    assert type_in(*words).code == 0
 
 
 @pytest.mark.usefixtures("quick_pages")
@@ -106,22 +64,6 @@ def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeyp
     again = type_in(*GRID, "--repeats", 2, *OUT, "--json")
     assert again.json == done.json
     assert len(runs) == 8
-
-
-@pytest.mark.slow  # whole commands
-def test_screen_tables_and_figure_are_there_and_noise_that_is_known_voids(type_in: Terminal) -> None:
-    shown = type_in(*GRID, "--repeats", 2, "--reproducible-noise", 1, *OUT)
-    assert shown.code == 0 and "VOID" in shown.out
-    assert max(len(line) for line in shown.out.splitlines()) <= 80
-    tables = ("table.md", "table.csv", "table.json", "table.html")
-    assert {entry.name for entry in Path("cmp").iterdir()} == {
-        *("comparison.json", "cells", *tables, "figure.png", "figure.svg")
-    }
-    assert "VOID" in Path("cmp/table.md").read_text() and "lpgnn" in Path("cmp/figure.svg").read_text()
-    with Path("cmp/table.csv").open() as file:
-        assert [row["runs"] for row in csv.DictReader(file)] == ["2"] * 4
-    found = [json.loads(cell.read_text())["result"]["guarantee"]["void"] for cell in Path("cmp/cells").iterdir()]
-    assert len(set(found)) == 3  # seed 1, seed 2, and none where nothing is randomized
 
 
 # ---- graphveil compare-runs``, the split of a comparison, and a folder from before there was one ----
@@ -208,32 +150,6 @@ def test_finished_folders_stand_side_by_side(there: Terminal) -> None:
     assert {entry.name for entry in Path().iterdir()} >= {"runs", "fed"}
 
 
-@pytest.mark.slow  # whole commands
-def test_screen_and_files_say_who_is_trusted_and_mark_what_is_void(there: Terminal) -> None:
-    answer = there("compare-runs", *FOLDERS, "--out", "side")
-    assert max(len(line) for line in answer.out.splitlines()) <= 80
-    flat = " ".join(answer.out.split())
-    for words in (
-        "A. Nobody is trusted",
-        "B. Organisations and a server",
-        "C. A curator is trusted once: what it publishes is public for ever",
-        "D. Nothing is protected",
-        "VOID: this run protects nobody",
-        "without protection 0.",
-        "epsilon allows 2.7",
-        "no epsilon here covers them",
-        "neither a weaker nor a stronger promise",
-        "Accuracies on different data say nothing about each other",
-    ):
-        assert words in flat, words
-    names = {"table.md", "table.csv", "table.json", "table.html", "figure.png", "figure.svg"}
-    assert {entry.name for entry in Path("side").iterdir()} == names
-    assert "(VOID)" in Path("side/table.md").read_text()
-    assert {row["folder"] for row in csv.DictReader(io.StringIO(Path("side/table.csv").read_text()))} == set(FOLDERS)
-    again = there("compare-runs", "runs/gcn", "--out", "side")
-    assert (again.code, "side is not empty" in again.err) == (2, True)
-
-
 def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None:
     for words, said in (
         (("runs/gcn", "runs/../runs/gcn"), "is named twice"),
@@ -246,24 +162,6 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
         assert said in answer.err, answer.err
     Path("fed/holder2/guarantee.json").write_text("{")
     assert "damaged party" in there("compare-runs", "fed/holder2").err
-
-
-@pytest.mark.slow  # whole commands
-def test_a_release_has_the_accuracy_of_a_network_trained_on_it(
-    there: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = made.record()
-    monkeypatch.setattr(finished, "read_lift", lambda folder: real)
-    answer = there("compare-runs", "published", "--json")
-    (row,) = answer.json["rows"]
-    # Whose test nodes are others is told.
-    assert there("train", "mlp", "social-200", *QUICK, "--split", "75/10/15", "--out", "b").code == 0
-    (note,) = there("compare-runs", "runs/gcn", "b", "--json").json["notes"]
-    assert note.startswith("Not all were tested on the same nodes")
-    assert (row["method"], row["trust"]) == ("feature-rr", "release")
-    assert row["accuracy"]["mean"] == real.scores.accuracy.mean
-    assert row["best_control"] == real.scores.best_control
-    assert any("labels in it" in note for note in answer.json["notes"])
 
 
 COMPARE = ("compare", "mlp,label-propagation", "social-200", "--epsilon-y", 2, "--repeats", 1, *QUICK, "--out", "cmp")

@@ -28,20 +28,6 @@ def test_one_thread_here_is_the_default_of_every_method() -> None:
         require_engine(EngineChoice(workers=2), METHODS["dp-mlp"])
 
 
-@pytest.mark.parametrize(
-    ("place", "says"),
-    [
-        (EngineChoice(engine="ray", engine_address="auto", workers=2), "running cluster"),
-        (EngineChoice(engine_address="auto"), "nothing is joined"),
-        (EngineChoice(engine="dask"), "allowed: local, ray"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(place: EngineChoice, says: str) -> None:
-    with pytest.raises(InputError) as refused:
-        require_engine(place, METHODS["gap"])
-    assert says in str(refused.value)
-
-
 def test_a_folder_is_described_the_same_wherever_its_ids_were_looked_up(type_in: Terminal) -> None:
     words = ("data", "describe", str(TOWN), "--json")
     assert type_in(*words, "--workers", 2).json == type_in(*words).json

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ from graphveil.federation.party import require_agreed
 from graphveil.graphs import load_graph
 from graphveil.graphs.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
-from graphveil.reports.federation.party import StatusFile, TranscriptFile, read_transcript
+from graphveil.reports.federation.party import TranscriptFile, read_transcript
 from graphveil.reports.federation.plan import SENT, draft, planned, priced
 from tests.cli.conftest import Answer, Terminal
 from tests.reports.federation.test_party import agreement
@@ -124,36 +123,6 @@ def test_own_keys_signatures_and_the_plan_before_them(type_in: Terminal) -> None
 
 @pytest.mark.slow  # whole commands
 @pytest.mark.parametrize("mode", list(MODES))
-def test_the_plan_says_price_noise_bytes_and_what_is_revealed(type_in: Terminal, mode: str) -> None:
-    split_and_init(type_in, "--mode", mode, "--set", "epochs=20", "--set", "opened=true")
-    found = type_in("federation", "plan", "run/holder1", "--nodes", 200, "--training", 50, "--json").json
-    rounds = 1 if mode == "guesses" else 20
-    assert found["epsilon"] == 8 and found["publications"] == rounds
-    assert found["bytes_total"] == found["bytes_once"] + rounds * found["bytes_round"]
-    assert found["opens"] == MODES[mode]
-    answer = type_in("federation", "plan", "run/holder1", "--nodes", 200)
-    shown = " ".join(answer.out.split())
-    assert max(map(len, answer.out.splitlines())) <= 80
-    for words in ("once,", "a round,", "Threat model", "Not signed by", *SENT[mode]):
-        assert words in shown, words
-    if mode == "guesses":
-        assert (found["epsilon_per_publication"], found["delta"]) == (8, 0) and found["republish"] == []
-        assert "8 in TOTAL for one guess a node, with no delta" in shown and f"probability {found['keep']:.3g}" in shown
-        assert "all holders are given those of training nodes" in shown
-        return
-    noise = [one["sigma"] for one in found["republish"]]
-    assert noise == sorted(noise, reverse=True) and found["sigma"] in noise
-    shutil.rmtree("run")
-    one_line(type_in("federation", "init", "--from", "parts", "--out", "run"), "no epsilon", "inf")
-    type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "inf")
-    bare = type_in("federation", "plan", "run/server").out
-    assert "no privacy against the server" in bare and "NOT PROTECTED" in bare
-    assert found["epsilon_per_publication"] < 8 and "in TOTAL over 20 publications" in shown
-    assert "at a finite epsilon use mode guesses" in shown
-
-
-@pytest.mark.slow  # whole commands
-@pytest.mark.parametrize("mode", list(MODES))
 def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
 
     from graphveil.federation.core.context import RunContext
@@ -175,23 +144,6 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
     _, transcript = simulate(programs)
     assert {entry.kind for entry in transcript.entries} == set(SENT[mode])
     assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS)
-
-
-def test_status_says_where_a_party_stands(type_in: Terminal) -> None:
-    split_and_init(type_in)
-    one_line(type_in("federation", "status", "run/holder1"), "no run has started")
-    log = StatusFile(Path("run/holder1"), "holder1", 20, 8.0)
-    with pytest.raises(KeyboardInterrupt), log.watched():
-        log.write("running", 3, 2.5)
-        raise KeyboardInterrupt
-    found = type_in("federation", "status", "run/holder1", "--json").json
-    assert (found["round"], found["rounds"], found["epsilon"]) == (3, 20, 2.5)
-    shown = " ".join(type_in("federation", "status", "run/holder1").out.split())
-    assert "2.5 of 8 spent" in shown and "the same command goes on" in shown
-    StatusFile(Path("run/holder1"), "holder1", 20, math.inf).write("running", 3, math.inf)
-    assert "no privacy against the server" in type_in("federation", "status", "run/holder1").out
-    Path("run/holder1/status.json").write_text("{")
-    one_line(type_in("federation", "status", "run/holder1"), "is not JSON")
 
 
 @pytest.mark.parametrize(
@@ -387,22 +339,3 @@ def made(unsigned: list[str], *, keys: bool) -> str:
     ]
     known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
     return read(screens.made({**known, "parties": parties, "unsigned": unsigned}))
-
-
-def test_keys_that_were_made_here_must_be_handed_on_safely_and_own_ones_not() -> None:
-    shown = made([], keys=True)
-    assert "Keys server, clinic:" in shown and "Signed by all parties" in shown
-    assert 16 * "b" in shown and 17 * "b" not in shown and 17 * "a" not in shown
-    assert "graphveil federation plan run/server" in shown
-    own = made(["clinic"], keys=False)
-    assert "its own" in own and "made here" not in own
-    assert "Not signed by clinic:" in own and "Signed by all" not in own
-    answer = {"party": "clinic", "folder": "k", "fingerprint": "ab:cd", "certificate": "k/c.pem", "key": "k/key.pem"}
-    key = read(screens.keyed(answer))
-    assert "k/key.pem: it never leaves this machine" in key
-    assert "Hand out k/c.pem;" in key and "Fingerprint ab:cd" in key
-    for missing in ([], ["bank", "shop"]):
-        answer = {"party": "clinic", "agreement": 64 * "c", "signed": ["clinic"], "unsigned": missing, "file": "s.json"}
-        signed = read(screens.signed(answer))
-        assert ("Missing bank, shop;" in signed and "s.json" in signed) == bool(missing)
-        assert ("the run can begin" in signed) != bool(missing)

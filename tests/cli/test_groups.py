@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from graphveil.cli.running import run_method
 from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
 from graphveil.methods import METHODS
-from graphveil.methods.registry import listing
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.progress import Progress
 from graphveil.reports.compare.cells import Comparison
@@ -115,16 +113,6 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 
-def test_a_run_keeps_to_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    twice = groups.Repetition(seed=4, repeats=2, no_controls=True, reproducible_noise=7)
-    result, _ = run({"epsilon_y": 1.0}, lambda event: None, repetition=twice)
-    assert len(result.scores.accuracy.runs) == 2 and not result.scores.controls
-    again, _ = run({"epsilon_y": 1.0}, lambda event: None, repetition=twice)
-    assert again.scores.accuracy == result.scores.accuracy and result.privacy.guarantee.void is not None
-    other, _ = run({"epsilon_y": 1.0}, lambda event: None, repetition=groups.Repetition(seed=5))
-    assert "public-only" in other.scores.controls and other.privacy.guarantee.void is None
-
-
 def test_defaults_are_said_once_whoever_asks(capsys: pytest.CaptureFixture[str]) -> None:
     told: list[Progress] = []
     defaults = choices.Defaults({"label-propagation": {}, "lpgnn": {"epsilon": 2.0}}, told.append)
@@ -141,11 +129,6 @@ def test_defaults_are_said_once_whoever_asks(capsys: pytest.CaptureFixture[str])
 
 
 LPGNN = METHODS["lpgnn"]
-
-
-def test_help_names_every_method() -> None:
-    named = re.findall(r"[a-z][a-z-]+", listing())
-    assert [name for name in METHODS if name not in named] == []
 
 
 def test_only_what_was_typed_is_collected() -> None:

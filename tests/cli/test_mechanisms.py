@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,32 +17,6 @@ from graphveil.mechanisms.mixed import Mixed
 from graphveil.mechanisms.question import question_from
 from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 from tests.cli.conftest import Terminal
-
-WORDS = ("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 8, "--users", 200)
-NAMES = {info.name for info in catalogue() if info.kind == "features"}
-
-
-@pytest.mark.slow  # whole commands
-def test_one_object_and_a_folder(type_in: Terminal) -> None:
-    answer = type_in(*WORDS, "--low", -1, "--high", 1, "--out", "study", "--json").json
-    assert {(row["mechanism"], row["epsilon"]) for row in answer["rows"]} == {
-        (name, epsilon) for name in NAMES for epsilon in (0.5, 2.0)
-    }
-    assert set(answer) == {"dimension", "users", "low", "high", "input", "rows", "refused", "folder", "figure"}
-    assert set(answer["rows"][0]) == {
-        "mechanism", "epsilon", "delta", "worst_mse", "mse", "mean_mse", "report_bytes", "users_per_second",
-    }  # fmt: skip
-    assert (answer["dimension"], answer["users"], answer["low"], answer["high"]) == (8, 200, -1.0, 1.0)
-    assert json.loads(Path("study/comparison.json").read_text()) == answer
-    assert Path(answer["figure"]).is_file()
-    shown = type_in(*WORDS).out
-    assert max(map(len, shown.splitlines())) <= 80 and "200 users, 8 coordinates" in shown
-    for table in shown.split("epsilon 2 for"):
-        lines = [line.split() for line in table.splitlines() if line.split()[:1] and line.split()[0] in NAMES]
-        worst = [float(line[1].replace(",", "")) for line in lines]
-        assert {line[0] for line in lines} == NAMES and worst == sorted(worst)
-    (folder,) = Path("runs").iterdir()
-    assert folder.name.startswith("mechanisms-8-") and str(folder) in shown
 
 
 @pytest.mark.parametrize(
@@ -137,16 +110,6 @@ def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, 
     assert not torch.equal(drawn, public_share_of(graph, 0.3, 5)) and bool(public_share_of(graph, None, 0).all())
     with pytest.raises(InputError, match=r"allowed: a number in \(0, 1\)"):
         public_share_of(graph, 1.0, 0)
-
-
-@pytest.mark.slow  # it trains, and explains what it trained
-def test_importance_moves_the_shares_and_the_file_is_taken(type_in: Terminal) -> None:
-    pytest.importorskip("shap")
-    alone = type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0, "--out", "a.txt", "--json").json["shares"]
-    both = type_in(*PUBLIC, "--sensitive", "0", "--gamma", 0.5, "--out", "b.txt", "--json").json["shares"]
-    assert sum(both) == pytest.approx(1.0) and both != alone
-    taken = type_in("plan", "feature-rr", "digits", "--epsilon-x", 2, "--set", "scores=b.txt", "--json")
-    assert taken.code == 0, taken.err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from graphveil.graphs.load import is_name, lasting
 from graphveil.graphs.write import write_folder
 from graphveil.methods.base.start import SHIPPED
 from tests.cli.conftest import Terminal
-from tests.graphs import published_made
 
 pytestmark = pytest.mark.usefixtures("quick_pages")
 PLACE = "secret-place"
@@ -59,22 +58,6 @@ def test_what_finds_the_data_later(typed: str, kept: dict[str, str]) -> None:
 
 
 @pytest.mark.slow  # whole commands
-def test_a_run_is_attacked_predicted_and_reported_from_another_folder(
-    type_in: Terminal, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = trained(type_in, "lpgnn", f"{PLACE}/own", "--epochs", 2)
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    for words in (("attack", run, *ATTACK), ("report", run), ("predict", run)):
-        answer = type_in(*words, "--json")
-        assert answer.code == 0, answer.err
-    # The graph of the run costs nothing: a prediction of it needs no name.
-    assert answer.json["data"] == str(own)
-    again = type_in("train", "--config", run / "config.toml", "--json")
-    assert again.code == 0, again.err
-
-
-@pytest.mark.slow  # whole commands
 def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: Terminal, own: Path) -> None:
     run = trained(type_in, "lpgnn", own, "--epochs", 2)
     moved = own.rename(own.with_name("moved"))
@@ -86,18 +69,6 @@ def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: 
     for words in (("attack", run, *ATTACK, "--data", moved), ("predict", run, moved), ("report", run)):
         answer = type_in(*words)
         assert answer.code == 0, answer.err
-
-
-@pytest.mark.slow  # whole commands
-def test_a_data_root_is_kept_while_it_is_there(type_in: Terminal) -> None:
-    published_made.lastfm(Path("sets"), [0, 1] * 20, edges=[(person, person + 1) for person in range(39)])
-    run = trained(type_in, "label-propagation", "lastfm", "--data-root", "sets")
-    answer = type_in("attack", run, "--attack", "averaging-labels", "--json")
-    assert answer.code == 0, answer.err
-    Path("sets").rename("other")
-    assert "--data-root" in type_in("attack", run, "--attack", "averaging-labels").err
-    answer = type_in("attack", run, "--attack", "averaging-labels", "--data-root", "other")
-    assert answer.code == 0, answer.err
 
 
 def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:

@@ -32,41 +32,6 @@ def test_predictions_go_to_the_screen_to_json_or_to_a_file(type_in: Terminal, tr
     assert sorted(entry.name for entry in Path.cwd().iterdir()) == ["p.csv", "p.parquet"]
 
 
-def test_plan_promises_and_trains_nothing(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil.methods.runs import experiment
-
-    monkeypatch.setattr(experiment, "run", pytest.fail)
-    words = ("plan", "lpgnn", "digits", "--epsilon-x", 1, "--epsilon-y", 2)
-    found = type_in(*words, "--json").json
-    assert found["guarantee"]["epsilon"] == 3.0
-    assert found["epsilon"] == {"features": 1.0, "labels": 2.0}
-    assert found["seconds"] > 0
-    assert found["memory_mb"] > 0
-    assert found["advice"]
-    shown = type_in(*words).out
-    for part in ("nothing has been trained", "noise/signal", "Guarantee", "Time", "Memory", "Advice"):
-        assert part in shown
-    assert list(Path.cwd().iterdir()) == []
-
-
-@pytest.mark.slow  # whole commands
-def test_report_is_written_anew(type_in: Terminal, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = trained / "report.html"
-    before = page.read_text()
-    page.write_text("gone")
-    found = type_in("report", trained, "--json").json
-    assert page.read_text() == before
-    assert found["report"] == str(page)
-    opened: list[str] = []
-    monkeypatch.setattr("typer.launch", opened.append)
-    assert type_in("report", trained, "--open").code == 0
-    assert opened == [str(page)]
-    both = Path(type_in("report", trained, "--against", trained, "--json").json["against"])
-    assert both.parent == trained and f"{trained.name} against {trained.name}" in both.read_text()
-    assert type_in("report", trained / "public", "--against", trained).code == 2
-    both.unlink()
-
-
 @pytest.mark.slow  # whole commands
 def test_people_of_a_new_graph_report_once_and_run_and_public_part_remember(type_in: Terminal, tmp_path: Path) -> None:
     run, handed = tmp_path / "run", tmp_path / "handed"
@@ -123,34 +88,6 @@ def test_a_forged_run_is_refused_in_one_line(
     assert (answer.code, answer.out) == (2, "")
     (line,) = [line for line in answer.err.splitlines() if line.strip()]
     assert name in line
-
-
-@pytest.mark.slow  # whole commands
-def test_runs_of_older_versions_are_read_and_predicted_from(type_in: Terminal, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    type_in("train", "lpgnn", "social-200", "--epochs", "2", "--no-controls", "--out", run)
-    for name in ("model.safetensors", "ledger.json"):
-        (run / name).unlink()
-        shutil.move(run / "public" / name, run / name)
-    shutil.rmtree(run / "public")
-    (run / "digests.json").unlink()
-    assert type_in("report", run).code == 0
-    assert type_in("predict", run, "social-150", "--people", "other").code == 0
-    assert type_in("compare-runs", run).code == 0
-    assert "social-150" in (run / "card.md").read_text()
-    assert not (run / "public").exists()
-    assert len(json.loads((run / "result.json").read_text())["ledger"]["spends"]) == 3
-
-
-def test_what_is_stored_is_data_as_well(type_in: Terminal, tmp_path: Path) -> None:
-    answer = type_in("data", "store", "social-200", "--out", tmp_path / "kept")
-    assert answer.code == 0 and "you alone may read" in answer.out
-    assert (
-        type_in("data", "describe", tmp_path / "kept", "--json").json
-        == type_in("data", "describe", "social-200", "--json").json
-    )
-    assert type_in("data", "croissant", tmp_path / "kept").code == 0
-    assert type_in("data", "store", "social-200", "--out", tmp_path / "kept").code == 2
 
 
 # ---- graphveil data croissant ----

@@ -43,16 +43,6 @@ def test_every_help_names_the_exit_codes() -> None:
 
 
 @pytest.mark.slow
-def test_stdout_is_one_object_and_nothing_else(tmp_path: Path) -> None:
-    with start("train", "lpgnn", "digits", "--epochs", "2", "--no-controls", "--json", cwd=tmp_path) as process:
-        out, err = process.communicate(timeout=FOREVER)
-    assert process.returncode == 0, err
-    assert json.loads(out)["data"] == "digits"
-    assert out.count("\n") == 1
-    assert "Warning" not in err
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lpgnn", "solitude"])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, method: str) -> None:
     words = ("--epsilon-y", "1", "--epsilon-x", "1", *(("--epsilon-a", "8") if method == "solitude" else ()))

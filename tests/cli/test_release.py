@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -14,13 +13,10 @@ from graphveil.graphs import load_graph
 from graphveil.methods.release.heterorr import HeteroRRCore
 from graphveil.methods.release.rehearsal import Rehearsal
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy import Guarantee, Ledger
 from tests.cli.conftest import Terminal
 
 SHARE = ("--private-share", 0.3)
 RELEASE = ("release", "heterorr", "social-200", "--epsilon-x", 2, "--epsilon-a", 2, *SHARE, "-o", "out")
-#: A rule in place of a rehearsal, which trains.
-QUICK = ("--without-lift",)
 
 
 @pytest.fixture(scope="module")
@@ -62,46 +58,6 @@ def test_a_release_says_what_it_is_and_the_truth_stays_outside(type_in: Terminal
         assert word not in everything, word
     card = Path("again/card.md").read_text()
     assert "| homophily (edges inside a class) |" in card and "| mean degree |" in card
-
-
-def test_a_release_is_trained_on_reported_and_predicted(type_in: Terminal, out: Path) -> None:
-    trained = type_in("train", "gcn", "out", "--epochs", 2, "--out", "run", "--json").json
-    release = load_graph("out").release
-    assert Guarantee.from_dict(trained["guarantee"]) == release.guarantee
-    assert Ledger.from_dict(trained["ledger"]) == release.ledger
-    assert {"public-edges", "random-edges", "no-edges", "random-features"} <= set(trained["controls"])
-    assert trained["ceiling"] is None
-    assert any("trained on a release (heterorr), at no further cost" in note for note in trained["notes"])
-    assert type_in("report", "run").code == 0
-    assert release.guarantee.sentence().split(" Assumes: ")[0] in Path("run/card.md").read_text()
-    assert type_in("predict", "run", "out").code == 0
-    described = type_in("data", "describe", "out", "--json").json
-    assert described["release"]["guarantee"] == release.guarantee.sentence()
-
-
-@pytest.mark.parametrize("method", ["edge-rr", "edge-rand", "lap-graph", "priv-hrg"])
-def test_every_edge_method_publishes(type_in: Terminal, method: str) -> None:
-    """What is asymptotic says so everywhere; what is expected is told by a rule, and to whoever publishes alone."""
-    steps = ("--set", "steps=100") if method == "priv-hrg" else ()
-    answer = type_in("release", method, "social-200", "--epsilon-a", 6, *SHARE, *steps, *QUICK, "-o", "out")
-    assert answer.code == 0
-    assert load_graph("out").release.method == method
-    texts = [" ".join(answer.out.split()), Path("out/card.md").read_text(), Path("out/release.json").read_text()]
-    for text in texts:
-        assert ("asymptotic: no finite-time guarantee" in text) == (method == "priv-hrg")
-        assert "expected lift" not in text
-    assert " ".join(answer.err.split()).count("expected lift over the public edges alone: ") == 1
-
-
-@pytest.mark.slow  # whole commands
-def test_features_alone_and_randomized_labels(type_in: Terminal) -> None:
-    words = ("release", "feature-rr", "social-200", "--epsilon-x", 4, "--epsilon-y", 1, "-o", "out")
-    answer = type_in(*words)
-    assert answer.code == 0
-    assert "Not protected: the edges; facts about groups" in answer.out
-    assert "For the curator only" not in answer.out and "expected lift" not in answer.err
-    notes = type_in("train", "mlp", "out", "--epochs", 2, "--no-controls", "--out", "run", "--json").json["notes"]
-    assert any("measured against the labels in the folder, which are randomized" in note for note in notes)
 
 
 def test_reproducible_noise_is_void_on_screen_card_and_in_every_run_on_it(type_in: Terminal) -> None:
@@ -171,40 +127,6 @@ def test_the_card_of_a_release_is_written_anew_and_a_changed_one_is_refused_by_n
     assert (answer.code, "the release is incomplete: ledger.json is missing" in answer.err) == (2, True)
 
 
-def test_a_plan_says_how_noisy_features_counts_and_edges_are(type_in: Terminal) -> None:
-    answer = type_in("plan", "feature-rr", "social-200", "--epsilon-x", 1)
-    words = " ".join(answer.out.split())
-    assert answer.code == 0 and "features by" in words
-    assert "has the least noise here: the variance of feature-rr is larger" in words
-    found = type_in("plan", "heterorr", "social-200", "--epsilon-a", 1, "--set", "edges=mcmc", "--json").json
-    assert found["guarantee"]["assumes"][0].startswith("asymptotic: no finite-time guarantee")
-    assert found["release"]["steps"] == 20_000
-    assert math.isclose(found["epsilon"]["one private edge"], 1.0)
-    found = type_in("plan", "class-counts", "social-200", "--epsilon-a", 1, *SHARE, "--json").json
-    assert found["guarantee"]["epsilon"] == 1.0
-    assert "a count of neighbours has a deviation of 2.8" in found["advice"][0]
-    # A warning comes before a huge number of false edges.
-    plan = type_in("plan", "edge-rand", "social-20000", "--epsilon-a", 1, "--json").json["release"]
-    assert plan["false_edges"] > 5e7 and "false edges" in plan["warning"]
-
-
-@pytest.mark.slow  # all controls and rivals are trained
-def test_training_and_comparing_in_one_run(type_in: Terminal) -> None:
-    found = type_in("train", "heterorr", "social-200", *SHARE, "--epochs", 2, "--out", "run", "--json").json
-    assert {"public-edges", "random-edges", "no-edges", "random-features", "label-propagation"} <= set(
-        found["controls"]
-    )
-    assert found["ceiling"] is not None
-    assert set(found["rivals"]) == {"edge-rand", "lap-graph"}
-    assert found["epsilon_relationship"] == 1.0
-    assert found["options"]["private_share"] == 0.3
-    words = ("compare", "edge-rr,lap-graph", "social-200", "--epsilon-a", "1,8", *SHARE, "--repeats", 1, "--epochs", 2)
-    assert len(type_in(*words, "--no-controls", "--out", "study", "--json").json["rows"]) == 4
-    assert type_in("release", "class-counts", "social-200", "--epsilon-a", 4, *SHARE, *QUICK, "-o", "out").code == 0
-    read = type_in("train", "class-counts", "out", "--epsilon-a", 1, "--json").json
-    assert set(read["controls"]) == {"public-edges", "no-edges"}
-
-
 def test_a_comparison_says_that_a_markov_chain_is_asymptotic(type_in: Terminal) -> None:
     quick = ("--set", "steps=50", *SHARE, "--epochs", 2, "--repeats", 1, "--no-controls", "--out", "study")
     words = ("compare", "priv-hrg,edge-rand", "social-200", "--epsilon-a", 4, *quick)
@@ -252,18 +174,6 @@ def test_attacks_on_a_release_are_refused_in_one_line(type_in: Terminal, out: Pa
     assert not Path("out.curator").exists() and not Path("x").exists()
 
 
-@pytest.mark.slow
-def test_a_run_on_a_release_is_attacked_with_the_truth(type_in: Terminal, out: Path) -> None:
-    type_in("train", "gcn", "out", "--epochs", 5, "--no-controls", "--out", "run")
-    before = folder_of("out")
-    for name, plain in (("link-stealing", {"without protection"}), ("published-edges", set())):
-        answer = type_in("attack", "run", "--attack", name, "--truth", "social-200", "--json")
-        assert set(answer.json["results"]) == {"gcn", *plain}, answer.err
-    assert "public edges of the release alone" in Path("run/card.md").read_text()
-    assert "| published-edges |" in Path("run/card.md").read_text()
-    assert folder_of("out") == before
-
-
 def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch, out: Path, trained: Path
 ) -> None:
@@ -283,27 +193,6 @@ def test_the_lift_of_a_release_is_measured_on_the_release_alone(
     assert (damaged.code, "lift.json: damaged" in damaged.err) == (2, True)
     refused = type_in("report", trained, "--lift")
     assert (refused.code, "--lift: applies to releases only" in refused.err) == (2, True)
-
-
-@pytest.mark.slow  # whole commands
-def test_counts_are_published_read_and_reported(type_in: Terminal) -> None:
-    """A folder of counts: no private edge in it, read by its own method for free, and by mlp as public edges alone."""
-    answer = type_in("release", "class-counts", "social-200", "--epsilon-a", 4, *SHARE, *QUICK, "-o", "out")
-    assert answer.code == 0
-    assert "counts.parquet holds noisy counts" in Path("out/release.json").read_text()
-    assert "For the curator only" not in answer.out
-    released = load_graph("out")
-    assert bool(released.public_edges.all()) and released.release.counts is not None
-    assert released.release.counts.counts.shape == (200, len(released.schema.classes))
-    trained = type_in("train", "class-counts", "out", "--epsilon-a", 1, "--no-controls", "--out", "run", "--json").json
-    assert Guarantee.from_dict(trained["guarantee"]) == released.release.guarantee
-    assert (trained["rivals"], trained["ceiling"]) == ({}, None)
-    assert any(note.startswith("used: public part") for note in trained["notes"])
-    assert type_in("report", "run").code == type_in("predict", "run", "out").code == 0
-    plain = type_in("train", "mlp", "out", "--epochs", 1, "--no-controls", "--json").json
-    assert plain["guarantee"]["epsilon"] == 4.0
-    refused = type_in("train", "heterorr", "social-200", "--set", "edges=class-counts", *SHARE)
-    assert refused.code == 2 and "features and labels as they are" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -331,23 +220,3 @@ def test_a_rehearsal_decides_before_anything_is_spent(
     assert sum(line.startswith(said) for line in lines) == 1, answer.err
     assert ("class-counts: +3.0 points (+2.0 to +4.0)" in answer.err) == (lift < 0.03)
     assert code == 0 or "give a larger --epsilon-a, or go on with --without-lift" in lines[-1]
-
-
-@pytest.mark.slow  # rehearsals train in made worlds
-def test_counts_go_on_where_made_edges_are_refused(type_in: Terminal) -> None:
-    words = ("social-200", "--epsilon-a", 1, "--private-share", 0.9)
-    assert type_in("release", "edge-rr", *words, "-o", "tree").code == 2 and not Path("tree").exists()
-    answer = type_in("release", "class-counts", *words, "-o", "out")
-    assert answer.code == 0
-    said = " ".join(answer.err.split())
-    assert said.count("expected lift over the public part alone:") == 1
-    assert "made private edges a person" in said
-    assert "expected lift" not in Path("out/card.md").read_text() + Path("out/release.json").read_text()
-
-
-def test_a_release_is_the_same_wherever_its_blocks_were_worked_on(type_in: Terminal) -> None:
-    words = ("release", "heterorr", "social-3000", "--epsilon-x", 2, "--epsilon-a", 12, "--set", "edges=edge-rand")
-    for place, workers in (("here", ()), ("there", ("--workers", 3))):
-        assert type_in(*words, "--reproducible-noise", 1, *SHARE, *workers, "-o", place).code == 0
-    names = {file.name for file in Path("here").iterdir() if file.suffix in (".npz", ".parquet", ".npy", ".csv")}
-    assert names and all((Path("here") / name).read_bytes() == (Path("there") / name).read_bytes() for name in names)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import sys
-from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from graphveil.cli import comparison_screen, console, screens, tables
+from graphveil.cli import console, screens, tables
 from graphveil.progress import Progress
-from graphveil.reports.compare.sheet import sheet
 from tests.reports import made
 
 
@@ -71,19 +68,6 @@ def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) ->
     places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]
     assert places == sorted(places)
     assert "rival" not in shown(screens.run(made.record()), width)
-
-
-def test_a_comparison_with_rivals_fits_the_screen() -> None:
-    from tests.reports.base.test_rivals import COMPARED, rows
-
-    text = shown(comparison_screen.compared(sheet(COMPARED, rows()), Path("study")))
-    assert max(len(line) for line in text.splitlines()) <= 80
-    lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
-    place = next(place for place, cells in enumerate(lines) if cells[:1] == ["solitude"])
-    assert lines[place][:-1] == ["solitude", "1", "2", "4", "7"]
-    assert lines[place][-1].startswith("86.2 (")
-    beside = {cells[2] for cells in lines if cells[:1] == ["solitude at 7"] and len(cells) > 2}
-    assert {"no-edges", "blink-hybrid"} <= beside
 
 
 # ---- progress and answers ----

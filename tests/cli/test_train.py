@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,45 +39,6 @@ def test_json_is_one_object_with_everything_promised(type_in: Terminal) -> None:
 
 
 @pytest.mark.slow  # whole commands
-def test_infinity_none_and_settings_are_words_and_without_controls_nothing_is_claimed(type_in: Terminal) -> None:
-    words = (*QUICK, "--epsilon-y", "inf", "--no-controls", "--set", "steps-x=2", "--set", "dropout=0.25", "--json")
-    found = type_in(*words, "--epsilon-x", "inf").json
-    assert found["guarantee"]["epsilon"] == found["settings"]["epsilon_x"] == "inf"
-    assert (found["settings"]["steps_x"], found["settings"]["dropout"]) == (2, 0.25)
-    assert (found["controls"], found["lift"], found["best_control"], found["ceiling"]) == ({}, None, None, None)
-    assert type_in(*words, "--epsilon-x", "none").json["settings"]["epsilon_x"] is None
-
-
-def test_the_run_folder_is_whole(type_in: Terminal) -> None:
-    answer = type_in(*QUICK, "--out", "deep/run", "--json", "--no-controls", "--seed", 3)
-    folder = Path(answer.json["run"])
-    assert {entry.name for entry in folder.iterdir()} == {
-        *("config.toml", "result.json", "ledger.json", "metrics.jsonl", "model.safetensors"),
-        *("card.md", "card.html", "report.html", "README.md", "digests.json", "public", "answers.safetensors"),
-        "picture.json",
-    }
-    assert json.loads((folder / "result.json").read_text()) == answer.json
-    config = tomllib.loads((folder / "config.toml").read_text())
-    assert config["settings"]["epochs"] == 4
-    assert config["options"]["seed"] == 3
-    assert config["options"]["source"] == "social-200"
-    assert len((folder / "metrics.jsonl").read_text().splitlines()) == 4
-    assert [entry.name for entry in folder.parent.iterdir()] == ["run"]
-
-
-@pytest.mark.slow  # whole commands
-def test_the_screen_says_what_a_newcomer_needs(type_in: Terminal) -> None:
-    answer = type_in(*QUICK)
-    assert answer.code == 0 and "\x1b" not in answer.out and "VOID" not in answer.out
-    said = (
-        "lpgnn on social-200: |% accuracy on the test nodes|95% interval|best control|Lift |Guarantee|runs/social-200-"
-    )
-    more = "Not protected: who is connected to whom|Assumes: |/card.md|not private (ceiling)|Cost"
-    assert all(part in answer.out for part in f"{said}|{more}".split("|"))
-    assert max(len(line) for line in answer.out.splitlines()) <= 80
-
-
-@pytest.mark.slow  # whole commands
 def test_reproducible_noise_repeats_and_every_output_says_void(
     type_in: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,31 +72,3 @@ def test_reproducible_noise_repeats_and_every_output_says_void(
         2,
         "error: --out: a is not empty; name a new folder; files are never overwritten\n",
     )
-
-
-def test_a_crash_leaves_nothing_behind(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphveil.reports.runs import folder as run_folder
-
-    def full(*_: object) -> str:
-        raise OSError(28, "No space left on device", "report.html")
-
-    monkeypatch.setattr(run_folder, "page_html", full)
-    answer = type_in(*QUICK, "--no-controls", "--out", "run")
-    assert answer.code == 2
-    assert "No space left on device" in answer.err.splitlines()[-1]
-    assert list(Path.cwd().iterdir()) == []
-
-
-def test_hostile_names_reach_no_terminal(type_in: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    from graphveil import graphs
-
-    digits = graphs.load_parts("digits")
-    hostile = replace(digits.schema, name="\x1b[2J[red]x\n<script>", notes=("\x1b]0;owned\x07",))
-    monkeypatch.setattr("graphveil.graphs.load.load_parts", lambda *_, **__: replace(digits, schema=hostile))
-    answer = type_in(*QUICK, "--no-controls", "--out", "run")
-    assert answer.code == 0
-    assert "\x1b" not in answer.out + answer.err
-    assert "[red]x <script>" in answer.out
-    assert "x <script>" not in Path("run/report.html").read_text()

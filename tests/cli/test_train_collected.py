@@ -14,7 +14,7 @@ from graphveil.methods import load_method
 from graphveil.reports.attacks.files import PLAIN
 from tests.cli.conftest import Terminal
 from tests.collection.answered import IDS, PEOPLE, exported, graph
-from tests.on_device.signing import MOODS, degree, label, links
+from tests.on_device.signing import MOODS, label, links
 
 HALF = {"features": 2, "label": 3}
 
@@ -48,33 +48,6 @@ def test_a_run_folder_comes_out(type_in: Terminal, tmp_path: Path) -> None:
     assert "edges that are declared public" in " ".join(own["told"]) and "picture" in page
 
 
-@pytest.mark.slow  # whole commands
-def test_a_run_is_made_again_from_its_file(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path, silent=HALF)
-    words = ("--seed", 3, "--epochs", 2, "--no-controls")
-    first = type_in("train", "lpgnn", out, "--edges", edges, *words, "--out", "run", "--json")
-    assert first.code == 0, first.err
-    again = type_in("train", "--config", "run/config.toml", "--out", "again", "--json")
-    assert again.code == 0, again.err
-    # The same reports, split and weights: nothing is drawn anew but on devices.
-    for key in ("settings", "options", "guarantee", "ledger", "accuracy"):
-        assert first.json[key] == again.json[key], key
-    other = type_in("train", "--config", "run/config.toml", "--epsilon-y", 9)
-    assert other.code == 2 and "epsilon_y beside a collection" in other.err
-
-
-@pytest.mark.slow  # whole commands
-def test_lists_are_read_again_from_a_runs_file(type_in: Terminal, tmp_path: Path) -> None:
-    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "4"), degree(PEOPLE, "0.5"))
-    words = ("train", "dprr", out, "--epochs", 2, "--no-controls", "--keep-suspects", "--out", "run", "--json")
-    first, again = type_in(*words), type_in("train", "--config", "run/config.toml", "--json")
-    assert (first.code, again.code) == (0, 0), first.err + again.err
-    assert "edges" not in first.json["options"]
-    assert "people sent lists" in type_in(*words[:-4], "--edges", out / "edges.parquet").err
-    assert first.json["accuracy"] == again.json["accuracy"] and again.json["options"]["suspects_kept"]
-    assert not Path("run/picture.json").exists()  # links are private: none may be drawn
-
-
 def truth(folder: Path) -> Path:
     """The people of the collection as a folder of tables, with what nobody but a simulation knows."""
     made, place = graph(), folder / "truth"
@@ -105,24 +78,6 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
     assert other.code == 2 and "not those of the collection" in other.err
 
 
-def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
-    out, edges = exported(tmp_path)
-    assert "--edges edges.parquet" in type_in("train", "lpgnn", out).err
-    assert "edges beside data" in type_in("train", "lpgnn", "digits", "--edges", edges).err
-    again = type_in("train", "lpgnn", out, "--edges", edges, "--reproducible-noise", 1)
-    assert again.code != 0 and "drawn on devices" in again.err
-    none = ("answer-pool", "gap", "heterorr")
-    for name, said in (
-        *((name, f"{name} trains on no reports of devices") for name in none),
-        ("solitude", "the task asks for features, label, and solitude needs links too"),
-        ("dprr", "and dprr needs links and degree too"),
-        ("label-pool", "label-pool does not read features"),
-    ):
-        refused = type_in("train", name, out)
-        assert refused.code == 2 and refused.err.count("\n") == 1
-        assert said in refused.err and "allowed: lpgnn, upgnet" in refused.err
-
-
 def everybody(number: int, body: bytes) -> bytes:
     """A report that names all others: a flag and two bits of the label, the flag of the list, and the list."""
     bits = np.unpackbits(np.frombuffer(body, np.uint8))
@@ -139,17 +94,3 @@ def test_a_collection_of_suspects_alone_is_refused_in_words(type_in: Terminal, t
     assert "--keep-suspects trains on all" in refused.err
     # As the other commands have it.
     assert type_in(*words, "--keep-suspects", "-o", "run").code == 0 and Path("run/config.toml").is_file()
-
-
-def test_a_list_of_everybody_is_left_out_unless_it_is_kept(type_in: Terminal, tmp_path: Path) -> None:
-    fields = label("3"), links(PEOPLE, "2", "both")
-    out, _ = exported(tmp_path, *fields, forged=lambda number, body: everybody(5, body) if number == 5 else body)
-    words = ("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
-    found = type_in(*words).json
-    assert found["options"]["suspects"] == 1 and found["options"]["answered_links"] == PEOPLE - 1
-    assert any("suspects 1 of 120 reports (links: ends that differ 1)" in note for note in found["notes"])
-    moved = found["notes"][-1]
-    assert moved.startswith("5% forged reports move the share of a class by at most")
-    assert "a person's number of links" in moved and "trained on" not in moved
-    kept = type_in(*words, "--keep-suspects").json
-    assert kept["options"]["suspects_kept"] and kept["options"]["answered_links"] == PEOPLE

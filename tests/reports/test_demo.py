@@ -25,7 +25,7 @@ from graphveil.reports.demo.figure import SECRETS, figure
 from graphveil.reports.demo.folder import ROOM, write
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, SHARES, UNITS, tell
 from tests.graphs.made import folder as own_folder
-from tests.reports.demo_made import ATTACKS, around, story
+from tests.reports.demo_made import ATTACKS, story
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "start" / "demo.md"
 
@@ -45,14 +45,6 @@ def test_the_picture_shows_every_way_on_white_and_nothing_over_its_edge(last: fl
     for note in scores.texts:
         box = note.get_window_extent(canvas.get_renderer())
         assert left - 2 <= box.x0 and box.x1 <= right + 2, note.get_text()
-
-
-def test_a_row_far_to_the_left_is_written_to_its_right() -> None:
-    """A counterexample that went wrong must not write its figures over the names of the rows."""
-    made = story()
-    fallen = replace(made.ways[-1], accuracy=around(0.2, 0.05))
-    notes = figure(replace(made, ways=(*made.ways[:-1], fallen))).axes[0].texts
-    assert [note.get_ha() for note in notes] == ["right", "right", "right", "left"]
 
 
 def test_a_folder_is_written_whole_and_only_once(tmp_path: Path) -> None:

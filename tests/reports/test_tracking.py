@@ -251,20 +251,6 @@ def test_mlflow_reads_back_what_was_written(tmp_path: Path, monkeypatch: pytest.
     assert first.info.user_id == "unknown"
 
 
-def test_tensorboard_reads_back_what_was_written() -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    first = find_tracker("tensorboard")(RELEASED, None)
-    second = find_tracker("tensorboard")(RELEASED, None)
-    assert Path(first).parent == Path(second).parent == Path("runs/tensorboard")
-    assert first != second
-    read = EventAccumulator(first).Reload()
-    assert set(read.Tags()["scalars"]) == {"epsilon", "val_accuracy"}
-    assert [(one.step, one.value) for one in read.Scalars("val_accuracy")] == [(1, 0.5)]
-    (text,) = read.Tensors("run/text_summary")
-    assert b"| method | lpgnn |" in text.tensor_proto.string_val[0]
-
-
 @pytest.mark.slow
 def test_wandb_stays_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()

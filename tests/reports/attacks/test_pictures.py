@@ -13,7 +13,7 @@ from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.attacks.limits import nothing
 from graphveil.attacks.result import Samples
 from graphveil.reports.attacks.curves import attack_charts
-from graphveil.reports.attacks.figure import attack_figure, summary
+from graphveil.reports.attacks.figure import attack_figure
 from graphveil.reports.attacks.files import PLAIN, kept
 from graphveil.reports.attacks.image_figure import image_figure
 from graphveil.reports.attacks.run import keep
@@ -41,14 +41,6 @@ def test_the_limit_is_shaded_where_there_is_one_and_the_curve_drawn_as_it_was_me
     assert not bare.axes[0].collections and "more than epsilon" not in svg(bare)
     drawn = np.asarray(bare.axes[0].lines[1].get_xydata())
     assert drawn[5:] == pytest.approx(np.array(result.roc)[5:], abs=1e-4)
-
-
-def test_lines_say_what_epsilon_allows_and_when_it_is_exceeded() -> None:
-    lines = summary(found(0.1, 2.0))
-    assert "epsilon allows" in lines[2] and "limit from epsilon of one edge" in lines
-    assert not any("MORE THAN" in line for line in lines)
-    assert any("MORE THAN" in line for line in summary(found(3.0, 0.5)))
-    assert "limit: the method protects nothing" in summary(found(1.0))
 
 
 def test_curves_of_a_page_go_through_the_corners_and_draw_the_tightest_limit() -> None:

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from graphveil.methods.runs.intervals import Interval
 from graphveil.reports.base import figures
 from graphveil.reports.base.charts import Chart, Line, overlaid_charts, training_charts
 from graphveil.reports.base.figures import BLUE, ORANGE
@@ -75,25 +74,6 @@ def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: 
 
 
 # ---- figures ----
-
-
-def test_accuracy_bars_are_the_means_and_whiskers_the_intervals() -> None:
-    result = made.result()
-    figure = figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, result.scores.ceiling)
-    (axes,) = figure.axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    ordered = sorted(result.scores.controls, key=lambda name: -result.scores.controls[name].mean)
-    assert names == ["lpgnn", *ordered, "not private (ceiling)"]
-    bars = [patch.get_width() for patch in axes.patches]
-    assert bars[0] == 100 * result.scores.accuracy.mean
-    assert bars[-1] == 100 * (result.scores.ceiling or result.scores.accuracy).mean
-    assert len(axes.containers) == 1 + len(names)
-    assert axes.get_xlim() == (0.0, 100.0)
-    # Numbers stand beside the bars, where no whisker reaches.
-    full = Interval(0.995, 0.99, 1.0, (0.99, 1.0))
-    figure = figures.accuracy_figure("mlp", full, {"wide": Interval(0.5, 0.1, 0.97, (0.5,))}, None)
-    assert [note.get_text() for note in figure.axes[0].texts] == ["99.5", "50.0"]
-    assert all(note.xy[0] > 1 and note.xycoords == ("axes fraction", "data") for note in figure.axes[0].texts)
 
 
 def test_drawing_is_the_same_each_time_and_leaves_no_global_state() -> None:

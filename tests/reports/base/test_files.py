@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.mechanisms import RandomizedResponse
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.reports.base import files, predictions
@@ -127,7 +126,6 @@ PROBABILITIES = torch.tensor([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
 WITH_IDS: Any = {"ids": ["a", "b", "c"]}
 WITHOUT_IDS: Any = {}
 CLASSES = ("no, never", 'yes "always"')
-GUARANTEE = RandomizedResponse(epsilon=1.0, classes=2).guarantee
 
 
 def test_table_uses_the_users_ids_and_class_names() -> None:
@@ -153,15 +151,6 @@ def test_files_read_back_and_a_failed_write_leaves_nothing(tmp_path: Path) -> No
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_summary_counts_and_gives_rows_only_without_a_file() -> None:
-    table = predictions.tabulate(PROBABILITIES, WITHOUT_IDS, CLASSES)
-    shown = predictions.summary(table, run="r", data="d", out=None, note="n", guarantee=GUARANTEE)
-    assert shown["predicted"] == {CLASSES[1]: 2, CLASSES[0]: 1}
-    assert len(shown["predictions"]) == 3
-    filed = predictions.summary(table, run="r", data="d", out=Path("p.csv"), note="n", guarantee=GUARANTEE)
-    assert (filed["out"], "predictions" in filed) == ("p.csv", False)
-
-
 @pytest.mark.parametrize(
     ("privacy", "links", "says"),
     [
@@ -181,16 +170,3 @@ def test_the_cost_of_predicting_counts_neighbour_lists(privacy: Any, links: Any,
     assert "costs no privacy" in predictions.cost(LocalPrivacy(None, 1.0))
     alone = predictions.cost(LocalPrivacy(*privacy), LinkPrivacy(*links), others=False)
     assert alone == "predicting costs nothing more; this model knows only the people who reported for the run"
-
-
-def test_bad_files_are_refused(tmp_path: Path) -> None:
-    predictions.check_file(None)
-    predictions.check_file(tmp_path / "p.csv")
-    (tmp_path / "p.csv").write_text("")
-    for path, says in (
-        (tmp_path / "p.csv", "exists"),
-        (tmp_path / "p.xlsx", r"\.csv or \.parquet"),
-        (tmp_path / "no" / "p.csv", "is not a folder"),
-    ):
-        with pytest.raises(InputError, match=says):
-            predictions.check_file(path)

@@ -18,7 +18,7 @@ from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
 from graphveil.reports.compare.figure import figure
-from graphveil.reports.compare.rows import Attacked, Row
+from graphveil.reports.compare.rows import Row
 from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
 
@@ -201,16 +201,3 @@ def test_how_often_private_data_are_read() -> None:
     assert trust.collections(spent("training", mean_trials=4.0), central) == "about 4 trainings"
     assert trust.collections(spent("publications", publications=200), vertical) == "200 publications"
     assert trust.collections(empty, replace(central, trust="none")) == "as often as one likes"
-
-
-def test_attacks_stand_in_the_row_of_what_was_attacked() -> None:
-    found = Attacked(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
-    sheet = Sheet("x", (row("gap", {}, attacks={"linkteller": found}), row("gcn", {})))
-    text = table.markdown_text(sheet)
-    assert "| linkteller: AUC (95%) | linkteller: found at 1% false alarms, % |" in text
-    assert "; without protection 0.99 |" in text
-    assert "; epsilon allows 50.0 |" in text
-    first, second = table.content(sheet)["rows"]
-    assert first["attacks"]["linkteller"]["auc"]["mean"] == found.auc.mean
-    assert second["attacks"] == {}
-    assert "linkteller_auc" in table.csv_text(sheet).splitlines()[0]

@@ -49,22 +49,6 @@ def test_no_text_of_the_picture_overlaps_another_or_the_edge(epsilons: tuple[flo
         assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, name
 
 
-def test_each_mechanism_has_a_mark_for_each_epsilon_in_each_panel() -> None:
-    question = Question((0.5, 2.0), 64)
-    figure = mechanism_figure(question, rows(0.5, 2.0)[:-1])  # the last one refused epsilon 2
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == ["multi-bit", "privunit", "analytic-gaussian"]
-    for axes in figure.axes[1:]:
-        assert [len(line.get_xdata()) for line in axes.lines] == [3, 2]
-    worst = [line for line in figure.axes[0].lines if line.get_marker() == "|"]
-    assert sorted(line.get_xdata()[0] for line in worst) == sorted(row.worst_mse for row in rows(0.5, 2.0)[:-1])
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["epsilon 0.5", "epsilon 2"]
-    # Of many epsilons five are drawn, with both ends.
-    epsilons = tuple(map(float, range(1, 10)))
-    labels = mechanism_figure(Question(epsilons, 64), rows(*epsilons)).legends[0].get_texts()[:-1]
-    assert [text.get_text() for text in labels] == [f"epsilon {epsilon}" for epsilon in (1, 3, 5, 7, 9)]
-
-
 def test_files_are_whole_and_nothing_is_overwritten(tmp_path: Path) -> None:
     question = Question((1.0,), 64)
     results = [*rows(1.0), Refusal("laplace", 1.0, "too many coordinates")]

@@ -11,7 +11,6 @@ import pytest
 
 from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
-from graphveil.reports.compare.folder import write
 from graphveil.reports.compare.page import accuracy_chart, page_html
 from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
@@ -69,18 +68,6 @@ def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void()
     assert len(html.encode()) < 400_000
     hostile = page_html(side_by_side(HOSTILE))
     assert "\x1b" not in hostile and "<script>alert" not in hostile
-
-
-def test_the_folder_holds_the_page_beside_the_tables_and_a_figure_where_something_was_scored(tmp_path: Path) -> None:
-    page = side_by_side()
-    write(page, tmp_path)
-    tables = {"table.md", "table.csv", "table.json", "table.html"}
-    assert {file.name for file in tmp_path.iterdir()} == {*tables, "figure.png", "figure.svg"}
-    assert (tmp_path / "table.html").read_text() == page_html(page)
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    write(Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows)), bare)
-    assert {file.name for file in bare.iterdir()} == tables
 
 
 def test_prices_of_other_units_never_stand_in_one_table() -> None:
@@ -170,15 +157,3 @@ def test_the_page_lies_in_the_first_run_for_its_maker_alone(tmp_path: Path) -> N
         write_against(tmp_path / "a", tmp_path)
     with pytest.raises(ModelFileError, match="no run in"):
         write_against(tmp_path / "a" / "public", tmp_path / "b")
-
-
-def test_curves_share_their_charts_and_runs_without_any_say_so() -> None:
-    page = page_of({}, {})
-    training = page.split('data-tab="Training"')[1].split("</section>")[0]
-    assert training.count('<figure class="chart"') == 2
-    for name in ("mine: training", "theirs: training", "mine: validation", "theirs: validation"):
-        assert name in training
-    bare = replace(made.record(), history=())
-    silent = against_html(("mine", bare, {}), ("theirs", bare, {}))
-    assert "Neither was trained over epochs." in silent
-    assert '<figure class="chart"' not in silent

@@ -118,15 +118,6 @@ def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: 
     assert "=ill" not in {row["class"] for row in rows}
 
 
-def test_the_holders_own_network_is_measured_on_the_same_nodes(tmp_path: Path) -> None:
-    agreed = agreement(mode="guesses")
-    made = head(agreed.setting, logits(TEST))
-    made.alone = logits(torch.arange(N) == 6)
-    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
-    assert (answer["accuracy"]["mean"], answer["accuracy_alone"]["mean"]) == (1.0, pytest.approx(1 / 6))
-    assert (answer["publications"], answer["rounds"]) == (1, 2)
-
-
 def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
     agreed = agreement()
     made = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))

@@ -8,7 +8,6 @@ import shutil
 import stat
 import tomllib
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ from graphveil.methods.registry import files_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.card import About
-from graphveil.reports.runs.folder import write_run
-from graphveil.reports.runs.origin import data_of, graph_of
+from graphveil.reports.runs.origin import graph_of
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
 from tests.graphs import published_made
 from tests.graphs.made import folder as own_folder
@@ -87,34 +85,6 @@ def test_config_is_toml_with_the_settings(tmp_path: Path) -> None:
     assert config["options"] == OPTIONS
     kept = {key: value for key, value in settings.items() if value is not None}
     assert config["settings"] == {**kept, "list": [1, 2.5]}
-
-
-def test_default_folder_says_data_method_and_time(tmp_path: Path) -> None:
-    now = datetime(2026, 1, 2, 3, 4, 5)
-    first = run_folder.default_folder("/x/my data", "lpgnn", now, root=tmp_path)
-    assert first == tmp_path / "my-data-lpgnn-20260102-030405"
-
-
-@pytest.mark.slow  # whole runs
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("result.json", "{"),
-        ("result.json", "[]"),
-        ("result.json", b"\xff\xfe"),
-        ("metrics.jsonl", '{"epoch": 1}'),
-        ("metrics.jsonl", None),
-    ],
-)
-def test_damage_is_said_so(tmp_path: Path, file: str, content: str | bytes | None) -> None:
-    run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
-    target = tmp_path / "run" / file
-    if content is None:
-        target.unlink()
-    else:
-        target.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ModelFileError, match="damaged run"):
-        run_folder.read_run(tmp_path / "run")
 
 
 def test_a_result_with_a_field_missing_is_damaged(tmp_path: Path) -> None:
@@ -180,15 +150,6 @@ def test_a_relative_folder_of_an_older_run_is_found_or_named(tmp_path: Path, mon
     with pytest.raises(InputError, match="its graph lay in own, and is not there; name its place now"):
         graph_of(record(source="own"))
     assert graph_of(record(source="own"), data=str(tmp_path / "own")).num_nodes == 3
-
-
-def test_a_public_part_names_no_place(tmp_path: Path) -> None:
-    options = {"source": "social-100", "seed": 0}
-    write_run(made.result(), tmp_path / "run", options=options)
-    assert data_of(tmp_path / "run") == ("social-100", None)
-    assert data_of(tmp_path / "run", tmp_path) == ("social-100", tmp_path)
-    with pytest.raises(InputError, match="does not say where its graph is; name it behind the run"):
-        data_of(tmp_path / "run" / "public")
 
 
 def test_which_settings_name_files(tmp_path: Path) -> None:
