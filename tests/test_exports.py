@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from graphveil.exports import lazy_names
 
 ROOMS = ("graphveil", "graphveil.graphs", "graphveil.methods", "graphveil.mechanisms", "graphveil.attacks")
 ROOM = """
@@ -48,14 +45,6 @@ def test_a_home_that_ends_with_the_name_is_a_room_or_a_module(room: types.Module
     assert room.deep.HERE == 1 and room.deep is room.inner.deep
 
 
-def test_a_name_is_looked_up_once(room: types.ModuleType) -> None:
-    assert "Value" not in vars(room)
-    first = room.Value
-    assert vars(room)["Value"] is first
-    del sys.modules["made_room.values"]
-    assert room.Value is first
-
-
 def test_unknown_names_are_missing_as_python_expects(room: types.ModuleType) -> None:
     assert not hasattr(room, "Other")
     with pytest.raises(AttributeError, match="module 'made_room' has no attribute 'Other'"):
@@ -64,28 +53,8 @@ def test_unknown_names_are_missing_as_python_expects(room: types.ModuleType) -> 
         exec("from made_room import Other", {})
 
 
-def test_the_listing_is_the_public_one(room: types.ModuleType) -> None:
-    assert dir(room) == ["Value", "deep", "inner"]
-
-
-def test_a_name_whose_home_lost_it_is_missing_too(room: types.ModuleType) -> None:
-    load, _ = lazy_names("made_room", {"Gone": "values"})
-    with pytest.raises(AttributeError, match="Gone"):
-        load("Gone")
-
-
 @pytest.mark.parametrize("name", ROOMS)
 def test_every_listed_name_of_a_room_is_there(name: str) -> None:
     room = importlib.import_module(name)
     assert dir(room) == sorted(room.__all__)
     assert [one for one in room.__all__ if not hasattr(room, one)] == []
-
-
-def test_a_light_name_of_a_heavy_room_loads_no_torch() -> None:
-    """What a command needs for its help: names of data sets and of methods."""
-    code = (
-        "import sys; from graphveil.graphs import NAMES; from graphveil.methods.registry import METHODS; "
-        "assert NAMES and METHODS; print(sorted({'torch', 'numba', 'torch_geometric', 'scipy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

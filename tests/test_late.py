@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from graphveil import attacks, methods
 from graphveil.late import LateModule
 
 
@@ -62,21 +61,3 @@ def test_a_stored_attack_is_read_without_any_adversary() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_an_attack_stays_a_function_when_its_module_is_imported_first() -> None:
-    import graphveil.attacks.influence as module
-
-    assert attacks.linkteller is module.linkteller
-    assert not {name.rpartition(".")[2] for name in sys.modules if name.startswith("graphveil.attacks.")} & set(
-        attacks.__all__
-    )
-
-
-def test_a_home_that_ends_with_the_name_is_the_module_itself() -> None:
-    import graphveil
-    import graphveil.methods.runs.experiment as module
-
-    assert methods.experiment is module
-    assert graphveil.methods is methods
-    assert dir(attacks) == sorted(attacks.__all__)

@@ -104,24 +104,6 @@ def test_every_command_has_a_page_of_its_own() -> None:
     assert made == named
 
 
-def test_the_changelog_lists_its_versions_and_gives_each_an_anchor() -> None:
-    text = "# Changelog\n\nAll.\n\n## [Unreleased]\n\nNew.\n\n## [0.1.0] - 2026-01-02\n\n- **Old**\n"
-    assert part("versions")["versioned"](text, "0.1.0") == (
-        "# Changelog\n\nAll.\n\nThese pages tell of version 0.1.0. Versions:\n\n"
-        "- [Unreleased](#version-unreleased)\n- [0.1.0](#version-0.1.0), 2026-01-02\n\n"
-        "(version-unreleased)=\n## Unreleased\n\nNew.\n\n(version-0.1.0)=\n## 0.1.0\n\n- **Old**\n"
-    )
-
-
-@pytest.mark.slow
-def test_every_version_of_the_changelog_can_be_linked_to(site: Path) -> None:
-    text = (site / "reference" / "changelog.html").read_text(encoding="utf-8")
-    named = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    for name in named:
-        anchor = f"version-{name.lower()}".replace(".", "-")
-        assert f'href="#{anchor}"' in text and f'id="{anchor}"' in text, name
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_is_in_the_reference(site: Path, room: str) -> None:
@@ -143,36 +125,6 @@ def test_links_of_included_files_are_made_for_the_page_that_includes_them() -> N
     )
 
 
-def test_the_contents_of_an_index_are_what_it_links_to_in_its_order() -> None:
-    text = "[b](b.md), [part](part/index.md), [other](../other/a.md), [n](../notebooks/n.ipynb), [a](a.md)"
-    listed = part("links")["contents"](text).split(":hidden:\n\n")[1].split("\n```")[0]
-    assert listed.splitlines() == ["b", "part/index", "../notebooks/n", "a"]
-
-
-def test_a_notebook_becomes_text_code_and_the_richest_output_without_scripts() -> None:
-    outputs: list[dict[str, Any]] = [
-        {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]},
-        {"output_type": "stream", "name": "stderr", "text": ["a warning"]},
-        {"output_type": "display_data", "data": {"image/png": "QUJD\nREVG", "text/plain": ["<Figure>"]}},
-        {"output_type": "execute_result", "data": {"text/html": "<table></table>", "text/plain": "table"}},
-        {"output_type": "execute_result", "data": {"text/plain": " "}},
-    ]
-    cells = [
-        {"cell_type": "markdown", "source": ["# Title\n", "words"]},
-        {"cell_type": "code", "source": "print(1)", "outputs": outputs},
-    ]
-    assert part("notebooks")["markdown"]({"cells": cells}) == (
-        "# Title\nwords\n\n````python\nprint(1)\n````\n\n````text\none\ntwo\n````\n\n"
-        "![what this cell draws](data:image/png;base64,QUJDREVG)\n\n````{raw} html\n<table></table>\n````"
-    )
-
-
-def test_texts_of_the_program_are_no_markup() -> None:
-    commands = part("commands")
-    assert commands["plain"]("a <word> in [x>=1], 2*k_a") == "a \\<word> in \\[x>=1], 2\\*k\\_a"
-    assert commands["cell"]("a|b\nc") == "a\\|b c"
-
-
 def test_a_command_tells_what_it_does_before_its_words_and_nothing_of_those_below_it() -> None:
     told = part("commands")["told"]
     groups = typer.main.get_command(build()).commands  # type: ignore[attr-defined]
@@ -183,29 +135,3 @@ def test_a_command_tells_what_it_does_before_its_words_and_nothing_of_those_belo
     assert any(line.startswith("| `DATA") for line in lines[table:])
     assert any(line.startswith("| `--json`") for line in lines[table:])
     assert list(told(groups["data"])) == ["Inspect data sets.", ""]
-
-
-@pytest.mark.slow
-def test_notebooks_are_run_where_the_site_is_asked_to(tmp_path: Path) -> None:
-    site, written = tmp_path / "site", tmp_path / "html"
-    site.mkdir()
-    (site / "conf.py").write_text(
-        f'import sys\nsys.path.insert(0, {str(DOCS / "_site")!r})\nextensions = ["notebooks"]\n'
-    )
-    cell = {
-        "cell_type": "code",
-        "source": "print(6 * 7)",
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-        "id": "a",
-    }
-    title = {"cell_type": "markdown", "source": "# One cell", "metadata": {}, "id": "b"}
-    (site / "index.ipynb").write_text(
-        json.dumps({"cells": [title, cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
-    for asked, answer in ((0, False), (1, True)):
-        words = [sys.executable, "-m", "sphinx", "-W", "-q", "-D", f"run_notebooks={asked}", site, written]
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert ("42" in re.sub("<[^>]*>", "", (written / "index.html").read_text(encoding="utf-8"))) == answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -12,8 +11,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
-from tests.on_device.javascript import node
 
 ROOT = Path(__file__).parent.parent
 #: Import names that differ from their distribution's name.
@@ -70,21 +67,6 @@ def test_the_wheel_holds_what_is_not_code(command: Path) -> None:
     assert [line.split() for line in done.stdout.splitlines()] == [
         sorted(path.name for path in folder.iterdir()) for folder in here
     ]
-
-
-@pytest.mark.slow
-def test_the_wheel_plays_people_with_both_clients(command: Path, tmp_path: Path) -> None:
-    node()
-    draft = ["init", "social-100", "-o", "clubs", "--epsilon-y", "2"]
-    play = ["simulate", "clubs", "social-100", "--people", "8", "--clients", "python,js", "--json"]
-    for words in (draft, play):
-        run = [command, "collect", *words]
-        done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=CLEAN, check=False)
-        assert done.returncode == 0, done.stderr
-    assert {name: count > 0 for name, count in json.loads(done.stdout)["clients"].items()} == {
-        "python": True,
-        "js": True,
-    }
 
 
 def test_declared_dependencies_cover_the_imports() -> None:

@@ -78,13 +78,6 @@ def test_labels(y: np.ndarray, said: str) -> None:
         check_labels(y, 3, SCHEMA.classes)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-1, 1), max_size=6))
-def test_known_and_unknown_classes_pass(labels: list[int]) -> None:
-    check_labels(np.array(labels, dtype=np.int64), len(labels), SCHEMA.classes)
-    check_labels(np.eye(3)[np.array(labels, dtype=np.int64)][:, :2], len(labels), SCHEMA.classes)
-
-
 @pytest.mark.parametrize(
     ("edges", "said"),
     [

@@ -27,7 +27,6 @@ from graphveil.graphs import (
     from_tables,
     load_graph,
     load_parts,
-    to_pyg,
     validate,
 )
 from graphveil.graphs.frames import as_table, columns_table
@@ -184,26 +183,6 @@ def test_masks_ids_and_known_edges_come_along():
         assert words in notes
 
 
-KINDS = {
-    "whole": lambda x: x.long(),
-    "csr": lambda x: x.to_sparse_csr(),
-    "coo": lambda x: x.to_sparse(),
-    "gradient": lambda x: x.clone().requires_grad_(),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_features_of_any_type_become_the_same(kind: str):
-    with quiet():
-        same(from_pyg(data(x=KINDS[kind](data().x)), **RANGE), from_pyg(data(), **RANGE))
-    # Numbers of NumPy declare too, and sparse features stay so.
-    facts = {"range": np.array([0, 10]), "classes": np.array(["cat", "dog"]), "directed": False}
-    same(from_pyg(data(), **facts), from_pyg(data(), **RANGE))
-    graph = from_adjacency(adjacency(), csr_matrix(([1.0], ([0], [7])), shape=(3, 40)), **RANGE)
-    assert graph.x.is_sparse_csr and graph.x.to_dense()[0, 7] == 1
-    assert to_pyg(graph).x.layout == torch.strided
-
-
 REFUSED = {
     "x missing": ({"x": None}, "from_pyg: data has no x"),
     "edges missing": ({"edge_index": None}, "data has no edge_index"),
@@ -296,23 +275,6 @@ def test_a_matrix_that_is_no_adjacency_is_refused(matrix, message):
 
 def with_nodes(**columns: object) -> dict[str, object]:
     return {key: value for key, value in {**NODES, **columns}.items() if value is not None}
-
-
-TABLES = {
-    "no number": (with_nodes(age=["1", "two", "3"]), EDGES, "nodes, row 2: age is 'two', not a number"),
-    "missing": (with_nodes(age=[1, None, 3]), EDGES, "nodes, row 2: age is missing; allowed: a number in every row"),
-    "nan": (with_nodes(age=[1.0, float("nan"), 3.0]), EDGES, "nodes, row 2: age is missing"),
-    "empty": ({key: [] for key in NODES}, EDGES, "nodes: has no rows"),
-    "no columns": ({"id": ["a"]}, {"source": [], "target": []}, "nodes: has no feature columns; add some"),
-    "huge": (with_nodes(age=[1, 10**30, 3]), EDGES, "nodes.*age"),
-}
-
-
-@pytest.mark.parametrize("case", TABLES)
-def test_tables_are_refused_as_files_are(case: str):
-    nodes, edges, message = TABLES[case]
-    with pytest.raises(DataError, match=message):
-        from_tables(nodes, edges, **RANGE)
 
 
 def test_columns_are_named_by_keyword():
@@ -490,18 +452,6 @@ def test_values_of_one_kind_come_back_as_they_are(values: list[Any]) -> None:
 def test_a_column_of_anything_else_is_refused_by_name(values: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
         column(values)
-
-
-def test_every_kind_of_frame_is_the_same_table(tmp_path: Path) -> None:
-    columns = {"id": [1, 2], "team": ["x", "y"]}
-    frame = polars.DataFrame(columns)
-    frame.write_csv(tmp_path / "people.csv")
-    frame.write_parquet(tmp_path / "people.parquet")
-    for handed in (columns, frame, frame.lazy(), tmp_path / "people.parquet"):
-        assert as_table(handed, "nodes").frame.to_dict(as_series=False) == columns
-    from_text = as_table(str(tmp_path / "people.csv"), "nodes").frame
-    assert [str(value) for value in from_text["id"]] == ["1", "2"]
-    assert from_text["team"].to_list() == ["x", "y"]
 
 
 @pytest.mark.parametrize("nothing", [None, [1, 2]])

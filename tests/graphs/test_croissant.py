@@ -99,23 +99,6 @@ def test_a_release_is_described_with_every_hash_and_its_guarantee(tmp_path: Path
     assert load_graph(folder).release == RELEASE
 
 
-def test_records_of_a_release_are_read_as_they_are(tmp_path: Path) -> None:
-    """From tables of text, which the library reads without another one: names, types and places are the same."""
-    folder = published(tmp_path, 300)
-    frames = {stem: polars.read_parquet(folder / f"{stem}.parquet") for stem in ("nodes", "edges", "features")}
-    text = (folder / FILE).read_text()
-    for stem, frame in frames.items():
-        frame.write_csv(folder / f"{stem}.csv")
-        digest = hashlib.sha256((folder / f"{stem}.parquet").read_bytes()).hexdigest()
-        text = text.replace(digest, hashlib.sha256((folder / f"{stem}.csv").read_bytes()).hexdigest())
-        text = text.replace(f"{stem}.parquet", f"{stem}.csv")
-    (folder / FILE).write_text(text.replace("application/x-parquet", "text/csv"))
-    found = read(folder / FILE)
-    for stem, frame in frames.items():
-        records = [plain(record, stem) for record in found.records(stem)]
-        assert records == [{key: pytest.approx(value) for key, value in row.items()} for row in frame.to_dicts()]
-
-
 def test_records_of_an_own_folder_are_read_as_they_are(tmp_path: Path) -> None:
     folder = office(tmp_path / "office")
     found = described(folder)
@@ -160,24 +143,6 @@ def test_no_name_of_a_column_or_class_names_another_place(tmp_path: Path, name: 
     assert [next(iter(plain(record, "nodes").values())) for record in found.records("nodes")] == ["p", "q"]
 
 
-def test_columns_with_a_kind_and_ranges_of_their_own_are_described_as_declared(tmp_path: Path) -> None:
-    polars.DataFrame({"id": ["p"], "age": [31], "team": ["a"], "x": [1]}).write_csv(tmp_path / "nodes.csv")
-    polars.DataFrame({"source": ["p"], "target": ["p"]}).write_csv(tmp_path / "edges.csv")
-    head = 'private = ["features"]\nclasses = ["a", "b"]\ndirected = false\n'
-    (tmp_path / "graph.toml").write_text(
-        head + '[columns]\nage = { integer = [0, 120] }\nteam = { tags = ["a"], most = 1 }\n'
-    )
-    kinds = {
-        field["name"]: field["dataType"] for field in of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
-    }
-    assert kinds == {"id": "sc:Text", "age": "sc:Integer", "team": "sc:Text"}
-    (tmp_path / "graph.toml").write_text(head + 'range = { age = [0, 120], "*" = [0, 5] }\nfeatures = ["age", "x"]\n')
-    fields = of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
-    assert [field["description"] for field in fields[1:]] == [
-        f"A feature, declared from 0 to {top}." for top in (120, 5)
-    ]
-
-
 def test_counts_in_the_place_of_edges_are_described_too_and_void_is_the_first_word(tmp_path: Path) -> None:
     graph = social_graph(40, 5.0, 20, 3)
     graph.schema = replace(graph.schema, private=())
@@ -192,25 +157,3 @@ def test_counts_in_the_place_of_edges_are_described_too_and_void_is_the_first_wo
     written = json.loads((folder / FILE).read_text())
     assert written["description"].startswith("VOID")
     assert written["graphveil:privacy"]["graphveil:void"] == "noise was reproducible (seed 3)"
-
-
-def test_columns_that_say_who_is_private_and_tables_of_parquet_are_known(tmp_path: Path) -> None:
-    people = polars.DataFrame({"id": ["p", "q"], "part": ["train", None], "in": [True, False], "x": [0.0, 1.0]})
-    people.write_parquet(tmp_path / "nodes.parquet")
-    ends = polars.DataFrame({"from": ["p"], "to": ["q"], "known": [True]})
-    ends.write_parquet(tmp_path / "edges.parquet")
-    names = 'split = "part"\nprivate_nodes = "in"\nsource = "from"\ntarget = "to"\npublic_edges = "known"\n'
-    head = 'private = ["edges"]\nrange = [0, 1]\nclasses = ["a", "b"]\ndirected = false\n'
-    (tmp_path / "graph.toml").write_text(head + names)
-    assert warnings(described(tmp_path)) == []
-    content = json.loads((tmp_path / FILE).read_text())
-    kinds = {field["@id"]: field["dataType"] for table in content["recordSet"][1:] for field in table["field"]}
-    assert kinds == {
-        "nodes/id": "sc:Text",
-        "nodes/part": "sc:Text",
-        "nodes/in": "sc:Boolean",
-        "nodes/x": "sc:Float",
-        "edges/from": "sc:Text",
-        "edges/to": "sc:Text",
-        "edges/known": "sc:Boolean",
-    }

@@ -36,14 +36,6 @@ def test_the_small_folder_is_read(tmp_path):
     )
 
 
-def test_groups_of_columns_have_their_own_range_and_are_scaled(tmp_path):
-    toml = TOML.replace("range = [0, 10]", 'range = { age = [0, 20], "hei*" = [-10, 10] }')
-    graph = load_graph(folder(tmp_path, graph__toml=toml))
-    assert torch.allclose(graph.x, torch.tensor([[0.05, 0.6], [0.15, 0.7], [0.25, 0.8]]))
-    assert (graph.schema.low, graph.schema.high) == (0.0, 1.0)
-    assert "scaled each feature column from its declared range to 0..1" in graph.schema.notes
-
-
 def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clipped_on_request(tmp_path):
     features = "id,feature,value\nc,49,2.5\na,0,1\n"
     files = {"graph__toml": SPARSE, "nodes__csv": PLAIN}

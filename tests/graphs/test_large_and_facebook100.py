@@ -12,8 +12,6 @@ from scipy.sparse import coo_matrix, save_npz
 from graphveil.columns import Category, blocks_of, width_of
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs import load_graph, validate
-from graphveil.mechanisms.base.domain import VectorDomain
-from graphveil.mechanisms.question import question_from
 from tests.graphs.published_made import flickr, ppi, saint, university
 
 
@@ -114,12 +112,6 @@ def test_facebook100_of_some_class_years_is_the_people_of_those_years(tmp_path):
         load_graph("facebook100-made1-2009-2005", tmp_path)
 
 
-def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
-    one = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
-    other = load_graph("facebook100-made1", university(tmp_path / "b", [[2**31 - 1] * 7] * 3)).schema
-    assert all(getattr(one, name) == getattr(other, name) for name in ("dimension", "low", "high", "classes"))
-
-
 def test_facebook100_asked_for_gender_hides_it_from_the_features(tmp_path):
     fields = [[1, 2, 270, 0, 95, 2005, 1], [1, 1, 1, 1, 1, 0, 1], [6, 0, 14, 14, 0, 2009, 1], [6, 3, 1, 1, 1, 2009, 1]]
     graph = validate(load_graph("facebook100-made1-gender", university(tmp_path, fields)))
@@ -190,23 +182,6 @@ def test_every_field_but_the_label_is_a_column_whose_block_holds_the_codes_of_th
         assert held.tolist() == np.where(codes > 0, codes % size, -1).tolist(), column.name
 
 
-@pytest.mark.parametrize(
-    ("text", "truth"),
-    [
-        ("status=", [0, 0, 0, 0, 0, 1, 0]),
-        ("gender", [1, 2, 4, 2, 1, 2, 1]),
-        ("status=1", [1, 0, 1, 0, 1, 0, 1]),
-        ("major=44", [0, 0, 0, 0, 1, 0, 0]),
-        ("housing=90|91", [1, 1, 0, 0, 0, 1, 1]),
-    ],
-)
-def test_questions_about_fields(root: Path, text: str, truth: list[int]) -> None:
-    """Codes 9 and 1 of status share a bucket of 8, 300 and 44 one of 256: a fixed vocabulary tells no more."""
-    graph = load_graph("facebook100-made7", root=root)
-    domain = VectorDomain(graph.schema.dimension, graph.schema.low, graph.schema.high)
-    assert question_from(text, 1.0, domain, graph.schema.columns).truth(graph.x).tolist() == truth
-
-
 # ---- pPI in GraphSAINT's layout and MIR-Flickr in HeteroRR's, on made files ----
 
 
@@ -222,21 +197,6 @@ def test_graphsaint_files_are_one_graph(tmp_path):
     standardised = validate(load_graph("ppi-graphsaint", tmp_path))
     assert float(standardised.x.max()) == 4.0
     assert "clipped 200 feature values" in standardised.schema.notes[0]
-
-
-@pytest.mark.parametrize(
-    "file, content",
-    [
-        ("role.json", b'{"tr": [-1], "va": [1], "te": [2]}'),
-        ("class_map.json", b'{"9": [0]}'),
-        ("feats.npy", b"no"),
-        ("adj_full.npz", b"no"),
-    ],
-)
-def test_damaged_graphsaint_files_are_refused(tmp_path, file, content):
-    (saint(tmp_path) / file).write_bytes(content)
-    with pytest.raises(DataError, match="files of 'ppi-graphsaint' cannot be read"):
-        load_graph("ppi-graphsaint", tmp_path)
 
 
 def test_flickr_links_are_public_or_private(tmp_path):

@@ -10,7 +10,7 @@ import polars
 import pytest
 
 import graphveil
-from graphveil.columns import Category, Column, Number, Tags
+from graphveil.columns import Category, Column, Number
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, store_parts, write_folder
 from graphveil.graphs.declaration import parse_declaration
@@ -160,10 +160,3 @@ def test_what_no_feature_can_take_is_refused(tmp_path: Path) -> None:
         load_graph(folder(tmp_path, graph__toml=toml, nodes__csv="id,x,y,label\na,1,2,cat\nb,1,2,dog\nc,1,2,\n"))
     with pytest.raises(InputError, match="missing names columns, and x has none"):
         graphveil.from_adjacency(np.eye(2), np.eye(2), range=(0, 1), classes=["a", "b"], missing={"age": 1})
-
-
-def test_tags_need_nothing_and_an_empty_cell_is_no_tag(tmp_path: Path) -> None:
-    toml = FACTS + '[columns]\nx = { tags = ["a", "b"] }\n'
-    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv="id,x,label\na,,cat\nb,a,dog\nc,,\n"))
-    assert graph.x.to_dense().tolist() == [[0, 0], [1, 0], [0, 0]]
-    assert graph.schema.columns == (Column("x", Tags(("a", "b"), 2)),)

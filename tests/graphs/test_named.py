@@ -134,23 +134,6 @@ def test_a_download_without_the_files_or_larger_than_any_set_is_refused(tmp_path
         unzip(tmp_path / "bomb.zip", ("x",), tmp_path)
 
 
-def test_addresses_are_those_of_pyg(tmp_path, monkeypatch):
-    asked = served(monkeypatch, b"")
-    for name in ("cora", "amazon-photo", "coauthor-cs", "dblp", "twitch-fr", "ppi", "reddit"):
-        with pytest.raises((MissingDataError, DataError)):
-            load_graph(name, tmp_path)
-    assert len(asked) == 8 + 6
-    assert asked[0] == "https://github.com/kimiyoung/planetoid/raw/master/data/ind.cora.x"
-    assert [url.rsplit("/", 1)[1] for url in asked[8:]] == [
-        "amazon_electronics_photo.npz",
-        "ms_academic_cs.npz",
-        "dblp.npz",
-        "FR.npz",
-        "ppi.zip",
-        "reddit.zip",
-    ]
-
-
 def test_the_root_is_argument_then_variable_then_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "variable"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -16,7 +14,6 @@ from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, social_graph, validate
 from graphveil.graphs.fingerprint import fingerprint
 from graphveil.graphs.neighbour_counts import FILE, NeighbourCounts, read_counts, write_counts
-from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.plain import attributes_of, plain_graph
 
 
@@ -54,20 +51,6 @@ def test_tensors_share_the_arrays_they_are_made_of() -> None:
         array.flat[0] = before + 1
         assert int(torch.as_tensor(found[name]).flatten()[0]) == before + 1
         array.flat[0] = before
-
-
-def test_every_part_has_its_attribute_and_no_other_has_one() -> None:
-    parts = load_parts("digits")
-    found = attributes_of(parts)
-    assert set(found) == {*GraphParts.__dataclass_fields__, "num_nodes", *parts.masks} - {"masks"}
-    for name in ("ids", "schema", "release", "image"):
-        assert found[name] is getattr(parts, name)
-    assert found["public_edges"] is None and found["num_nodes"] == len(parts.y)
-    named = replace(
-        parts, public_edges=np.zeros(parts.edge_index.shape[1], dtype=np.bool_), private_nodes=np.array([2])
-    )
-    open_edges, private = (attributes_of(named)[name] for name in ("public_edges", "private_nodes"))
-    assert open_edges.dtype == torch.bool and private.tolist() == [2]
 
 
 # ---- fingerprints ----

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.device.canonical_id import known_as
-from graphveil.errors import DataError, InputError
+from graphveil.errors import DataError
 from graphveil.graphs import (
     GraphSchema,
     load_graph,
@@ -106,21 +106,3 @@ def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_folder(tiny_graph(), tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "options, fields, message",
-    [
-        ({"format": "json"}, {}, "format is 'json'; allowed: csv, parquet"),
-        (
-            {},
-            {"y": torch.zeros(4, 2), "schema": GraphSchema("tiny", 2, 0.0, 1.0, ("cat;mouse", "dog"))},
-            "nodes have several labels each, and a class name is empty or holds ';'",
-        ),
-    ],
-)
-def test_refusals(tmp_path, options, fields, message):
-    with pytest.raises(InputError, match=message):
-        write_folder(tiny_graph(**fields), tmp_path / "graph", **options)
-    with pytest.raises(InputError, match="exists already; name a new folder"):
-        write_folder(tiny_graph(), tmp_path)

@@ -8,9 +8,6 @@ import torch
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, known_labels, published_split, random_split, shares_of, social_graph
 from graphveil.graphs.splits import apart, fold_split, keeps_apart
-from graphveil.methods.runs import experiment
-from graphveil.methods.runs.experiment import split_of
-from graphveil.privacy import SeededRandomness
 from tests.graphs.made import tiny_graph
 
 
@@ -76,15 +73,6 @@ def test_five_folds_test_everybody_once_and_the_next_five_are_drawn_anew() -> No
             fold_split(graph, folds, 0)
 
 
-def test_a_run_takes_the_next_fold_in_each_repeat() -> None:
-    graph = social_graph(60, average_degree=5, seed=1)
-    for seed in (0, 4, 5):
-        assert bool((split_of(graph, "5-fold", seed).test == fold_split(graph, 5, seed).test).all())
-    for wrong in ("five-fold", "-fold", "2.5-fold"):
-        with pytest.raises(InputError, match="5-fold"):
-            split_of(graph, wrong, 0)
-
-
 def test_two_shares_are_of_training_and_test_nodes_without_edges_between_them() -> None:
     graph = social_graph(200, seed=2)
     assert shares_of("80/20") == (0.8, 0.0, 0.2) and keeps_apart("80/20") and not keeps_apart("75/10/15")
@@ -109,14 +97,3 @@ def test_public_edges_stay_with_their_edges_when_graphs_are_kept_apart() -> None
         return {tuple(pair) for pair in one.edge_index[:, one.public_edges].T.tolist()}  # type: ignore[attr-defined]
 
     assert public(reduced) == {pair for pair in public(graph) if bool(split.test[pair[0]] == split.test[pair[1]])}
-
-
-def test_a_run_on_apart_graphs_pays_once_and_leaves_the_graph_whole() -> None:
-    graph = social_graph(300, seed=4)
-    edges = graph.edge_index.clone()
-    settings = {"epsilon": 4.0, "hops": 1, "epochs": 5}
-    result = experiment.run(
-        "gap", graph, settings=settings, repeats=2, split="80/20", controls=False, randomness=SeededRandomness(1)
-    )
-    assert result.privacy.guarantee.epsilon == 4.0 and len(result.scores.accuracy.runs) == 2
-    assert torch.equal(graph.edge_index, edges)

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphveil
 from graphveil.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
-from graphveil.errors import DataError, InputError
-from graphveil.graphs import GraphSchema, load_graph, validate
+from graphveil.errors import DataError
+from graphveil.graphs import load_graph, validate
 from graphveil.graphs.column_declaration import parse_columns
 from graphveil.graphs.declaration import parse_declaration
-from graphveil.methods.base.storage import schema_facts, schema_from
 from tests.graphs.made import folder
 
 TOML = """private = ["features", "labels"]
@@ -55,17 +53,6 @@ def test_every_kind_is_read_and_encoded(tmp_path: Path) -> None:
     assert graph.schema.columns == tuple(Column(name, kind) for name, kind in COLUMNS.items())
     assert (graph.schema.dimension, graph.schema.low, graph.schema.high) == (9, 0.0, 1.0)
     assert "encoded each feature column as its kind says, in 0..1" in graph.schema.notes
-
-
-def test_python_declares_the_same() -> None:
-    cells = [line.rstrip("\n").split(",") for line in ROWS]
-    nodes = {name: [row[place] for row in cells] for place, name in enumerate(HEAD.rstrip("\n").split(","))}
-    edges = {"source": ["a"], "target": ["b"]}
-    graph = graphveil.from_tables(nodes, edges, columns=COLUMNS, classes=["cat", "dog"], label="label")
-    assert graph.x.to_dense().numpy() == pytest.approx(ENCODED)
-    written = {"age": {"number": [0, 100]}, "member": "yes-no"}
-    again = graphveil.from_tables(nodes, edges, columns=written, classes=["cat", "dog"], label="label")
-    assert again.x.to_dense().numpy() == pytest.approx(ENCODED[:, [0, 2]])
 
 
 def test_numbers_are_clipped_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -162,15 +149,3 @@ def test_anything_else_is_refused_with_the_column_in_one_line(said: object) -> N
     with pytest.raises(DataError, match="the column 'x'") as refused:
         parse_columns({"x": said}, "here")
     assert str(refused.value).startswith("here: ") and "\n" not in str(refused.value)
-
-
-def test_a_schema_with_columns_is_stored_and_read_back_and_one_without_looks_as_ever() -> None:
-    columns = (Column("age", Number(0, 9)), Column("team", Category(("a", "b"))))
-    schema = GraphSchema("x", 3, 0.0, 1.0, ("c", "d"), columns=columns)
-    assert schema_from(schema_facts(schema)) == schema
-    assert "columns" not in schema_facts(GraphSchema("x", 3, 0.0, 1.0, ("c", "d")))
-    for dimension, high in ((2, 1.0), (3, 2.0)):
-        with pytest.raises(InputError, match=r"allowed: 3 in \[0, 1\]"):
-            GraphSchema("x", dimension, 0.0, high, ("c", "d"), columns=columns)
-    with pytest.raises(InputError, match="declared twice"):
-        GraphSchema("x", 2, 0.0, 1.0, ("c", "d"), columns=(columns[0], columns[0]))

@@ -42,12 +42,6 @@ def test_every_pipeline_without_samples_is_priced_tightly(epsilon: float) -> Non
         require_tight(parts, epsilon)
 
 
-@pytest.mark.slow  # searches for noise
-@pytest.mark.parametrize(("kind", "epsilon"), [("training", 0.3), ("training", 200.0)])
-def test_a_pipeline_of_samples_is_priced_tightly(kind: str, epsilon: float) -> None:
-    require_tight(SAMPLED[kind], epsilon)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_every_pipeline_of_samples_is_priced_tightly(epsilon: float) -> None:

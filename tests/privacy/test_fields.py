@@ -39,15 +39,6 @@ def test_what_is_not_protected_is_infinite_in_words_that_json_has() -> None:
     assert json.loads(json.dumps(fields, allow_nan=False))["epsilon"] == "inf"
 
 
-def test_texts_and_codes_are_those_of_the_guarantee() -> None:
-    fields = privacy_fields(EDGE)
-    assert (fields["unit"], fields["unit_code"]) == (PRIVATE_EDGE.text, PRIVATE_EDGE.code)
-    assert (fields["relation"], fields["trust_model"]) == ("add/remove", "central")
-    assert fields["assumes"] == ["the graph is released once"]
-    assert fields["against"] == RELEASE_READERS.text
-    assert "parts" not in fields
-
-
 def test_every_part_has_a_price_of_its_own() -> None:
     whole = made.guarantee(epsilon_x=1.0, epsilon_y=2.0)
     fields = privacy_fields(whole)

@@ -10,9 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 from graphveil.attacks.limits import Limit
-from graphveil.graphs import load_parts
 from graphveil.mechanisms import RandomizedResponse
-from graphveil.methods.runs.plan import plan
 from graphveil.privacy import gaussian_delta
 from graphveil.privacy.guessing import PRIOR, adversary, best_guess, right_guesses
 
@@ -85,25 +83,3 @@ def test_the_sentence_names_the_unit_the_number_and_the_prior() -> None:
     assert adversary(guarantee) == (
         f"of 100 guesses about {guarantee.unit.text} at most 74 are right on average, where {PRIOR}"
     )
-
-
-#: Method, settings -> what a guess is about, and how many of a hundred (or more) may be right.
-PLANS = [
-    ("label-pool", {"epsilon_y": 1.0}, "label", "of 100", "74"),
-    ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}, "feature vector and one user's label", "of 100", "89"),
-    ("class-sums", {"epsilon": 8.0}, "edge", "of 10,000", "9,997"),
-]
-
-
-@pytest.mark.parametrize(("method", "settings", "unit", "guesses", "right"), PLANS)
-def test_a_plan_says_what_an_adversary_may_know_of_its_unit(
-    method: str, settings: dict[str, float], unit: str, guesses: str, right: str
-) -> None:
-    found = plan(method, load_parts("social-100"), settings)
-    said = found.to_dict()["adversary"]
-    assert said.startswith(guesses) and unit in said and f"at most {right} are right" in said and PRIOR in said
-
-
-def test_a_plan_that_protects_nothing_promises_no_wrong_guess() -> None:
-    found = plan("mlp", load_parts("social-100"), {})
-    assert "nearly every guess" in found.to_dict()["adversary"]

@@ -15,7 +15,6 @@ from graphveil.privacy import (
     Descent,
     Hops,
     calibrate_pipeline,
-    default_split,
     epsilon_of,
     gaussian_epsilon,
     pipeline_epsilon,
@@ -128,19 +127,6 @@ def test_descent_that_sees_everybody_is_a_stack_of_gaussians() -> None:
     assert pipeline_epsilon(parts, {"training": (40.0,)}, 1e-5) == gaussian_epsilon(2.0, 1e-5)
     found = calibrate_pipeline(1.0, 1e-5, parts)
     assert found.sigmas("training")[0] == pytest.approx(3.73063 * 20, rel=1e-5)
-
-
-@pytest.mark.slow
-def test_a_split_moves_noise_between_parts() -> None:
-    parts = training(40, 0.1, 2, 3.0)
-    even = calibrate_pipeline(2.0, 1e-5, parts)
-    hops = calibrate_pipeline(2.0, 1e-5, parts, split={"encoder": 1, "hops": 8, "classifier": 1})
-    assert hops.sigmas("hops")[0] < even.sigmas("hops")[0]
-    assert hops.sigmas("encoder")[0] > even.sigmas("encoder")[0]
-    scaled = calibrate_pipeline(2.0, 1e-5, parts, split={"encoder": 0.25, "hops": 0.5, "classifier": 0.25})
-    assert scaled.noise == even.noise
-    assert default_split(parts) == {"encoder": 0.25, "hops": 0.5, "classifier": 0.25}
-    assert default_split(parts[:1]) == {"encoder": 1.0}
 
 
 def test_reserved_delta_is_not_spent_twice() -> None:

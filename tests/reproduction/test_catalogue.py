@@ -68,9 +68,3 @@ def test_a_state_without_its_reason_is_refused() -> None:
     for wrong in ({"why": ""}, {"state": "yes"}, {"state": "no"}, {"entries": ()}, {"entries": table.entries * 2}):
         with pytest.raises(InputError):
             replace(table, **wrong)  # type: ignore[arg-type]
-
-
-def test_how_long_it_takes_grows_with_the_splits() -> None:
-    table = EXHIBITS["lpgnn-table3"]
-    assert table.seconds(20) == 2 * table.seconds(10) > 0
-    assert table.to_dict()["figures"] == len(table.entries) == 64

@@ -13,7 +13,7 @@ from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness, gaussian_delta
 from graphveil.reproduction import clear, runner
 from graphveil.reproduction.catalogue import EXHIBITS
-from graphveil.reproduction.exhibit import Entry, Published
+from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.federated import DELTA, Federated
 from graphveil.reproduction.twin import train_twins
 
@@ -25,36 +25,6 @@ def entry(table: str, row: str, data: str = "cora") -> Entry:
     """The one figure of a table."""
     (found,) = (one for one in EXHIBITS[f"vfgnn-{table}"].entries if (one.data, one.row) == (data, row))
     return found
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "data", "figure"),
-    [
-        ("table2", "first holder alone", "citeseer", 54.1),
-        ("table2", "secureml mean", "pubmed", 79.7),
-        ("table3", "8:2 vfgnn regression", "cora", 80.7),
-        ("table4", "4 vfgnn concat", "cora", 71.2),
-        ("table5", "eps=64 james-stein", "cora", 80.4),
-    ],
-)
-def test_published_figures_stand_at_their_rows(table: str, row: str, data: str, figure: float) -> None:
-    assert entry(table, row, data).published == Published(figure)
-
-
-def test_rows_run_what_they_say() -> None:
-    assert Federated.of(entry("table2", "first holder alone")).kind == "alone"
-    second = Federated.of(entry("table2", "second holder alone"))
-    assert (second.holder, second.plan.mode) == (1, "individual")
-    assert Federated.of(entry("table2", "everything in one place")).plan.mode == "individual"
-    uneven = Federated.of(entry("table3", "9:1 vfgnn concat"))
-    assert (uneven.shares, uneven.plan.combine, uneven.plan.mode) == ((9.0, 1.0), "concat", "paper")
-    on_shares = Federated.of(entry("table2", "on shares: secureml mean"))
-    fixed = Federated.of(entry("table2", "secureml mean"))
-    assert (on_shares.kind, on_shares.plan) == ("shares", fixed.plan)
-    assert (fixed.plan.mode, fixed.plan.combine, len(fixed.shares)) == ("secureml", "mean", 2)
-    assert Federated.of(entry("table4", "3 vfgnn mean")).shares == (1.0, 1.0, 1.0)
-    assert entry("table2", "vfgnn mean, five folds").split == "5-fold"
-    assert entry("table2", "vfgnn mean, five folds").published is None
 
 
 def test_holders_have_the_parts_of_the_partition() -> None:

@@ -61,32 +61,12 @@ def test_data_sets_are_tested_each_by_itself() -> None:
     assert [(test.data, test.rival) for test in significance_of(rows, "mine")] == [("ppi", "best"), ("digits", "weak")]
 
 
-def test_chance_alone_is_called_significant_one_time_in_twenty() -> None:
-    """2,000 tests of equal methods at 5%: between 65 and 137 below it (false alarm 2e-4)."""
-    source = SeededRandomness(3).uint64(2000 * 8).astype(float) / 2**64
-    draws = stats.norm.ppf(source.clip(1e-9, 1 - 1e-9)).reshape(2000, 2, 4) * 0.01 + 0.5
-    found = 0
-    for mine, other in draws:
-        (test,) = significance_of((row("mine a", tuple(mine)), row("best a", tuple(other))), "mine")
-        found += test.p is not None and test.p < 0.05
-    assert 65 <= found <= 137
-
-
 def test_tests_stand_below_the_table_and_in_the_answer() -> None:
     exhibit = EXHIBITS["heterorr-figure6"]
     rows = (row("feature-rr eps=1", (0.5, 0.6)), row("duchi eps=1", (0.4, 0.6)))
     said = dict(table.remarks(exhibit, Outcome(rows, {})))
     assert said["t-test"].startswith("ppi eps=1: feature-rr +5.0 points over duchi, p = ")
     assert exhibit.tested == "feature-rr" and EXHIBITS["lpgnn-table3"].tested == ""
-
-
-def test_every_curve_of_the_paper_has_its_rows_at_the_budget_it_claims() -> None:
-    six, seven, eleven = (EXHIBITS[f"heterorr-figure{number}"].entries for number in (6, 7, 11))
-    assert len(six) == 7 * 3 and len(seven) == 3 * 3 * 4 and len(eleven) == 3 * 3 * 2
-    assert all(one.settings["epsilon_a"] == inf and one.private_share == 0 for one in six)
-    assert {one.private_share for one in (*seven, *eleven)} == {0.05, 0.1, 0.2}
-    assert {one.claimed for one in eleven} == {"0.1 + 0.1", "1 + 1", "2 + 2"}
-    assert all(one.published is None for one in (*six, *seven, *eleven))
 
 
 def test_a_share_of_edges_is_drawn_anew_for_each_split_and_kept_in_the_file() -> None:

@@ -17,9 +17,7 @@ from graphveil.federation.vertical import vertical_partition
 from graphveil.graphs import random_split, social_graph
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import secureml
-from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.clear import Part, Plan
-from graphveil.reproduction.federated import Federated
 from graphveil.reproduction.on_shares import run_on_shares
 from graphveil.reproduction.secureml import LabelHolder, Start, run_in_clear
 
@@ -175,52 +173,3 @@ def test_a_step_is_the_slope_times_the_rate(rate: float) -> None:
     gradient = round(0.125 * 2 ** (FRACTION_BITS + secureml.SLOPE_BITS))
     assert abs((gradient >> scale.bits) * UNIT - rate * 0.125) <= UNIT
     assert gradient < scale.reach
-
-
-@pytest.mark.parametrize("hops", [2])
-def test_an_epoch_sends_what_its_layers_need_and_no_more(hops: int) -> None:
-    """Counted by hand for two holders: a matrix is masked once an epoch, whatever it is multiplied with."""
-    n, d, columns, layers = GRAPH.num_nodes, PLAN.width, GRAPH.schema.dimension, 2 * hops
-
-    def words(epochs: int) -> dict[str, int]:
-        plan = replace(PLAN, hops=hops, epochs=epochs)
-        shared = run_on_shares(plan, parts(2), GRAPH.y, SPLIT, 0, randomness=SeededRandomness(0))
-        found: dict[str, int] = {}
-        for entry in shared.transcript.entries:
-            found[entry.kind] = found.get(entry.kind, 0) + entry.bytes // 8
-        return found
-
-    once, twice = words(1), words(2)
-    epoch = {kind: twice[kind] - once[kind] for kind in twice}
-    # Own rows beside the neighbours' mean are 2 d wide; then the weight, x, its slope, and two slopes on the way back.
-    branch_masked = (2 + 4) * n * d + 2 * d * d
-    hidden_masked = (1 + 4) * n * d + d * d
-    # The mean, four cuts on the way forward; the slope, weight, bias, input and mean on the way back.
-    branch_cut = (1 + 4 + 1 + 2 + 1) * n * d + 2 * d * d + d
-    hidden_cut = (4 + 1 + 1) * n * d + d * d + d
-    first_cut, mean_cut = n * d + columns * d, 2 * n * d
-    expected = {
-        # Each of both holders tells the other.
-        "masked-left": 2 * (layers * branch_masked + hidden_masked),
-        # Means forward and back; features meet weights forward, and slopes back.
-        "masked-right": layers * 2 * n * d + columns * d + 2 * n * d,
-        "masked-sum": layers * branch_cut + hidden_cut + first_cut + mean_cut,
-        "opened-share": n * d,
-    }
-    assert {kind: epoch[kind] for kind in expected} == expected
-    # Keys are dealt and agreed on once, and serve the whole run.
-    assert epoch["mask-keys"] == epoch["holder-key"] == 0
-
-
-def test_the_catalogue_asks_for_what_shares_can_do() -> None:
-    """The rate is a power of two, and rows in the clear and on shares differ in nothing else."""
-    rows = [entry for entry in EXHIBITS["vfgnn-table2"].entries if "secureml" in entry.row]
-    assert [(entry.row, entry.data) for entry in rows] == [
-        ("secureml mean", "cora"),
-        ("on shares: secureml mean", "cora"),
-        ("secureml mean", "pubmed"),
-        ("secureml mean", "citeseer"),
-    ]
-    plans = [Federated.of(entry).plan for entry in rows]
-    assert len(set(plans)) == 1 and secureml.rate_bits(plans[0]) == 0
-    assert (plans[0].combine, plans[0].layers) == ("mean", 1)
