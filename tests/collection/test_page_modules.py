@@ -14,9 +14,9 @@ from graphveil.device.learned import about_one_link, odds
 from graphveil.device.people import ids_hash, ids_of
 from graphveil.device.task import Task
 from tests.on_device.javascript import page_said
-from tests.on_device.making import TWINS
 from tests.on_device.pretended import spelled
 from tests.on_device.signing import degree, links, task_of
+from tests.on_device.vectors import TWINS
 
 MODES = ("lower", "both", "directed")
 

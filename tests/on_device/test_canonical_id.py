@@ -12,7 +12,7 @@ import pytest
 from graphveil.device.canonical_id import _UNSEEN, canonical_id, require_distinct, spelled_id
 from graphveil.device.errors import DeviceError
 from tests.on_device.javascript import BUNDLE, node
-from tests.on_device.making import TWINS
+from tests.on_device.vectors import TWINS
 from tests.pages import DOCS
 
 #: SHA-256 of a byte for each code point that is tried: 1 where Unicode 14.0 assigns a public character, 0 elsewhere.

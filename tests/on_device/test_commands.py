@@ -9,7 +9,6 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -17,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from graphveil.device import Task, answers, read
 from graphveil.device.canonical import parse
 from graphveil.device.people import ids_hash
-from graphveil.device.task import OPENING, short_key, task_hash
+from graphveil.device.task import OPENING, short_key
 from graphveil.device.task import TASK as TASK_PURPOSE
 from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
-from tests.on_device.signing import KEY, degree, facts, features, label, links, signed, task_of
+from tests.on_device.signing import degree, features, label, links, signed, task_of
 
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
 ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
@@ -281,19 +280,6 @@ def test_a_collector_that_swaps_the_key_is_refused(run: Run, collector: Pretende
     collector.says["/opening"] = (200, signed("opening", OPENING, opening, other))
     assert run("answer", data)[0] == 2 and not collector.reports
     assert run("spent")[1] == "epsilon 0 is spent; no limit of your own: one task of each organiser\n"
-
-
-@pytest.mark.parametrize("asked", [links(12), {**degree(12), "highest": 2**31}], ids=["links", "degree"])
-def test_links_of_more_people_than_there_is_room_for_are_refused_before_anybody_joins(
-    asked: dict[str, Any], run: Run, collector: Pretended
-) -> None:
-    told = facts(asked, people=2**20 + 1)
-    collector.says["/task"] = (200, signed("task", TASK_PURPOSE, told))
-    hash = task_hash(told, KEY.public_key().public_bytes_raw()).hex()
-    found = run("enrol", collector.url, TOKEN, "--task", hash)
-    refused(found, "bad-task: ")
-    assert "links of 1,048,577 people; a task that asks for links or a degree has 1,048,576 at most" in found[2]
-    assert "organiser" in found[2] and not collector.enrolled
 
 
 def test_values_and_limits_are_refused_before_anything_is_booked(run: Run, enrolled: Pretended, data: Path) -> None:

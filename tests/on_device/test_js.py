@@ -19,8 +19,8 @@ from graphveil.device.canonical import canonical, parse
 from graphveil.device.lines import answered
 from graphveil.device.task import TASK
 from tests.on_device.javascript import BUNDLE, CLIENT, deno, node, said, tools
-from tests.on_device.making import FILES, FOLDER
 from tests.on_device.signing import MOODS, degree, facts, features, label, links, signed
+from tests.on_device.vectors import FILES, vectors
 
 #: Bytes that a page loads, as they are sent.
 LARGEST = 5 * 1024
@@ -36,7 +36,7 @@ def python(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_it_passes_the_vectors(name: str) -> None:
-    told = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text().splitlines()]
+    told = vectors(name)
     assert said(one["in"] for one in told) == [one["out"] for one in told]
 
 
@@ -46,15 +46,15 @@ def test_the_program_that_stands_alone_says_the_same(tmp_path: Path) -> None:
     # Of which 2 KiB are tables: what nobody sees, and what later versions of Unicode have added.
     assert len(built) < 18 * 1024
     program.write_bytes(built)
-    vectors = [json.loads(line) for line in (FOLDER / "whole.jsonl").read_text().splitlines()]
-    told = "".join(f"{json.dumps(one['in'])}\n" for one in vectors)
+    lines = vectors("whole")
+    told = "".join(f"{json.dumps(one['in'])}\n" for one in lines)
     done = subprocess.run([node(), str(program)], input=told, capture_output=True, text=True, check=True)
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [one["out"] for one in vectors]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [one["out"] for one in lines]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_it_passes_the_vectors_in_deno(name: str) -> None:
-    told = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text().splitlines()]
+    told = vectors(name)
     assert said((one["in"] for one in told), *deno()) == [one["out"] for one in told]
 
 

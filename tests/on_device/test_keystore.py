@@ -85,18 +85,6 @@ def test_without_a_store_it_is_in_a_file_as_before(
     assert len((home / "secret").read_bytes()) == 32
 
 
-def test_a_secret_in_a_file_stays_where_it_is(
-    use: Callable[[KeyringBackend], None], run: Run, collector: Pretended, data: Path, home: Path
-) -> None:
-    """A store that appears later makes no second secret, and moves none: a copy is one more place to read it in."""
-    out = run("enrol", collector.url, TOKEN, *ENROL)[1]
-    assert f"your secret is kept in the file {home / 'secret'}\n" in out
-    secret, later = (home / "secret").read_bytes(), Memory()
-    use(later)
-    assert run("answer", data)[0] == 0 and Home(home).secret() == secret and not later.entries
-    assert (home / "secret").read_bytes() == secret
-
-
 def test_a_store_that_is_gone_or_locked_is_never_replaced(
     store: Memory, use: Callable[[KeyringBackend], None], run: Run, collector: Pretended, data: Path, home: Path
 ) -> None:

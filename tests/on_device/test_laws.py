@@ -10,7 +10,6 @@ import numpy as np
 import scipy.stats
 
 from graphveil.device import answer, answers
-from graphveil.device.features import STEPS, Features
 from graphveil.mechanisms import MultiBit
 from tests.on_device.signing import features, label, links, task_of
 
@@ -27,14 +26,6 @@ def far(seen: np.ndarray, chances: np.ndarray) -> bool:
     expected = chances * seen.sum()
     statistic = float(((seen - expected) ** 2 / expected).sum())
     return statistic > scipy.stats.chi2.isf(FALSE_ALARM, len(seen) - 1)
-
-
-def test_thresholds_of_features_are_those_of_the_mechanism() -> None:
-    law = MultiBit(epsilon=4.0, dimension=6).law
-    field = Features.of(features())
-    fractions = np.array([0.0, 2.0**-32, 0.25, 1 / 3, 0.5, 1 - 2.0**-32, 1.0])
-    steps = np.rint(fractions * STEPS).astype(np.uint64)
-    assert field.thresholds(steps).tolist() == law.thresholds(fractions).tolist()
 
 
 def test_two_values_share_no_noise_and_one_value_keeps_its_own() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from graphveil.device import telling
-from graphveil.device.bits import sized
 from graphveil.device.learned import about_one_link
 from tests.collection.test_promised import ASKED, joint
 from tests.on_device.signing import degree, features, label, links, task_of
@@ -63,12 +62,6 @@ def test_odds_at_most_hold_however_large_they_are() -> None:
         assert f"odds up to practical certainty (epsilon {epsilon})" in told and "odds at most" not in told
 
 
-def test_what_both_ends_report_is_called_so() -> None:
-    for mode, said in (("directed", True), ("both", True), ("lower", False)):
-        told = telling.asked(task_of(links(PEOPLE, "1", mode), degree(PEOPLE, "0.5", "lower"), people=PEOPLE))
-        assert any("by list and number, yours and theirs: " in line for line in told) == said
-
-
 def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     """Nobody checks what it says: the device's own figures stand before it."""
     words = "Each report hides everything about you (epsilon = 0.01)."
@@ -80,7 +73,3 @@ def test_an_organisers_promise_is_told_as_the_organisers() -> None:
     own = next(line for line in told if line.startswith("- which one you are: "))
     assert own.endswith("(epsilon 30)") and told.index(own) < told.index(f"the organiser's words: {words}")
     assert "answers are taken from 1970-01-01 00:00 UTC until 2033-05-18 03:33 UTC" in told
-
-
-def test_a_byte_is_one() -> None:
-    assert [sized(count) for count in (0, 1, 2, 1_000)] == ["0 bytes", "1 byte", "2 bytes", "1,000 bytes"]

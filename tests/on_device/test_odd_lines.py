@@ -9,8 +9,8 @@ from typing import Any
 
 from graphveil.device.lines import Client, answered
 from tests.on_device.javascript import CLIENT, node
-from tests.on_device.making import KEY, NONCES, SECRETS, answer, asked
 from tests.on_device.signing import OPENING, degree, features, label, links, signed
+from tests.on_device.vectors import KEY, NONCES, SECRETS, answer, asked
 
 #: Spellings of values, right JSON and wrong.
 _WORDS = r"""null true false [] {} "" "1" 0 -0 -0.0 1 1.0 1e0 10E-1 -1 2.5 4294967296 9007199254740991 9007199254740992
@@ -94,9 +94,3 @@ def test_both_clients_answer_alike() -> None:
     assert not differ
     codes = Counter(one.get("error", "answered") for one in ours)
     assert codes["bad-line"] > 300 and codes["answered"] > 30 and codes["bad-value"] > 5, codes
-
-
-def test_the_program_in_python_reads_bytes_and_goes_on() -> None:
-    told = [*ODD, b'{"op":"canonical","value":1.0}']
-    assert [json.loads(one) for one in answered(told)][-1] == {"data": "31"}
-    assert len([*answered(told)]) == len(told)

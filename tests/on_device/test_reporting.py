@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -287,16 +286,3 @@ def test_assigned_coordinates_are_uniform() -> None:
             counts[one] += 1
     assert sum((count - 600) ** 2 / 600 for count in counts) < 64.4
     assert sum((count - 600) ** 2 / 600 for count in [*counts[:10], *(count + 80 for count in counts[10:])]) > 64.4
-
-
-def test_it_is_light() -> None:
-    """No torch, no scipy, none of the other rooms."""
-    code = (
-        "import sys, graphveil.device, graphveil.device.reporting\n"
-        "heavy = {name for name in sys.modules if name.split('.')[0] in ('torch', 'scipy', 'pandas')}\n"
-        "ours = {name for name in sys.modules if name.startswith('graphveil.')}\n"
-        "rooms = {name for name in ours if not name.startswith('graphveil.device')}\n"
-        "print(sorted(heavy | rooms - {'graphveil.exports'}))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ), check=True)
-    assert run.stdout.strip() == "[]"

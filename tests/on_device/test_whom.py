@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +16,6 @@ from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended, spelled
 from tests.on_device.signing import degree, label, links, task_of
 
-ASKED = {"token": b"Token: ", "agrees": b"[y/N]"}
 ASKS = {"links": links(12), "degree": degree(12)}
 
 
@@ -37,42 +33,6 @@ def mine(data: Path) -> Path:
 
 def enrol(collector: Pretended, token: str = TOKEN) -> list[str]:
     return ["enrol", collector.url, token, "--task", collector.task.hash.hex()]
-
-
-def typed(folder: Path, words: list[str], **answers: str) -> tuple[int, str]:
-    """What a command says on a real terminal to somebody who types.
-
-    Args:
-        answers: to the person's token and to whether they are who they seem to be, in this order.
-    """
-    here, there = pty.openpty()
-    command = [sys.executable, "-m", "graphveil.device", "--folder", str(folder), *words]
-    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
-        os.close(there)
-        told = b""
-        for question, answer in answers.items():
-            while ASKED[question] not in told:
-                told += os.read(here, 4096)
-            # Whoever is on the machine could spend a token while the person is asked.
-            assert "token" not in answers or TOKEN.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
-            os.write(here, answer.encode())
-        # Nobody is at the other end of the terminal when it has ended.
-        with contextlib.suppress(OSError):
-            while more := os.read(here, 4096):
-                told += more
-    os.close(here)
-    return process.returncode, told.decode()
-
-
-@pytest.mark.slow
-def test_on_a_terminal_the_person_is_asked(collector: Pretended, home: Path) -> None:
-    for answer in ("n\n", "\n", "ye\n", "\x04"):
-        code, told = typed(home, enrol(collector), agrees=answer)
-        assert code == 2 and 'enrolment: you are not "Ann 3", person 3' in told
-    assert not collector.enrolled
-    code, told = typed(home, enrol(collector, "-"), token=f"{TOKEN}\n", agrees="y\n")
-    assert code == 0 and 'You answer as "Ann 3", person 3. If this is not you, stop' in told
-    assert [one["token"] for one in collector.enrolled] == [TOKEN]
 
 
 @pytest.mark.slow
