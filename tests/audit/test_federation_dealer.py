@@ -46,20 +46,12 @@ def unmasked(patch: Patch, which: str) -> None:
     patch.setattr(ZeroSum, "mask", mask)
 
 
-def masks_removed(patch: Patch) -> None:
-    unmasked(patch, "")
-
-
 def sent_shares_unmasked(patch: Patch) -> None:
     unmasked(patch, "open")
 
 
 def kept_shares_of_features_unmasked(patch: Patch) -> None:
     unmasked(patch, "cut hop")
-
-
-def kept_shares_of_weights_unmasked(patch: Patch) -> None:
-    unmasked(patch, "cut step")
 
 
 def masks_reused_in_the_next_round(patch: Patch) -> None:
@@ -88,14 +80,6 @@ def low_bits_kept(patch: Patch) -> None:
 def half_the_noise(patch: Patch) -> None:
     real = Dither.draw
     patch.setattr(Dither, "draw", lambda me, *rest: real(me, *rest) >> 1)
-
-
-def noise_repeated_with_other_data(patch: Patch) -> None:
-    def name(roster: Roster, round: int, own: bytes) -> Any:
-        yield from ()
-        return f"{round:064d}"
-
-    patch.setattr(linear, "name_publication", name)
 
 
 def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
@@ -145,15 +129,12 @@ def _hearing(real: Any) -> Any:
 @pytest.mark.parametrize(
     ("holders", "weaken", "said"),
     [
-        (2, masks_removed, "less what was dealt"),
         (5, sent_shares_unmasked, "less what was dealt"),
         (2, kept_shares_of_features_unmasked, "the share of P that"),
-        (5, kept_shares_of_weights_unmasked, "the share of W that"),
         (2, masks_reused_in_the_next_round, "from round to round"),
         (5, masks_of_keys_that_the_server_knows, "under other secrets of the holders"),
         (2, low_bits_kept, "below the steps"),
         (5, half_the_noise, "less noise than"),
-        (2, noise_repeated_with_other_data, "again with other data"),
         (5, noise_of_one_holder_repeated_with_other_data, "again with other data"),
         (2, seals_sent_to_the_server, "seal was sent to the server"),
     ],

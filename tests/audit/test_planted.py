@@ -118,23 +118,6 @@ def test_nothing_planted_leaves_a_run(
     assert b"guarantee" in content["result.json"]
 
 
-def test_a_release_holds_no_true_feature_and_no_list_of_true_edges(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ids are public and stay; features are noisy, and private edges are drawn anew."""
-    monkeypatch.chdir(tmp_path)
-    assert main(["release", "heterorr", str(data), "--epsilon-x", "1", "--epsilon-a", "1", "-o", "out", "--debug"]) == 0
-    capsys.readouterr()
-    true, made = load_graph(str(data)), load_graph("out")
-    noisy = made.x.to_dense() if made.x.layout == torch.sparse_csr else made.x
-    assert not bool((noisy == float(NUMBER)).any())
-    assert not any(torch.equal(noisy[row], true.x[row]) for row in range(NODES))
-    kept = {tuple(pair) for pair in made.edge_index.T.tolist()} & {tuple(pair) for pair in true.edge_index.T.tolist()}
-    assert len(kept) < 0.5 * true.edge_index.shape[1]
-    text = "".join(file.read_text("utf-8", "ignore") for file in Path("out").iterdir() if file.suffix != ".parquet")
-    assert "0.73105" not in text and NAME not in text
-
-
 def test_an_error_about_a_file_shows_one_entry_to_its_owner(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

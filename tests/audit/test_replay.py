@@ -27,11 +27,9 @@ from graphveil.methods.curator import class_sums
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import sums as curator_sums
 from graphveil.methods.curator import training as curator
-from graphveil.methods.curator.class_sums import ClassSumsCore
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.links import collection as private_links
-from graphveil.methods.local import reports_core
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness
@@ -56,15 +54,11 @@ def test_pipelines_pass(name: str) -> None:
     found = replayed(name)
     assert found.holds, found.notes
     if name.split(",")[0] in ("gap", "progap", "class-sums") and not EXCUSED & set(name.split(", ")):
-        # Rows that were learned in three epochs do not all point the same way, and a person's contacts move it by less.
-        learned = "contacts" in name and "class-sums" not in name
-        # Noise of counts is drawn in whole numbers: a few draws tell less of their ratio than the law would.
+        # Learned rows do not all point the same way; noise of counts shows less of its ratio in a few draws.
         counted = name in ("class-sums", "class-sums, contacts")
-        bounds = [
-            found.lower_bound,
-            *(audit_replay(pipeline(name), seed=seed).lower_bound for seed in (1, 2) if counted),
-        ]
-        assert max(bounds) > (0.5 if learned or counted else 0.75) * found.claimed_epsilon
+        seeds = (1, 2) if counted else ()
+        bounds = [found.lower_bound, *(audit_replay(pipeline(name), seed=seed).lower_bound for seed in seeds)]
+        assert max(bounds) > (0.5 if counted or "contacts" in name else 0.75) * found.claimed_epsilon
 
 
 # ---- mutants ----
@@ -111,19 +105,6 @@ def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
     patch.setattr(class_sums.CuratorPrivacy, "sums", wrong)
 
 
-def a_degree_reaches_the_network(patch: Patch) -> None:
-    real = ClassSumsCore.publish
-
-    def publish(me: Any, graph: Any, **rest: Any) -> Any:
-        found = real(me, graph, **rest)
-        degrees = torch.bincount(graph.edge_index[0], minlength=int(graph.num_nodes)).float()
-        weak = replace(found, sums=found.sums / (1 + degrees[:, None]))
-        me.account.made(weak.digest)
-        return weak
-
-    patch.setattr(ClassSumsCore, "publish", publish)
-
-
 def sums_are_taken_until_they_look_right(patch: Patch) -> None:
     """Control flow that depends on edges: a second noisy sum where the graph has an odd number of edges."""
     real = curator_sums.receiver_rows
@@ -160,16 +141,6 @@ def lists_are_sent_twice(patch: Patch) -> None:
         return real(graph, links, **how)
 
     patch.setattr(private_links, "randomize_lists", twice)
-
-
-def labels_are_sent_twice(patch: Patch) -> None:
-    real = reports_core.randomize_people
-
-    def twice(graph: Any, split: Any, privacy: Any, **how: Any) -> Any:
-        real(graph, split, privacy, **how)
-        return real(graph, split, privacy, **how)
-
-    patch.setattr(reports_core, "randomize_people", twice)
 
 
 def features_leak_into_the_weights(patch: Patch) -> None:
@@ -237,11 +208,6 @@ def gradients_are_clipped_too_late(patch: Patch) -> None:
     patch.setattr(dp_sgd, "clipped_sum", scaled)
 
 
-def gradients_of_attention_are_scaled_up(patch: Patch) -> None:
-    real = AttentionDescent.clipped_sum
-    patch.setattr(AttentionDescent, "clipped_sum", lambda me, chosen: 50 * real(me, chosen))
-
-
 def the_saved_attention_counts_edges(patch: Patch) -> None:
     """No prediction shows it: it weighs what is behind noise. The file does."""
     real = AttentionDescent.finish
@@ -263,15 +229,6 @@ def the_noise_of_blocks_depends_on_their_edges(patch: Patch) -> None:
     patch.setattr(release_edges, "noisy_blocks", wrong)
 
 
-def the_chain_is_as_long_as_there_are_edges(patch: Patch) -> None:
-    real = release_edges._walked
-
-    def longer(privacy: Any, domain: Any, private: Any, chains: Any, *rest: Any) -> Any:
-        return real(privacy, domain, private, replace(chains, steps=500 + private.shape[1]), *rest)
-
-    patch.setattr(release_edges, "_walked", longer)
-
-
 def the_tree_costs_more_than_is_booked(patch: Patch) -> None:
     real = release_edges._walked
 
@@ -281,47 +238,25 @@ def the_tree_costs_more_than_is_booked(patch: Patch) -> None:
     patch.setattr(release_edges, "_walked", dear)
 
 
-def private_edges_are_drawn_along(patch: Patch) -> None:
-    real = release_edges._drawn
-
-    def leaking(tree: Any, facts: Any, domain: Any, private: Any, *rest: Any, **named: Any) -> Any:
-        return replace(real(tree, facts, domain, private, *rest, **named), pairs=private)
-
-    patch.setattr(release_edges, "_drawn", leaking)
-
-
 MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (root_two_is_missing, "gap", ""),
     (a_count_is_charged_at_one_end, "class-sums", "together"),
-    (a_count_is_charged_at_one_end, "lpgnet", "together"),
     (contacts_cost_what_one_entry_costs, "progap, contacts", ""),
-    (contacts_cost_what_one_entry_costs, "gap, contacts", ""),
-    (root_two_is_missing, "progap", ""),
-    (root_two_is_missing, "class-sums, normal", ""),
     (sigma_is_halved, "gap", ""),
-    (sigma_is_halved, "class-sums, normal", ""),
     (the_number_of_edges_sets_the_noise, "class-sums, normal", "differ"),
-    (a_degree_reaches_the_network, "class-sums", "predictions"),
     (sums_are_taken_until_they_look_right, "gap", "neighbour"),
     (the_history_counts_edges, "gap", "history"),
     (lists_are_sent_twice, "link-beliefs", "together"),
-    (labels_are_sent_twice, "label-propagation", "together"),
     (bits_are_flipped_half_as_often, "solitude", ""),
     (states_on_the_way_have_no_noise, "caribou", "saw one of"),
     (edges_are_read_after_the_last_noise, "caribou", "predictions"),
-    (root_two_is_missing, "eclipse", ""),
     (singular_vectors_have_no_noise, "eclipse", ""),
     (features_leak_into_the_weights, "lpgnn", "predictions"),
     (lists_keep_one_too_many, "gap, nodes", "saw one of"),
-    (lists_keep_one_too_many, "node-sums, nodes", "saw one of"),
     (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
-    (gradients_of_attention_are_scaled_up, "gap, attention", "saw one of"),
     (the_saved_attention_counts_edges, "gap, attention", "the model file"),
     (the_noise_of_blocks_depends_on_their_edges, "edge-rr", "settings"),
-    (the_chain_is_as_long_as_there_are_edges, "priv-hrg", "settings"),
-    (the_chain_is_as_long_as_there_are_edges, "edge-rr, mcmc", "settings"),
     (the_tree_costs_more_than_is_booked, "priv-hrg", "together"),
-    (private_edges_are_drawn_along, "edge-rr", "predictions"),
 )
 
 
@@ -354,40 +289,29 @@ def test_a_planted_pair_counted_twice_is_measured() -> None:
 @pytest.mark.slow  # many runs
 def test_normal_noise_keeps_no_promise_without_a_delta() -> None:
     """No epsilon bounds the ratio of two shifted normal laws, so pure privacy is broken by any measured shift."""
-    start = pipeline("class-sums, normal")
-    assert audit_replay(start).holds
     assert audit_replay(replace(pipeline("class-sums"), delta=0.0)).holds
-    found = audit_replay(replace(start, delta=0.0))
+    found = audit_replay(replace(pipeline("class-sums, normal"), delta=0.0))
     assert (found.verdict, found.lower_bound) == ("broken", math.inf)
 
 
-def test_a_run_that_fails_on_the_neighbour_alone_is_a_finding() -> None:
-    start = pipeline("label-propagation")
-
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_that_fails_or_an_outcome_that_stands_on_one_side_alone_is_a_finding(fails: bool) -> None:
     def run(labels: Any, randomness: Any) -> Any:
-        if labels == 4:
+        if fails and labels == 4:
             raise InputError("four")
-        return RandomizedResponse(epsilon=1.0, classes=6).randomize(torch.tensor([labels]), randomness=randomness)
-
-    planted = replace(start, run=run, first=5, second=4, outcome=lambda out: {})
-    assert "fails on the neighbour alone" in audit_replay(planted).notes[0]
-    assert not audit_replay(replace(planted, run=lambda *_: None, second=3)).holds  # no mechanism was called
-
-
-def test_an_outcome_that_the_neighbour_alone_has_is_a_finding() -> None:
-    start = pipeline("label-propagation")
-
-    def run(labels: Any, randomness: Any) -> Any:
         RandomizedResponse(epsilon=1.0, classes=6).randomize(torch.tensor([labels]), randomness=randomness)
         return labels
 
     def outcome(labels: Any) -> Any:
         return {"extra": 1} if labels == 4 else {}
 
-    for first, second in ((5, 4), (4, 5)):
-        planted = replace(start, run=run, first=first, second=second, outcome=outcome)
-        assert "extra differs on the neighbour" in audit_replay(planted).notes[0]
-    assert audit_replay(replace(start, run=run, first=5, second=3, outcome=outcome)).holds
+    start = replace(pipeline("label-propagation"), run=run, outcome=outcome)
+    for first, second in ((5, 4),) if fails else ((5, 4), (4, 5)):
+        note = "fails on the neighbour alone" if fails else "extra differs on the neighbour"
+        assert note in audit_replay(replace(start, first=first, second=second)).notes[0]
+    assert audit_replay(replace(start, first=5, second=3)).holds
+    silent = replace(start, first=5, second=3, run=lambda *_: None)
+    assert not audit_replay(silent).holds, "no mechanism was called"
 
 
 def test_neighbours_differ_in_one_unit() -> None:

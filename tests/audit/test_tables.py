@@ -94,9 +94,8 @@ def test_independent_users_are_worst_together_where_each_is_worst() -> None:
     assert worst_of_independent(table, pairs) == pytest.approx(worst_ratio(joint, pairs)) == pytest.approx(3.5)
     two_users = np.log(np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.25], [0.75, 0.75]]]))  # worse one way round
     assert worst_of_independent(two_users, [(0, 1)]) == pytest.approx(2 * math.log(2))
-    guarantee = promise(2.0)
-    assert not audit_table("t", guarantee, table, independent=True).holds
-    assert audit_table("t", guarantee, table[:, :, 2:], independent=True).holds
+    for part, holds in ((table, False), (table[:, :, 2:], True)):
+        assert audit_table("t", promise(2.0), part, independent=True).holds == holds
     table[0, 0, 0] = -np.inf  # a report that one input alone cannot give
     assert worst_of_independent(table, [(0, 1)]) == worst_of_independent(table, [(1, 0)]) == math.inf
 
@@ -106,12 +105,6 @@ def test_an_output_that_was_left_out_is_a_finding_however_small_the_bound_is() -
     found = audit_table("rr", promise(5.0), table[:, :2])
     assert not found.holds and len(found.notes) == 2
     assert audit_table("rr", promise(5.0), table[:, :2], complete=False).holds
-
-
-def test_a_table_says_how_much_was_enumerated_and_uses_its_delta() -> None:
-    found = audit_table("rr", promise(1.95, 0.05), response(2.0, 2))
-    assert found.holds and "2 inputs with 2 outputs enumerated" in found.notes[0]
-    assert found.lower_bound == pytest.approx(least_epsilon(response(2.0, 2), 0.05))
 
 
 @pytest.mark.parametrize(("hits", "tries"), [(0, 1), (1, 1), (0, 50), (50, 50), (7, 50)])
@@ -151,12 +144,6 @@ def test_infinite_scores_are_events_as_well() -> None:
     assert found == pytest.approx(math.log(low / (1 - low)), rel=1e-6)
 
 
-def test_nothing_is_proven_beyond_what_was_counted() -> None:
-    """More scores prove more, and no number of them proves infinity."""
-    proven = [epsilon_bound(np.ones(count), np.zeros(count), 0.0) for count in (1_000, 3_000, 10_000)]
-    assert 0 < proven[0] < proven[1] < proven[2] < math.inf
-
-
 FAIR: dict[str, Any] = {
     "target": "made",
     "claimed_epsilon": 1.0,
@@ -172,17 +159,12 @@ FAIR: dict[str, Any] = {
     [
         ("target", "", "Audit: the target has no name"),
         ("claimed_epsilon", -0.1, "Audit: claimed_epsilon is -0.1; allowed: a number of at least 0"),
-        ("claimed_epsilon", math.nan, "claimed_epsilon is nan"),
-        ("lower_bound", -1.0, "lower_bound is -1.0"),
         ("lower_bound", math.nan, "lower_bound is nan"),
         ("seconds", -1.0, "seconds is -1.0"),
         ("delta", 1.0, r"delta is 1.0; allowed: a number in \[0, 1\)"),
-        ("delta", -1e-9, "delta is -1e-09"),
         ("false_alarm", 1.0, "false_alarm is 1.0"),
-        ("false_alarm", math.nan, "false_alarm is nan"),
         ("verdict", "maybe", "verdict is 'maybe'; allowed: holds, broken"),
         ("lower_bound", 1.1, "the bound exceeds the claim; allowed: verdict broken"),
-        ("lower_bound", math.inf, "the bound exceeds the claim"),
     ],
 )
 def test_what_no_audit_can_say_is_refused(field: str, value: object, said: str) -> None:
@@ -207,17 +189,10 @@ def test_rounding_is_no_breach_and_a_millionth_is_one(claimed: float) -> None:
     assert exceeds(1e-9, 0.0) and not exceeds(0.0, 0.0) and not exceeds(math.inf, math.inf)
 
 
-def test_a_finding_breaks_a_promise_that_no_bound_covers() -> None:
+def test_a_finding_breaks_a_promise_that_no_bound_covers_and_the_answer_is_json() -> None:
     found = judge("made", 1.0, 1e-6, 0.1, 0.0, notes=("slow",), findings=("a private number in a name",))
     assert (found.verdict, found.notes) == ("broken", ("a private number in a name", "slow"))
-
-
-def test_the_answer_is_json_whatever_is_infinite() -> None:
     found = timed(lambda: judge("made", math.inf, 0.0, math.inf, 0.0))
-    assert found.seconds >= 0 and found.holds
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert written["claimed_epsilon"] == written["lower_bound"] == "inf"
-    assert set(written) == {"target", "claimed_epsilon", "delta", "lower_bound", "false_alarm", "verdict"} | {
-        "seconds",
-        "notes",
-    }
+    assert written["claimed_epsilon"] == written["lower_bound"] == "inf" and written["seconds"] >= 0
+    assert set(written) == {*FAIR, "seconds", "notes"}
