@@ -138,17 +138,12 @@ def some(nodes: int = 20_000) -> Entries:
     return Entries.of(rows, columns, nodes)
 
 
-def test_each_row_is_read_from_its_end() -> None:
+def test_rows_are_read_from_their_ends_and_tables_at_rows_and_at_columns() -> None:
     entries = some()
     backwards = entries.backwards(entries.columns)
     for row in (0, 1, 3, 77, 8_191, 8_192, 19_999):
         part = slice(entries.starts[row], entries.starts[row + 1])
         assert backwards[part].tolist() == entries.columns[part].tolist()[::-1]
-    assert np.array_equal(entries.backwards(backwards), entries.columns)
-
-
-def test_tables_are_read_at_rows_and_at_columns() -> None:
-    entries = some()
     table = np.random.default_rng(2).random(len(entries.counts)).astype(np.float32)
     assert np.array_equal(entries.at_columns(table), table[entries.columns])
     assert np.array_equal(entries.at_rows(table), table[np.repeat(np.arange(len(table)), entries.counts)])

@@ -10,7 +10,8 @@ from torch import Tensor
 from graphveil.aggregation import GridRows, ReceiverRows, exact_sum, quantise
 from graphveil.errors import InputError
 
-N = 200
+#: Rows of more than two lines of the cache, and a rest.
+N, COLUMNS = 200, 37
 
 
 def edges(seed: int = 0, hub: int = 0) -> Tensor:
@@ -23,7 +24,7 @@ def edges(seed: int = 0, hub: int = 0) -> Tensor:
 
 
 def rows_of(bits: int, seed: int = 1, narrow: bool = False) -> GridRows:
-    x = torch.randn(N, 6, generator=torch.Generator().manual_seed(seed)).abs()
+    x = torch.randn(N, COLUMNS, generator=torch.Generator().manual_seed(seed)).abs()
     return quantise(x, bits=bits, narrow=narrow)
 
 
@@ -63,7 +64,7 @@ def test_entries_are_counted_beyond_32_bits(narrow: bool) -> None:
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), 2**31 + 2 * torch.arange(N)])
     everybody = torch.tensor([3], dtype=torch.int32).expand(int(starts[-1]))
     found = ReceiverRows(starts, everybody).sums(rows_of(10, narrow=narrow), slice(1, N)).values
-    assert torch.equal(found, 2 * rows_of(10).values[3].expand(N - 1, 6))
+    assert torch.equal(found, 2 * rows_of(10).values[3].expand(N - 1, COLUMNS))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +12,6 @@ from torch import Tensor
 from graphveil.aggregation import PerturbedSum, perturbed, sensitivity_of
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import quantise
-from graphveil.errors import InputError
 from graphveil.privacy import gaussian_epsilon
 
 PEOPLE, COLUMNS, BITS = 6, 3, 7
@@ -67,19 +65,3 @@ def test_k_cost_less_than_naive_groups_and_the_price_is_that_of_the_moved_sums()
     mu = math.sqrt(20 * (1 / 64 + 1 / 100))
     assert hidden.epsilon(1e-6, columns=3) == pytest.approx(gaussian_epsilon(1 / mu, 1e-6), rel=1e-5)
     assert perturbed.entries_of("k-edges", relationships=4) == 5
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"unit": "k-edges"},
-        {"unit": "k-edges", "relationships": 0},
-        {"unit": "k-edges", "relationships": True},
-        {"unit": "k-edges", "relationships": 2.0},
-        {"unit": "edge", "relationships": 2},
-        {"unit": "k-edges", "relationships": 2, "degree": 3},
-    ],
-)
-def test_a_number_that_does_not_fit_the_unit_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        PerturbedSum(sigmas=(1.0,), **wrong)

@@ -16,26 +16,12 @@ from graphveil.errors import InputError
 
 UNDIRECTED = torch.tensor([[0, 1, 1, 2, 0, 3, 1, 3, 2, 3], [1, 0, 2, 1, 3, 0, 3, 1, 3, 2]])
 DIRECTED = torch.tensor([[0, 1, 3, 3, 2], [1, 2, 0, 2, 1]])
-A = torch.tensor(
-    [
-        [0.0, 1, 0, 1, 0],
-        [1, 0, 1, 1, 0],
-        [0, 1, 0, 1, 0],
-        [1, 1, 1, 0, 0],
-        [0, 0, 0, 0, 0],
-    ]
-)
-# Row = receiver, column = sender.
-A_DIRECTED = torch.tensor(
-    [
-        [0.0, 0, 0, 1, 0],
-        [1, 0, 1, 0, 0],
-        [0, 1, 0, 1, 0],
-        [0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0],
-    ]
-)
-GRAPHS = {"undirected": (UNDIRECTED, A), "directed": (DIRECTED, A_DIRECTED)}
+GRAPHS = {"undirected": UNDIRECTED, "directed": DIRECTED}
+
+
+def adjacent(edges: Tensor, weights: Tensor | float = 1.0) -> Tensor:
+    """Row = receiver, column = sender."""
+    return torch.zeros(5, 5).index_put((edges[1], edges[0]), torch.as_tensor(weights))
 
 
 def dense(a: Tensor, normalisation: str, self_loops: bool) -> Tensor:
@@ -56,9 +42,9 @@ def matrix(edges: Tensor, nodes: int, normalisation: str, self_loops: bool = Fal
 @pytest.mark.parametrize("normalisation", ["gcn", "mean"])
 @pytest.mark.parametrize("hops", [0, 1, 2, 5])
 def test_propagating_k_times_is_the_kth_matrix_power(graph: str, normalisation: str, hops: int) -> None:
-    edges, a = GRAPHS[graph]
+    edges = GRAPHS[graph]
     h = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    expected = torch.linalg.matrix_power(dense(a, normalisation, False), hops) @ h
+    expected = torch.linalg.matrix_power(dense(adjacent(edges), normalisation, False), hops) @ h
     assert torch.allclose(propagate(normalised(edges, 5, normalisation), h, hops), expected, atol=1e-6)
 
 
@@ -91,12 +77,10 @@ def weights_of(edges: Tensor, *, symmetric: bool) -> Tensor:
 @pytest.mark.parametrize("normalisation", ["gcn", "mean"])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_normalised_equals_the_dense_formula(graph: str, normalisation: str, self_loops: bool, weighting: str) -> None:
-    edges, a = GRAPHS[graph]
-    assert torch.equal(torch.from_numpy(adjacency(edges, 5).toarray()), a)
+    edges = GRAPHS[graph]
+    assert torch.equal(torch.from_numpy(adjacency(edges, 5).toarray()), adjacent(edges))
     weights = None if weighting == "none" else weights_of(edges, symmetric=weighting == "symmetric")
-    if weights is not None:
-        a = torch.zeros(5, 5)
-        a[edges[1], edges[0]] = weights
+    a = adjacent(edges, 1.0 if weights is None else weights)
     p = normalised(edges, 5, normalisation, self_loops=self_loops, weights=weights)
     assert torch.allclose(p @ torch.eye(5), dense(a, normalisation, self_loops), atol=1e-6)
     assert torch.allclose(p.backward.times(torch.eye(5)), dense(a, normalisation, self_loops).T, atol=1e-6)
