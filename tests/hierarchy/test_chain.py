@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from graphveil.hierarchy import Dendrogram, dendrogram_of
 from graphveil.hierarchy.chain import Chain, Layer, open_chain
-from graphveil.hierarchy.counts import count_edges
 from graphveil.hierarchy.likelihood import log_likelihood
 from graphveil.hierarchy.order_intervals import COUNT, CROSS, ENDS, LEFT, PARENT, RIGHT, SIZE, WORK, relabel
 from graphveil.privacy import SeededRandomness
-from tests.hierarchy.trees import all_trees, below, caterpillar, trees
+from tests.hierarchy.trees import all_trees, trees
 
 
 def drawn_layers(nodes: int, density: float, seed: int) -> tuple[Layer, Layer]:
@@ -66,42 +65,20 @@ def edges_between(part: Layer, one: set[int], other: set[int]) -> int:
     return sum((u in one and v in other) or (v in one and u in other) for u, v in part.edges.T.tolist())
 
 
-def take(chain: Chain, steps: int, seed: int) -> int:
-    return chain.walk(steps, SeededRandomness(seed))
-
-
-@pytest.mark.slow  # a long chain
+@pytest.mark.slow  # long chains
 @settings(derandomize=True, deadline=None, max_examples=12)
 @given(trees(), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.05, 1.0, 20.0]), st.integers(0, 2**32))
 def test_kept_counts_are_the_counts(tree: Dendrogram, density: float, weight: float, seed: int) -> None:
+    """After a thousand steps, and where narrow places are dealt out anew."""
     layers = drawn_layers(tree.leaves, density, seed)
     chain = open_chain(tree, *layers, weight)
     check(chain, layers)
-    take(chain, 1000, seed)
+    chain.walk(1000, SeededRandomness(seed))
     check(chain, layers)
-
-
-@pytest.mark.slow  # long chains
-@settings(derandomize=True, deadline=None, max_examples=5)
-@given(trees(smallest=3), st.integers(0, 2**32))
-def test_narrow_places_are_dealt_out_anew(tree: Dendrogram, seed: int) -> None:
-    layers = drawn_layers(tree.leaves, 0.3, seed)
-    chain = open_chain(tree, *layers, 0.1)
-    for part in range(12):
-        relabel(chain.tree, tree.root, 0, 1 + part % 6)
-        take(chain, 10, seed + part)
+    for part in range(4 if tree.leaves > 2 else 0):
+        relabel(chain.tree, tree.root, 0, 1 + part)
+        chain.walk(10, SeededRandomness(seed + part))
         check(chain, layers)
-
-
-def test_a_larger_chain_ends_with_the_likelihood_of_its_tree() -> None:
-    layers = drawn_layers(300, 0.04, 1)
-    chain = open_chain(caterpillar(300), *layers, 0.2)
-    assert take(chain, 10_000, 2) > 300
-    tree = chain.dendrogram()
-    for layer, score in zip(layers, chain.scores(), strict=True):
-        ends = np.array([layer.ends[below(tree, node)].sum() for node in range(tree.nodes)])
-        pairs = ends[tree.left] * ends[tree.right]
-        np.testing.assert_allclose(score, log_likelihood(count_edges(tree, layer.edges), pairs), rtol=1e-10)
 
 
 def test_a_tree_is_read_back_the_same_whatever_its_sides_and_numbers() -> None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, public_tree
-from tests.hierarchy.trees import all_pairs, below, planted
+from tests.hierarchy.trees import all_pairs, below, depth_of_first, planted
 
 
 def subtrees(tree: Dendrogram) -> set[frozenset[int]]:
@@ -38,11 +38,7 @@ def test_the_same_seed_gives_the_same_tree_and_no_public_edges_a_flat_one() -> N
     one, again, other = public_tree(100, edges), public_tree(100, edges[:, ::-1][::-1]), public_tree(100, edges, seed=1)
     assert (one.left == again.left).all() and (one.right == again.right).all()
     assert (one.left != other.left).any()
-    tree = public_tree(1_000, np.zeros((2, 0), np.int64))
-    depth, node = 0, 0
-    while tree.parent[node] >= 0:
-        node, depth = int(tree.parent[node]), depth + 1
-    assert depth <= 11
+    assert depth_of_first(public_tree(1_000, np.zeros((2, 0), np.int64))) <= 11
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)

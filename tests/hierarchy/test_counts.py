@@ -11,7 +11,6 @@ from graphveil.hierarchy import Dendrogram, PairTree, count_edges, lowest_common
 from graphveil.hierarchy.kernels import GAPS
 from tests.hierarchy.trees import (
     all_pairs,
-    all_trees,
     below,
     caterpillar,
     drawn_tree,
@@ -46,17 +45,6 @@ def test_protected_pairs_are_counted_once(facts: PairTree) -> None:
             assert facts.pairs_below[node - tree.leaves] == sum(inside)
     for leaf in private:
         assert facts.row[facts.place[leaf]] == leaf
-
-
-def test_one_edge_moves_one_count_by_one_whatever_graph_and_tree() -> None:
-    pairs = all_pairs(np.arange(5))
-    for tree in all_trees(5):
-        singles = np.stack([count_edges(tree, pairs[:, [column]]) for column in range(10)])
-        assert (np.abs(singles).sum(1) == 1).all()
-        for graph in range(0, 2**10, 101):
-            chosen = np.array([graph >> column & 1 for column in range(10)], bool)
-            counts = count_edges(tree, pairs[:, chosen])
-            np.testing.assert_array_equal(counts, singles[chosen].sum(0))
 
 
 def test_sums_below_are_those_of_the_subtree() -> None:

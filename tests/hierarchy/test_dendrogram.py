@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, balanced_dendrogram, dendrogram_of
-from tests.hierarchy.trees import below, trees
+from tests.hierarchy.trees import below, depth_of_first, trees
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)
@@ -46,10 +46,7 @@ def test_balanced_trees_are_flat_and_keep_the_row(leaves: int) -> None:
     order = np.random.default_rng(0).permutation(leaves)
     tree = balanced_dendrogram(order)
     np.testing.assert_array_equal(tree.layout.order, order)
-    depth, node = 0, 0
-    while tree.parent[node] >= 0:
-        node, depth = int(tree.parent[node]), depth + 1
-    assert depth <= np.ceil(np.log2(leaves))
+    assert depth_of_first(tree) <= np.ceil(np.log2(leaves))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.hierarchy import (
     ASYMPTOTIC,
+    Dendrogram,
     MarkovFit,
     balanced_dendrogram,
     count_edges,
@@ -54,9 +55,8 @@ def fit(public: Any = None, private: Any = None, **changed: Any) -> MarkovFit:
     return fit_markov(nodes, members, public, private, **{**settings, **changed})
 
 
-def likelihood(fitted: MarkovFit, edges: npt.NDArray[np.int64]) -> float:
-    """L of a fitted tree among all nodes."""
-    tree = fitted.dendrogram
+def likelihood(tree: Dendrogram, edges: npt.NDArray[np.int64]) -> float:
+    """L of a tree among all nodes."""
     sizes = np.array([len(below(tree, node)) for node in range(tree.nodes)])
     return log_likelihood(count_edges(tree, edges), sizes[tree.left] * sizes[tree.right])
 
@@ -105,24 +105,14 @@ def test_weight_is_half_of_epsilon_over_delta_of_the_declared_nodes() -> None:
     assert fit(epsilon=3.0, members=few, private=inside).weight == pytest.approx(1.5 / likelihood_sensitivity(10))
 
 
-def test_public_blocks_are_found_by_all_chains() -> None:
-    fitted = fit(steps=60_000, chains=4)
-    planted = balanced_dendrogram(np.arange(NODES))
-    assert likelihood(fitted, halves()[0]) > likelihood(fit(steps=1), halves()[0]) + 100
-    assert fitted.public_traces[:, -1].min() > likelihood(_standing(planted), halves()[0])
-    assert fitted.public_rhat < 1.2
-    assert fit(steps=256, chains=4).public_rhat > fitted.public_rhat + 0.2
-
-
-def _standing(tree: Any) -> MarkovFit:
-    return MarkovFit(tree, 0.0, 0, np.empty((0, 256)))
-
-
-def test_all_private_trees_follow_their_edges_as_far_as_epsilon_lets_them() -> None:
-    """privHRG: no public edge at all, so nothing to diagnose either."""
-    edges = blocks(0)
-    little, more = (likelihood(fit(NONE, edges, epsilon=epsilon, steps=40_000), edges) for epsilon in (0.01, 6.0))
-    assert little + 150 < more
+def test_public_blocks_are_found_by_all_chains_and_private_ones_as_far_as_epsilon_lets_them() -> None:
+    fitted, public = fit(steps=60_000, chains=4), halves()[0]
+    assert likelihood(fitted.dendrogram, public) > likelihood(fit(steps=1).dendrogram, public) + 100
+    assert fitted.public_traces[:, -1].min() > likelihood(balanced_dendrogram(np.arange(NODES)), public)
+    assert fitted.public_rhat < 1.2 and fit(steps=256, chains=4).public_rhat > fitted.public_rhat + 0.2
+    edges = blocks(0)  # privHRG: no public edge at all, so nothing to diagnose either
+    trees = [fit(NONE, edges, epsilon=epsilon, steps=40_000).dendrogram for epsilon in (0.01, 6.0)]
+    assert likelihood(trees[0], edges) + 150 < likelihood(trees[1], edges)
     assert math.isnan(fit(NONE, edges, chains=3).public_rhat)
 
 
@@ -139,13 +129,10 @@ def test_the_given_first_tree_is_where_it_starts() -> None:
     ("changed", "message"),
     [
         ({"epsilon": -1.0}, "epsilon is -1.0"),
-        ({"epsilon": math.nan}, "epsilon is nan"),
         ({"epsilon": math.inf}, "epsilon is inf"),
         ({"steps": 0}, "steps is 0"),
-        ({"steps": 2.5}, "steps is 2.5"),
         ({"chains": 0}, "chains is 0"),
         ({"nodes": 0}, "nodes is 0"),
-        ({"nodes": True}, "nodes is True"),
         ({"nodes": 20}, "not a pair of nodes"),
         ({"members": [0, 0]}, "twice"),
         ({"members": [40]}, "not a list of nodes"),
@@ -153,7 +140,6 @@ def test_the_given_first_tree_is_where_it_starts() -> None:
         ({"private": np.array([[3, 4], [4, 3]])}, "an edge is listed twice"),
         ({"public": np.array([[3, 3], [4, 4]]), "private": NONE}, "an edge is listed twice"),
         ({"public": np.array([[3], [4]]), "private": np.array([[4], [3]])}, "an edge is listed twice"),
-        ({"private": np.array([[3], [3]])}, "not a pair of nodes"),
     ],
 )
 def test_what_is_refused(changed: dict[str, Any], message: str) -> None:
@@ -183,19 +169,14 @@ def test_the_smallest_graphs_have_trees_too(nodes: int) -> None:
     assert fit(NONE, private, nodes=nodes, chains=2, randomness=SecureRandomness()).dendrogram.leaves == nodes
 
 
-def test_chains_of_one_law_agree_and_one_apart_or_adrift_is_seen() -> None:
-    draws = np.random.default_rng(0).normal(size=(4, 1000))
-    assert split_rhat(draws) == pytest.approx(1.0, abs=0.01)
-    assert split_rhat(draws[:1] + np.linspace(0, 2, 1000)) > 1.1
-    draws[0] += 1.0
-    assert split_rhat(draws) > 1.05
-
-
-def test_split_rhat_by_hand_and_of_constant_traces() -> None:
+def test_split_rhat_by_hand_of_constant_traces_and_of_chains_apart_or_adrift() -> None:
     """Halves (0, 2), (1, 3): within 2, between 2 * 0.5 = 1; sqrt(1/2 + 1/2/2)."""
     assert split_rhat([[0.0, 2.0, 1.0, 3.0]]) == pytest.approx(math.sqrt(0.75))
     assert math.isnan(split_rhat(np.zeros((3, 10))))
     assert split_rhat(np.repeat([[0.0], [1.0]], 10, axis=1)) == math.inf
+    draws = np.random.default_rng(0).normal(size=(4, 1000))
+    assert split_rhat(draws) == pytest.approx(1.0, abs=0.01)
+    assert split_rhat(draws[:1] + np.linspace(0, 2, 1000)) > 1.1
 
 
 @pytest.mark.parametrize("traces", [np.zeros(8), np.zeros((2, 3)), np.zeros((0, 8)), np.full((2, 8), np.nan)])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import (
-    Blocks,
     Dendrogram,
     PairTree,
     choose_blocks,
@@ -18,12 +17,16 @@ from graphveil.hierarchy import (
     pair_tree,
     release_counts,
 )
-from tests.hierarchy.trees import all_pairs, all_trees, balanced, below, drawn_tree, protected, sorted_pairs
-
-
-def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
-    rng = np.random.default_rng(seed)
-    return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
+from tests.hierarchy.trees import (
+    all_pairs,
+    all_trees,
+    balanced,
+    below,
+    drawn_blocks,
+    drawn_tree,
+    protected,
+    sorted_pairs,
+)
 
 
 def literal_blocks(tree: Dendrogram, node: int, collapse: np.ndarray) -> list[tuple[int, bool]]:

@@ -9,17 +9,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from graphveil.errors import InputError
-from graphveil.hierarchy import Blocks, PairTree, choose_blocks, lowest_common_ancestors, pair_tree, sample_edges
+from graphveil.hierarchy import PairTree, choose_blocks, lowest_common_ancestors, pair_tree, sample_edges
 from graphveil.hierarchy.sampling import pair_numbers
-from tests.hierarchy.trees import all_pairs, balanced, drawn_tree, protected, sorted_pairs
+from tests.hierarchy.trees import all_pairs, balanced, drawn_blocks, drawn_tree, protected, sorted_pairs
 
 FALSE_ALARM = 1e-6
 DENSITY = np.array([0.1, 0.35, 0.6, 0.85])
-
-
-def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
-    rng = np.random.default_rng(seed)
-    return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)
@@ -63,26 +58,16 @@ def test_every_pair_comes_with_its_blocks_density() -> None:
         assert (stats.chi2.sf(deviation.sum(), len(seen)) > FALSE_ALARM) == accepted
 
 
-def test_the_number_of_edges_is_binomial() -> None:
-    blocks = choose_blocks(pair_tree(balanced(12)), np.ones(11, bool))
-    rng, many = np.random.default_rng(3), 1_500
-    drawn = np.array([sample_edges(blocks, np.array([0.3]), rng).shape[1] for _ in range(many)])
-    # The sum of squares of 1,500 nearly normal numbers, scaled, is close to chi-square.
-    squares = ((drawn - 66 * 0.3) ** 2).sum() / (66 * 0.3 * 0.7)
-    for wrong, accepted in ((1.0, True), (1.3, False), (0.7, False)):
-        total = squares / wrong
-        assert (2 * min(stats.chi2.sf(total, many), stats.chi2.cdf(total, many)) > FALSE_ALARM) == accepted
-
-
-def test_all_pairs_of_edges_come_alike() -> None:
-    blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))
-    rng, seen = np.random.default_rng(11), {}
-    for _ in range(2_000):
-        edges = sample_edges(blocks, np.array([1 / 3]), rng)
-        if edges.shape[1] == 2:
-            name = tuple(map(tuple, edges.T.tolist()))
-            seen[name] = seen.get(name, 0) + 1
-    assert len(seen) == 15 and stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
+def test_all_graphs_come_with_the_chance_of_their_pairs() -> None:
+    """Of four nodes all 64 graphs, in 4,000 draws: pairs are independent of each other; 15% more edges are refused."""
+    blocks, pairs = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool)), all_pairs(np.arange(4)).T.tolist()
+    rng, seen = np.random.default_rng(11), np.zeros(64)
+    for _ in range(4_000):
+        seen[sum(1 << pairs.index(pair) for pair in sample_edges(blocks, np.array([0.4]), rng).T.tolist())] += 1
+    size = np.bitwise_count(np.arange(64, dtype=np.uint8))
+    for density, accepted in ((0.4, True), (0.46, False)):
+        chances = density**size * (1 - density) ** (6 - size)
+        assert (stats.chisquare(seen, 4_000 * chances).pvalue > FALSE_ALARM) == accepted
 
 
 def test_a_large_sparse_graph_costs_what_comes_out() -> None:

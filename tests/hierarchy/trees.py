@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from hypothesis import strategies as st
 
-from graphveil.hierarchy import Dendrogram, PairTree, balanced_dendrogram, pair_tree
+from graphveil.hierarchy import Blocks, Dendrogram, PairTree, balanced_dendrogram, choose_blocks, pair_tree
 
 Shape = int | tuple["Shape", "Shape"]
 
@@ -129,3 +129,17 @@ def planted(groups: int, size: int, inside: float, outside: float, seed: int = 0
     pairs = all_pairs(np.arange(groups * size))
     chance = np.where(label[pairs[0]] == label[pairs[1]], inside, outside)
     return pairs[:, rng.random(pairs.shape[1]) < chance], label
+
+
+def drawn_blocks(facts: PairTree, seed: int) -> Blocks:
+    """Blocks of which none, some or all are whole subtrees."""
+    rng = np.random.default_rng(seed)
+    return choose_blocks(facts, rng.random(facts.tree.leaves - 1) < rng.choice([0.0, 0.2, 1.0]))
+
+
+def depth_of_first(tree: Dendrogram) -> int:
+    """How many nodes lie above leaf 0."""
+    depth, node = 0, 0
+    while tree.parent[node] >= 0:
+        node, depth = int(tree.parent[node]), depth + 1
+    return depth
