@@ -1,13 +1,11 @@
-"""Small parties on this machine for tests: real streams, toy programs, a proxy that cuts, parties that are killed."""
+"""Small parties on this machine for tests: real streams, toy programs, parties that are killed."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -60,7 +58,6 @@ class Place:
     rounds: int = 5
     identities: Mapping[str, Identity] = field(default_factory=lambda: dict(IDENTITIES))
     ports: dict[str, int] = field(default_factory=lambda: dict(zip(NAMES, free_ports(len(NAMES)), strict=True)))
-    seen_ports: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     masks: list[bytes] = field(default_factory=list)
     sent: list[tuple[str, int, bytes]] = field(default_factory=list)
@@ -71,7 +68,7 @@ class Place:
             Peer(
                 NAMES.index(name),
                 name,
-                f"127.0.0.1:{self.seen_ports.get(name, self.ports[name])}",
+                f"127.0.0.1:{self.ports[name]}",
                 self.identities[name].certificate,
             )
             for name in NAMES
@@ -229,68 +226,3 @@ def run_all(place: Place, **settings: dict[str, Any]) -> dict[str, Running]:
     """Run the three parties to their ends; keywords are the settings of parties, by name."""
     started = {name: Running(place, name, **settings.get(name, {})) for name in NAMES}
     return {name: running.wait() for name, running in started.items()}
-
-
-class Proxy:
-    """A TCP relay before a party that can cut what goes through it."""
-
-    def __init__(self, to: int) -> None:
-        self._to, self._open = to, True
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self.cuts = 0
-        self.passed = 0
-        self.cut_after: Iterator[int] = iter(())
-        self._next: int | None = None
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listening.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut_every(self, sizes: list[int]) -> None:
-        """Cut all connections after that many bytes, then after that many more, ..."""
-        self.cut_after = iter(sizes)
-        self._next = next(self.cut_after, None)
-
-    def _accept(self) -> None:
-        while self._open:
-            try:
-                here, _ = self._listening.accept()
-            except OSError:
-                return
-            try:
-                there = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:
-                here.close()
-                continue
-            self._pairs.append((here, there))
-            for a, b in ((here, there), (there, here)):
-                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
-
-    def _pump(self, a: socket.socket, b: socket.socket) -> None:
-        try:
-            while data := a.recv(1 << 14):
-                self.passed += len(data)
-                if self._next is not None and self.passed >= self._next:
-                    self._next = next(self.cut_after, None)
-                    self.passed = 0
-                    b.sendall(data[: len(data) // 2])
-                    self.cut()
-                    return
-                b.sendall(data)
-        except OSError:
-            pass
-        finally:
-            for end in (a, b):
-                end.close()
-
-    def cut(self) -> None:
-        self.cuts += 1
-        pairs, self._pairs = self._pairs, []
-        for pair in pairs:
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._open = False
-        self.cut()
-        self._listening.close()

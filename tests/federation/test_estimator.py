@@ -13,18 +13,8 @@ from graphveil.federation import KINDS, MODES, VFGNN
 from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SecureRandomness
-from graphveil.progress import Progress
 
 SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
-
-
-def test_it_is_reached_from_the_methods_as_from_its_room() -> None:
-    import graphveil
-    from graphveil import methods
-
-    assert methods.VFGNN is VFGNN is graphveil.federation.VFGNN
-    with pytest.raises(AttributeError, match=r"graphveil\.methods.*nothing"):
-        methods.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("mode", list(MODES))
@@ -45,24 +35,6 @@ def test_all_parties_run_and_everything_is_accounted_for(mode: str) -> None:
     assert len(published) == (2 if guesses else 3 * 2)
     between = [entry for entry in entries if "server" not in (entry.sender, entry.receiver)]
     assert bool(between) == (mode != "individual")
-
-
-@pytest.mark.slow  # whole rounds
-def test_one_person_at_one_holder_is_accounted_for_and_kept(tmp_path: Path) -> None:
-    graph = load_graph("social-200")
-    settings: dict[str, Option] = {"mode": "guesses", "unit": "person", "epochs": 4, "hops": 1}
-    made = VFGNN(epsilon=4.0, **settings).fit(graph, shares=(2, 1, 1), randomness=SecureRandomness())
-    assert made.guarantee.unit.code == "one-person-at-one-holder" and made.guarantee.delta == 1e-4
-    assert made.ledger.total("people") == pytest.approx((4.0, 1e-4), rel=1e-9)
-    train = int(random_split(graph, 0).train.sum())
-    sent = [entry.shape for entry in made.transcript.entries if entry.kind == "guesses"]
-    assert sent == [(200 - train,)] * 2
-    assert "unit='person'" in repr(made)
-    again = VFGNN.load(made.save(tmp_path))
-    assert again.guarantee == made.guarantee and again.ledger == made.ledger
-    assert torch.equal(again.predict_proba(), made.predict_proba())
-    with pytest.raises(InputError, match="protects nobody"):
-        VFGNN(epsilon=math.inf, **settings).fit(graph)
 
 
 def fitted(**settings: Option) -> VFGNN:
@@ -120,11 +92,3 @@ def test_what_a_fitted_federation_says_of_itself() -> None:
     assert "epsilon" in made._repr_html_()
     with pytest.raises(InputError, match="its own nodes only"):
         made.predict(load_graph("social-200"))
-
-
-def test_progress_is_told_after_each_round_with_what_a_holder_has_spent() -> None:
-    heard: list[Progress] = []
-    made = VFGNN(epsilon=8.0, mode="individual", **SMALL)
-    made.fit(load_graph("social-200"), progress=heard.append)
-    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 2, "train"), (2, 2, "train")]
-    assert 0 < float(heard[0].epsilon or 0) < float(heard[1].epsilon or 0) == pytest.approx(8.0, abs=0.1)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
-import multiprocessing
-import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,6 @@ import pytest
 import torch
 import typer.testing
 
-from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.errors import DataError
 from graphveil.federation import party as party_module
@@ -101,63 +95,6 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
     for thread in threads:
         thread.join(FOREVER)
     return found
-
-
-def command(words: tuple[str, ...], out: str) -> None:
-    """Run ``graphveil WORDS...`` in a process of its own."""
-    with Path(out).open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-        code = main(["federation", *words, "--patience", str(FOREVER), "--json"])
-    sys.exit(code)
-
-
-class Started:
-    """A process that runs a command; all of a test are forks of one that has imported everything already."""
-
-    def __init__(self, out: Path, *words: object) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__, "torch._dynamo", "graphveil.reports.federation.party"])
-        self._out = out
-        self._process = context.Process(target=command, args=(tuple(map(str, words)), str(out)))
-        self._process.start()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
-
-    def answer(self) -> dict[str, Any]:
-        self._process.join(FOREVER)
-        said = self._out.read_text()
-        assert self._process.exitcode == 0, said
-        found = json.loads(said.splitlines()[-1])
-        assert isinstance(found, dict)
-        return found
-
-
-@pytest.mark.slow
-def test_three_processes_one_killed_and_started_again(tmp_path: Path) -> None:
-    """Split, init, serve, join, join; holder 2 is killed in the middle, comes back, and all end with exit code 0."""
-    path = folders(tmp_path, "mode=individual", "epochs=40")
-    run, parts = path / "run", path / "parts"
-    joining = ("join", run / "holder2", parts / "holder2")
-    running = {
-        "server": Started(tmp_path / "s", "serve", run / "server"),
-        "holder1": Started(tmp_path / "1", "join", run / "holder1", parts / "holder1"),
-        "holder2": Started(tmp_path / "2", *joining),
-    }
-    status, until = run / "holder2" / "status.json", time.monotonic() + FOREVER
-    while time.monotonic() < until and not (status.exists() and json.loads(status.read_text())["round"] >= 2):
-        time.sleep(0.01)
-    running["holder2"].kill()
-    running["holder2"] = Started(tmp_path / "2", *joining)
-    answers = {name: process.answer() for name, process in running.items()}
-    assert answers["holder1"]["guarantee"]["epsilon"] == pytest.approx(8, rel=1e-2)
-    predictions = (run / "holder1" / "predictions.csv").read_text().splitlines()
-    assert len(predictions) == 101 and predictions[0].startswith("id,class,")
-    assert not (run / "server" / "predictions.csv").exists()
-    seen = [json.loads(line) for line in (run / "server" / "transcript.jsonl").read_text().splitlines()]
-    assert {row["kind"] for row in seen} == {
-        "aligned", "labelled-rows", "embeddings", "hidden", "hidden-gradient", "embedding-gradient"
-    }  # fmt: skip
 
 
 @pytest.mark.slow  # whole rounds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,11 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.core.publication import Publication, Publisher
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.crypto.masks import MaskKey
-from graphveil.federation.effects import Checkpoint, Receive, Send
 from graphveil.federation.modes import linear
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.transport.session import Session
 from graphveil.privacy import SeededRandomness
-from tests.federation.parties import SHAPE, Killed, Place, Running
 from tests.federation.views import Views, holdings, setting_of, watched
 
 Patch = pytest.MonkeyPatch
@@ -152,54 +148,6 @@ def test_a_round_is_published_again_under_its_own_name_alone(tmp_path: Path) -> 
     with pytest.raises(BudgetError):
         session(store)._publishing(5, 4, "aa")
     session(store)._publishing(6, 5, "aa")
-
-
-def _dies_once_published(place: Place, me: str, state_of: Any, done: int, state: Any) -> Any:
-    """A holder that is killed in round 3 after it has published, and comes back with other rows."""
-    yield Receive("server", "mask-keys", (1, 32))
-    if state is None:
-        yield Checkpoint(0, partial(dict, total=torch.zeros(SHAPE)))
-    other = "holder2" if me == "holder1" else "holder1"
-    for round in range(done + 1, place.rounds + 1):
-        yield Send(other, "masked-right", torch.full((3, 3), round))
-        yield Receive(other, "masked-right", (3, 3))
-        rows = torch.full(SHAPE, float(round)) + state_of["data"]
-        place.sent.append((me, round, rows.numpy().tobytes()))
-        yield Send("server", "embeddings", rows, rows.numpy().tobytes().hex())
-        yield Receive("server", "embedding-gradient", SHAPE)
-        if round == 3 and not state_of["dead"]:
-            state_of.update(dead=True, data=state_of["next"])
-            raise Killed
-        yield Checkpoint(round, partial(dict, total=torch.zeros(SHAPE)))
-
-
-@pytest.mark.parametrize("changed", [0.0, 1.0])
-def test_a_holder_that_comes_back_with_other_data_publishes_nothing_a_second_time(
-    changed: float, tmp_path: Path
-) -> None:
-    """Killed after rows of round 3 left and before they were saved: the same rows go again, others are refused."""
-    place, state = Place(tmp_path, patience=5), {"data": 0.0, "next": changed, "dead": False}
-    started = {name: Running(place, name) for name in ("server", "holder1")}
-    changing = Running(place, "holder2", build=partial(_dies_once_published, place, "holder2", state)).wait()
-    found = {name: running.wait() for name, running in started.items()}
-    assert changing.deaths == 1
-    if not changed:
-        assert changing.error is None and all(running.error is None for running in found.values())
-        return
-    assert isinstance(changing.error, BudgetError) and "round 3 was published with other data" in str(changing.error)
-    assert "stopped: its privacy budget" in str(found["server"].error)
-    entries = [e for e in place.lines[-1][0]._entries if e.sender == "holder2" and e.kind == "embeddings"]
-    assert not entries  # of the second process
-
-
-def test_rows_of_one_holder_have_a_name_of_their_own() -> None:
-    publisher = Publisher(Publication(4.0, 1e-5, 2, 4), MaskKey.fresh(SeededRandomness(1)))
-    rows, named = torch.randn(30, 4), []
-    for x in (rows, rows, rows + 1):
-        publisher.publish(x, 1)
-        named.append(publisher.latest)
-    assert named[0] == named[1] != named[2]
-    assert len(publisher.seen) == 2
 
 
 # ---- labels ----

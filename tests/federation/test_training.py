@@ -130,17 +130,6 @@ def test_only_what_is_listed_crosses_the_wire_and_only_between_its_roles(mode: s
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_noise_costs_what_was_agreed_and_every_publication_counts(mode: str) -> None:
-    trained, setting, _ = run(mode=mode, epochs=6, republish=2, epsilon=8.0, delta=1e-5)
-    assert setting.publications == 3
-    for name in setting.names:
-        publisher = trained.holders[name].publisher
-        assert len(publisher.seen) == 3
-        assert 7.9 < publisher.spent <= 8.0
-    assert setting.publication.spent(1) < setting.publication.spent(3)
-
-
-@pytest.mark.parametrize("mode", MODES)
 def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def spent(me: Publisher, digest: str) -> None:
         raise BudgetError("nothing is left", where="embeddings")
@@ -170,15 +159,6 @@ def test_all_rows_that_are_paid_for_are_named_so_that_they_can_be_noted(mode: st
 
     simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch)
     assert names and all(names) and len(set(names)) == len(names) // (2 if mode == "shared-linear" else 1)
-
-
-@pytest.mark.parametrize("mode", ["individual", "shared-linear"])
-def test_weights_stay_inside_the_bound_that_the_noise_is_made_for(mode: str) -> None:
-    """Rows published are never longer than C: clipped at the holder, or bounded by |W| <= C on shares."""
-    trained, setting, _ = run(mode=mode, epochs=20, epsilon=50.0, shared_rate=1e3)
-    if mode == "shared-linear":
-        w = torch.cat(list(weights(trained, setting).values()))
-        assert float(torch.linalg.matrix_norm(w, 2)) <= setting.privacy.clip
 
 
 @pytest.mark.parametrize("mode", MODES)

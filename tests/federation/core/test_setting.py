@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import InputError
-from graphveil.federation.core.publication import Guessing, Publication
 from graphveil.federation.core.setting import MODES, OPTIONS, Member, Setting
 
 BANK, SHOP = Member("bank", 300, labels=True), Member("shop", 500)
@@ -70,14 +69,6 @@ def test_every_epoch_is_in_one_round(epochs: int, republish: int) -> None:
     assert all(1 <= step <= republish for step in steps)
     assert set(steps[:-1]) <= {republish}
     assert made.publications == made.rounds == math.ceil(epochs / republish)
-
-
-def test_guesses_are_published_once_after_labels_were_given() -> None:
-    made = setting(mode="guesses")
-    assert (made.publications, made.rounds, made.reader) == (1, 2, "the label holder")
-    assert isinstance(made.price, Guessing)
-    others = setting(mode="individual")
-    assert (others.reader, isinstance(others.price, Publication)) == ("the server", True)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import datetime
-import os
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -48,57 +46,66 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         read_identity(tmp_path / "h")
 
 
-@pytest.mark.parametrize("file", [KEY, CERTIFICATE])
-@pytest.mark.parametrize("content", [b"", b"no key", b"\xff\xfe", None])
-def test_a_damaged_or_missing_file_is_named(file: str, content: bytes | None, tmp_path: Path) -> None:
-    write_identity(new_identity("a"), tmp_path / "h")
-    if content is None:
-        (tmp_path / "h" / file).unlink()
-    else:
-        (tmp_path / "h" / file).write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        read_identity(tmp_path / "h")
-    assert "\n" not in str(caught.value)
+def made(days: int = 1, *, lock: bytes = b"") -> dict[str, bytes]:
+    """Key and certificate of "a", which is good until so many days from now."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now - datetime.timedelta(days=9))
+    own = builder.not_valid_after(now + datetime.timedelta(days=days)).sign(key, hashes.SHA256())
+    locked = serialization.BestAvailableEncryption(lock) if lock else serialization.NoEncryption()
+    kept = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
+    return {KEY: kept, CERTIFICATE: own.public_bytes(serialization.Encoding.PEM)}
 
 
-def test_a_key_under_a_password_and_a_foreign_certificate_are_refused(tmp_path: Path) -> None:
-    write_identity(new_identity("a"), tmp_path / "h")
-    locked = ec.generate_private_key(ec.SECP256R1()).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"secret"),
-    )
-    (tmp_path / "h" / KEY).write_bytes(locked)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_identity(tmp_path / "h")
-    write_identity(new_identity("a"), tmp_path / "i")
-    (tmp_path / "i" / CERTIFICATE).write_bytes(new_identity("a").certificate)
-    with pytest.raises(DataError, match="do not belong together"):
-        read_identity(tmp_path / "i")
+#: P-256 by its number, and a number that stands for no curve.
+CURVES = bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030166")
 
 
-def test_a_certificate_past_its_time_is_refused(tmp_path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
-    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=3)
-    old = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(then)
-        .not_valid_after(then + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    (tmp_path / CERTIFICATE).write_bytes(old.public_bytes(serialization.Encoding.PEM))
-    plain = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    with os.fdopen(os.open(tmp_path / KEY, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-        file.write(plain)
-    with pytest.raises(DataError, match=r"the certificate was for .* to "):
+def on_no_curve(pem: bytes) -> bytes:
+    first, *lines, last = pem.decode().splitlines()
+    der = base64.b64decode("".join(lines))
+    assert der.count(CURVES[0]) >= 1
+    return f"{first}\n{base64.encodebytes(der.replace(*CURVES)).decode()}{last}\n".encode()
+
+
+def off_the_curve(pem: bytes) -> bytes:
+    """With a public key that is no point of the curve: its parts are decoded only when they are asked for."""
+    found = x509.load_pem_x509_certificate(pem)
+    point = found.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    der = found.public_bytes(serialization.Encoding.DER).replace(point, point[:-1] + bytes([point[-1] ^ 1]))
+    return f"-----BEGIN CERTIFICATE-----\n{base64.encodebytes(der).decode()}-----END CERTIFICATE-----\n".encode()
+
+
+GOOD = made()
+DAMAGED = (b"", b"no key", b"\xff\xfe", None)
+#: Files in place of good ones, and what is said.
+WRONG: dict[str, tuple[dict[str, bytes | None], str]] = {
+    **{f"{file}: {content!r}": ({file: content}, "key|certificate") for file in GOOD for content in DAMAGED},
+    "under a password": ({KEY: made(lock=b"secret")[KEY]}, "cannot be read"),
+    "of another": ({CERTIFICATE: made()[CERTIFICATE]}, "do not belong together"),
+    "past its time": ({**made(-1)}, r"the certificate was for .* to "),
+    "key on no curve": ({KEY: on_no_curve(GOOD[KEY])}, "key or certificate cannot be read"),
+    "a curve of nobody": ({CERTIFICATE: on_no_curve(GOOD[CERTIFICATE])}, "is not a certificate|cannot be read"),
+    "a point of no curve": ({CERTIFICATE: off_the_curve(GOOD[CERTIFICATE])}, "is not a certificate|cannot be read"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_files_that_are_no_identity_are_refused_in_one_line(what: str, tmp_path: Path) -> None:
+    changed, said = WRONG[what]
+    for name, content in {**GOOD, **changed}.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+            (tmp_path / name).chmod(0o600)
+    with pytest.raises(DataError, match=said) as caught:
         read_identity(tmp_path)
+    assert "\n" not in str(caught.value)
+    if what.startswith("a "):  # the certificate alone loads
+        odd = (tmp_path / CERTIFICATE).read_bytes()
+        assert x509.load_pem_x509_certificate(odd)
+        with pytest.raises(DataError):
+            name_of(odd)
 
 
 def test_a_signature_fits_its_text_and_its_party_alone() -> None:
@@ -113,40 +120,3 @@ def test_a_signature_fits_its_text_and_its_party_alone() -> None:
     ):
         with pytest.raises(DataError, match=r"the signature of . is invalid"):
             require_signature(certificate, text, signature)
-
-
-@pytest.mark.parametrize("what", ["curve", "point"])
-def test_a_certificate_whose_key_is_none_is_refused(tmp_path: Path, what: str) -> None:
-    """Its parts are decoded only when they are asked for: the certificate alone loads."""
-    write_identity(new_identity("a"), tmp_path / "h")
-    file = tmp_path / "h" / CERTIFICATE
-    found = x509.load_pem_x509_certificate(file.read_bytes())
-    point = found.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
-    old, new = {
-        "curve": (bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030166")),
-        "point": (point, point[:-1] + bytes([point[-1] ^ 1])),
-    }[what]
-    der = found.public_bytes(serialization.Encoding.DER).replace(old, new)
-    odd = base64.encodebytes(der).decode()
-    file.write_text(f"-----BEGIN CERTIFICATE-----\n{odd}-----END CERTIFICATE-----\n")
-    assert x509.load_pem_x509_certificate(file.read_bytes())
-    for read in (lambda: read_identity(tmp_path / "h"), lambda: name_of(file.read_bytes())):
-        with pytest.raises(DataError, match=r"is not a certificate|cannot be read"):
-            read()
-
-
-def test_a_key_on_a_curve_that_nobody_supports_is_refused(tmp_path: Path) -> None:
-    """The curve's number in the key is replaced by one that stands for none."""
-    write_identity(new_identity("a"), tmp_path / "h")
-    file = tmp_path / "h" / KEY
-    der = serialization.load_pem_private_key(file.read_bytes(), None).private_bytes(
-        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    curve = bytes.fromhex("06082a8648ce3d030107")
-    assert der.count(curve) == 1
-    odd = base64.encodebytes(der.replace(curve, curve[:-1] + b"\x66")).decode()
-    file.write_text(f"-----BEGIN PRIVATE KEY-----\n{odd}-----END PRIVATE KEY-----\n")
-    with pytest.raises(UnsupportedAlgorithm):
-        serialization.load_pem_private_key(file.read_bytes(), None)
-    with pytest.raises(DataError, match="key or certificate cannot be read"):
-        read_identity(tmp_path / "h")

@@ -149,12 +149,6 @@ def test_no_bit_of_an_id_outlives_the_secrets() -> None:
             assert (len(set(before)) == 2) is leaks
 
 
-def test_every_blinded_id_of_an_alignment_is_on_the_curve() -> None:
-    sent: list[tuple[str, Send]] = []
-    aligned({"a": people(0, 200), "b": people(50, 250), "c": people(20, 220)}, sent)
-    assert all(all(sides(effect.body.numpy().tobytes())) for _, effect in sent)
-
-
 #: RFC 9380, J.4.1: message, P.x.
 VECTORS = [
     (b"", "2de3780abb67e861289f5749d16d3e217ffa722192d16bbd9d1bfb9d112b98c0"),
@@ -222,15 +216,6 @@ def test_points_of_small_order_of_the_twist_or_written_in_another_way_are_refuse
     honest = int.from_bytes(curve.hashed([b"y"]), "little")
     with pytest.raises(PeerError, match="b: a blinded id is not a valid hash point; it runs another version"):
         answered(encoded(honest, u))
-
-
-def test_what_is_small_in_a_point_is_gone_after_one_multiplication() -> None:
-    """A point plus one of order 2 is on the curve; clamped secrets are multiples of 8, so both give one product."""
-    u = int.from_bytes(curve.hashed([b"y"]), "little")
-    mixed = pow(u, -1, PRIME)  # of (u, v) + (0, 0)
-    secret = secrets.token_bytes(32)
-    one, other = (curve.multiplied(secret, number.to_bytes(32, "little")) for number in (u, mixed))
-    assert one == other and mixed != u
 
 
 def test_a_point_that_comes_twice_is_refused() -> None:

@@ -55,14 +55,6 @@ def test_guesses_that_tell_nothing_and_few_validation_nodes_leave_the_network_as
         assert torch.equal(both, own)
 
 
-def test_whom_nobody_guesses_about_keeps_what_the_network_says() -> None:
-    """A training node has no guess: its evidence is 0, and the ranking of its classes the network's."""
-    rows = torch.arange(N - 100)
-    both, own = run(4.0, rows)
-    assert not torch.equal(both, own)
-    assert torch.equal(both[-100:].argmax(dim=1), own[-100:].argmax(dim=1))
-
-
 def test_evidence_is_the_centred_log_likelihood_of_all_holders() -> None:
     chances = [torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([[0.5, 0.5], [0.2, 0.8]])]
     found = evidence_of([torch.tensor([0, 1]), torch.tensor([1, 1])], chances, torch.tensor([2, 0]), 3)

@@ -23,8 +23,6 @@ from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness, assume
-from graphveil.privacy.observer import LABEL_HOLDER
-from graphveil.privacy.unit import GUESS
 
 N, CLASSES, COLUMNS = 400, 3, 24
 WORTH = 0.7310586  # of a feature that is not 0
@@ -159,24 +157,6 @@ def test_one_publication_costs_epsilon_and_no_delta() -> None:
     for publisher in (trained.holders["h2"].publisher, unsent):
         with pytest.raises(BudgetError, match="publication 2 of 1"):
             publisher.randomize(torch.zeros(N, dtype=torch.int64), randomness=SeededRandomness(1))
-
-
-def test_the_guarantee_says_who_reads_and_what_is_given_away() -> None:
-    found = guarantee_of(made(epsilon=2.0)[0])
-    assert (found.unit, found.epsilon, found.delta, found.relation) == (GUESS, 2.0, 0.0, "replace")
-    assert found.against == LABEL_HOLDER
-    said = found.sentence()
-    for words in (
-        "the labels of training nodes are given to all holders as they are",
-        "nobody else is trusted, whoever colludes",
-        "rows of neighbours up to 2 hops away",
-        "the server sees none of it",
-        "a node that trains also moves its holder's network",
-    ):
-        assert words in said
-    assert "colludes with no holder" not in said
-    open_ = guarantee_of(made()[0])
-    assert not open_.protects and open_.assumption("no-privacy-chosen")
 
 
 @pytest.mark.slow  # whole rounds

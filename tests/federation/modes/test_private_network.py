@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from typing import Any
 
-import numpy as np
 import pytest
 import scipy.sparse
 import torch
@@ -208,23 +206,6 @@ def test_sparse_and_dense_features_give_the_same_guesses_and_an_empty_row_is_no_
     )
     # Products of either kind round differently: a guess may turn where two classes are equally likely.
     assert int((dense != sparse).sum()) <= 3
-
-
-@pytest.mark.slow  # whole rounds
-def test_sparse_rows_are_never_dense_all_at_once() -> None:
-    """One batch is a quarter of them, and 4,096 are measured at a time."""
-    people, columns = 12_000, 400
-    setting, _ = made(delta=1e-6)
-    features = scipy.sparse.random_array((people, columns), density=0.01, format="csr", rng=0, dtype=np.float32)
-    rows, labels = torch.arange(people), torch.arange(people) % CLASSES
-    peaks = []
-    # Tables of noise are made and kept by the first.
-    for some in (rows[:1], rows):
-        tracemalloc.start()
-        private_guesses(features, torch.zeros(people, 0), some, labels[some], setting, randomness=SeededRandomness(4))
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 4 * people * columns * 0.6
 
 
 def test_features_that_are_no_numbers_move_nobody_elses_guess() -> None:

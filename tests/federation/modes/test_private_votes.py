@@ -14,7 +14,6 @@ from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.person import SHARE_OF_VOTES, PersonPrice
 from graphveil.federation.core.setting import Setting
-from graphveil.federation.modes.private_votes import private_votes
 from graphveil.federation.simulation import simulate_training
 from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, pipeline_epsilon
@@ -92,20 +91,6 @@ def test_lists_of_those_who_do_not_train_are_not_read() -> None:
         held["h2"] = type(held["h2"])(features, lists, 10.0)
         sent.append(torch.stack([sent_by(effects_of(setting, held, seed=seed)) for seed in range(6)]))
     assert torch.equal(sent[0], sent[1]) and not torch.equal(sent[0], sent[2])
-
-
-@pytest.mark.slow  # whole rounds
-def test_votes_lean_towards_the_labels_of_those_who_list_a_node() -> None:
-    """At a generous epsilon; without a degree bound there are no votes."""
-    setting, _ = with_edges(epsilon=30.0)
-    source = torch.arange(TRAINING).repeat_interleave(DEGREE)
-    target = TRAINING + (LABELS[source] * 30 + torch.arange(len(source)) % 30)
-    edges = torch.stack([source, target])
-    arguments: Any = (edges, N, torch.arange(TRAINING), LABELS)
-    z = private_votes(*arguments, setting, randomness=SeededRandomness(5))
-    right = z[TRAINING : TRAINING + 90].argmax(dim=1) == torch.arange(90) // 30
-    assert z.shape == (N, CLASSES) and float(right.float().mean()) > 0.9
-    assert private_votes(*arguments, made()[0], randomness=SeededRandomness(5)).shape == (N, 0)
 
 
 @pytest.mark.slow  # whole rounds

@@ -8,12 +8,9 @@ import os
 import resource
 import secrets
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +20,6 @@ from graphveil.federation.transport import admission
 from graphveil.federation.transport.admission import AdmissionProxy, network_of
 from tests.federation.parties import FOREVER, Place, Running, until
 from tests.federation.ports import free_ports
-
-FILES = 256
 
 
 def leave_with_parent() -> None:
@@ -37,61 +32,6 @@ def leave_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def serve(folder: str, identities: Any, ports: dict[str, int], said: Any) -> None:
-    """Run the server in this process, which may open few files."""
-    leave_with_parent()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
-    place = Place(Path(folder), identities=identities, ports=ports)
-    try:
-        place.run("server")
-        said.put("finished")
-    except Exception as error:
-        said.put(repr(error))
-
-
-@contextmanager
-def flooded(port: int, *more: str, each: int, processes: int = 4) -> Iterator[None]:
-    """Keep connections open to a port, from several processes because each may have a limit of its own."""
-    words = [sys.executable, "-m", "tests.federation.flood", str(port), str(each), *more]
-    running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    try:
-        for one in running:
-            assert one.stdout is not None and one.stdout.readline() == "open\n"
-        yield
-        assert all(one.poll() is None for one in running)
-    finally:
-        for one in running:
-            one.kill()
-            one.communicate()
-
-
-def limited(place: Place) -> tuple[Any, Any]:
-    """Start the server in a process of its own; return it and the queue of its last word."""
-    context = multiprocessing.get_context("spawn")
-    said = context.Queue()
-    arguments = (str(place.folder), dict(place.identities), place.ports, said)
-    server = context.Process(target=serve, args=arguments, daemon=True)
-    server.start()
-    return server, said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("each", "words"), [(500, ()), (5, ("hello",))], ids=["2000 idle", "20 after hello"])
-def test_a_run_completes_among_idle_and_stalled_connections_at_256_files(
-    each: int, words: tuple[str, ...], tmp_path: Path
-) -> None:
-    """From the parties' own address, before the run and all through it; a holder comes anew in the middle."""
-    place = Place(tmp_path)
-    server, said = limited(place)
-    with flooded(place.ports["server"], *words, each=each):
-        holders = [Running(place, "holder1"), Running(place, "holder2", dies=(2,))]
-        assert said.get(timeout=FOREVER) == "finished"
-        for holder in holders:
-            assert holder.wait().error is None
-    assert holders[1].deaths == 1
-    server.join(FOREVER)
 
 
 class Loris:

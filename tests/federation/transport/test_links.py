@@ -214,14 +214,6 @@ def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
     assert str(error).startswith(f"server: cannot listen on 127.0.0.1:{place.ports['server']}; ")
 
 
-def test_nobody_listening_is_said(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    holder = Running(place, "holder2")
-    said = f"no answer at 127.0.0.1:{place.ports['server']} yet"
-    until(lambda: place.noted(said))
-    assert said in give_up(place, [holder])[0]
-
-
 def test_closing_ends_threads_and_frees_the_port(tmp_path: Path) -> None:
     before = threading.active_count()
     place = Place(tmp_path)
