@@ -19,7 +19,7 @@ import pytest
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.export import read_export
-from graphveil.collection.limits import Buckets, Rate
+from graphveil.collection.limits import Buckets
 from graphveil.collection.organiser import new_key
 from graphveil.collection.service import Collector
 from graphveil.collection.store import hashed
@@ -203,13 +203,6 @@ def test_a_token_that_agrees_in_part_is_none(office: Office) -> None:
     assert kept is not None and hashed(office.token.encode()) == kept
     near = next(guess for guess in map(str, count()) if hashed(guess.encode())[:2] == kept[:2])
     assert office.ask("status", token=near)[1]["code"] == "not-admitted"
-
-
-def test_enrolments_of_an_address_are_as_many_as_the_operator_says(desk: Desk) -> None:
-    with office_of(desk, enrolments=Rate(0.001, 2.0)) as office:
-        told = json.dumps({"token": "00" * 20, "key": "00" * 32}).encode()
-        codes = [said(f"{office.url}/enrolments", told, **JSON)[1]["code"] for _ in range(4)]
-        assert codes == ["bad-token"] * 2 + ["too-often"] * 2
 
 
 def tokens(desk: Desk) -> dict[str, str]:

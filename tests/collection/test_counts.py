@@ -44,16 +44,6 @@ def require_right(running: Collection) -> None:
     assert sum(one["reports"] for one in hours) == counted(running.store)["received"]
 
 
-def test_refusals_are_told_to_the_organiser_with_what_an_organiser_can_do(url: str) -> None:
-    running = begun(url, label(), enrolled=1)
-    running.store.count({"bad-token": 2, "bad-tag": 1})
-    tag, token = Standing(running.store, running.task).told()["refused"]
-    assert (tag["code"], tag["count"], tag["to_do"]) == ("bad-tag", 1, "")
-    assert (token["code"], token["count"]) == ("bad-token", 2)
-    assert token["to_do"].startswith("Where it was lost, graphveil collect enrol")
-    running.store.engine.dispose()
-
-
 @pytest.mark.slow  # processes, or many people
 def test_counts_are_those_of_the_rows(url: str) -> None:
     """Over random reports, some of them twice, conflicts, three epochs and two processes' stores."""

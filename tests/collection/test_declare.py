@@ -12,7 +12,6 @@ from graphveil.collection.organiser import new_key, read_key, signed_opening, si
 from graphveil.device import DeviceError, Opening, Task
 from graphveil.device.canonical import canonical
 from graphveil.device.features import Features
-from graphveil.device.people import ids_hash
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit
@@ -45,12 +44,6 @@ def test_whatever_is_declared_is_kept(epsilon: str, mode: str, tmp_path: Path) -
     assert (field.sampled, field.threshold) == (law.coordinates, law.law.low)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.5, 1e-3), (1e-7, 2.5e8), (-1e15, 1e15), (0.1, 0.3)])
-def test_ranges_are_read_as_they_were_declared(low: float, high: float, tmp_path: Path) -> None:
-    field = signed_task(declared(Prices(features="1"), low, high), new_key(tmp_path / "key")).fields[0]
-    assert isinstance(field, Features) and (field.low, field.high) == (low, high)
-
-
 def test_what_no_task_can_be_is_refused() -> None:
     with pytest.raises(InputError, match="asks for nothing"):
         declared(Prices())
@@ -66,16 +59,6 @@ def test_links_of_more_people_than_a_device_has_room_for_are_refused(prices: dic
     ids = list(map(str, range(2**20 + 1)))
     with pytest.raises(InputError, match=r"links of 1,048,577 people; allowed: 1,048,576 at most"):
         task_facts(schema, [], ids, Prices(**prices), WORDS, opens=0, closes=9, least=1)
-
-
-def test_ids_have_one_hash_in_one_order() -> None:
-    hashes = {ids_hash(ids) for ids in (("a", "b"), ("b", "a"), ("ab",), ("a", "b", ""), ("a",), ())}
-    assert len(hashes) == 6
-
-
-def test_two_tasks_that_ask_the_same_are_two(tmp_path: Path) -> None:
-    key = new_key(tmp_path / "key")
-    assert signed_task(declared(Prices(label="1")), key).hash != signed_task(declared(Prices(label="1")), key).hash
 
 
 def test_a_key_is_made_once_and_kept_to_oneself(tmp_path: Path) -> None:

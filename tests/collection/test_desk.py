@@ -21,7 +21,6 @@ from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.frozen import Last, Row
 from graphveil.collection.intake import Intake
-from graphveil.collection.organiser import new_key
 from graphveil.collection.serving import Place, address, listening, server_of
 from graphveil.collection.store import Store, hashed
 from graphveil.collection.subject import Subject
@@ -83,32 +82,6 @@ def sent(desk: Desk, number: int, joined: int, **values: str) -> list[str]:
         return Intake(store, task).take([report(task.hash, opening.epoch, body, secret(number), key(number))])
 
 
-def test_two_epochs_on_either_database(desk: Desk, url: str, tmp_path: Path) -> None:
-    signed = desk.sign(database=url)
-    # It may hold a password.
-    assert (desk.folder / "database").read_text() == url and (desk.folder / "database").stat().st_mode & 0o077 == 0
-    assert not (desk.folder / "collection.db").exists()
-    assert desk.enrol()["people"] == 3
-    joined = {number: enrolled(desk, number) for number in (0, 2)}
-    first = desk.open()
-    joined[1] = enrolled(desk, 1)
-    assert joined == {0: 1, 1: 2, 2: 1}
-    assert [sent(desk, number, joined[number]) for number in (0, 2)] == [["accepted"], ["accepted"]]
-    assert desk.status()["hashes"] == {}
-    frozen = desk.close()["hash"]
-    assert desk.status()["hashes"] == {"1": frozen} and sent(desk, 2, 1) == ["again"]
-    second = desk.open()
-    assert (first["epoch"], second["epoch"], second["enrolled"]) == (1, 2, 3)
-    assert [sent(desk, number, joined[number]) for number in (0, 1)] == [["accepted"], ["accepted"]]
-    desk.close()
-    told = desk.export(tmp_path / "out")
-    assert (told["task"], told["answered"], told["epochs"][0]["hash"]) == (signed["task"], 3, frozen)
-    found = read_export(tmp_path / "out")
-    assert found.ids == SUBJECT.ids
-    assert found.last.joined.tolist() == [1, 2, 1] and np.array_equal(found.bodies.numbers, [0, 1, 2])
-    assert [nonce.hex() for nonce in found.nonces] == [first["nonce"], second["nonce"]]
-
-
 def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
     """Devices would refuse it, or pay for a report that nobody takes."""
     desk.sign()
@@ -120,20 +93,6 @@ def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
         desk.open(clock=lambda: closes)
     assert desk.status()["epoch"] == 0
     assert desk.open(clock=lambda: closes - 1)["epoch"] == 1
-
-
-def test_a_key_of_ones_own_signs_the_task_and_its_openings(desk: Desk, tmp_path: Path) -> None:
-    own = new_key(tmp_path / "mine")
-    desk.sign(key=tmp_path / "mine")
-    desk.enrol()
-    enrolled(desk, 1)
-    desk.open()
-    with desk.store() as store:
-        task = store.task()
-        assert task.key == own.public_key().public_bytes_raw()
-        # Signed by another key it would be refused by every device.
-        assert Opening.of(store.setting("opening") or b"", task).epoch == 1
-    assert (desk.folder / "organiser.key").stat().st_mode & 0o077 == 0
 
 
 def test_the_administrations_token_is_made_once(desk: Desk) -> None:

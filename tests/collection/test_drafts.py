@@ -116,12 +116,6 @@ def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, 
         subject_of(str(tmp_path), people=tmp_path / file)
 
 
-def test_a_declaration_without_features_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "graph.toml").write_text(TOML + "range = [0, 1]\n")
-    with pytest.raises(InputError, match="no features are declared"):
-        subject_of(str(tmp_path))
-
-
 def test_a_graph_is_asked_about_its_nodes() -> None:
     found = subject_of("social-100")
     assert found.ids == tuple(map(str, range(100))) and found.parts is not None

@@ -16,7 +16,6 @@ from sqlalchemy import select
 
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.export import export
-from graphveil.collection.intake import reports_in
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Store
 from graphveil.collection.tables import ENROLMENTS, REPORTS
@@ -101,20 +100,6 @@ def test_a_person_has_one_report_whatever_its_id(running: Collection) -> None:
     mine = [report(running.task.hash, epoch, body, secret(who), key(3)) for epoch, who in ((1, 3), (2, 3), (1, 4))]
     assert running.intake.take(mine) == ["accepted", "not-open", "conflict"]
     assert kept(running.store) == [(3, body)]
-
-
-def test_no_bit_of_a_report_can_be_another(running: Collection) -> None:
-    """One bit changed, anywhere: refused, and nothing of it is stored."""
-    right = running.report(3, {"label": "sad"}).to_bytes()
-    read = []
-    for place in range(8 * len(right)):
-        wrong = bytearray(right)
-        wrong[place // 8] ^= 0x80 >> place % 8
-        reports, unread = reports_in(bytes(wrong), 9)
-        assert len(reports) == 1 or unread in ("bad-version", "truncated")
-        read += reports
-    refused = {"wrong-task", "wrong-length", "unknown-enrolment", "bad-tag"}
-    assert set(running.intake.take(read)) == refused and kept(running.store) == []
 
 
 def test_requests_that_are_not_what_they_say(running: Collection) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from graphveil.collection.expected import Surroundings, expected, vote_accuracy
 from graphveil.device.exact import DIGIT, WORD
@@ -70,37 +71,21 @@ def error(task: Task, kind: str, answered: int) -> float:
 
 
 def test_errors_of_means_hold_95_percent_and_are_not_wide() -> None:
-    """Of 4,000 collections each; coverage 95% within 4.9 standard deviations, and less at half the width."""
-    task = task_of(features("1"), label("1"), links(PEOPLE, "1"), degree(PEOPLE, "1"), people=PEOPLE)
-    rng, runs, answered = np.random.default_rng(5), 4_000, 200
-    one = field("1")
-    other = one.share / WORD
-    kept = 1 - 2 * other
-    # The worst share: an answer names the class half of the time, where it can.
-    chance = min(max(0.5, other), kept)
-    true = (chance - other) / (kept - other)
-    found = rng.binomial(answered, chance, runs) / answered
-    off = np.abs((found - other) / (kept - other) - true) * 100
-    covers(off, error(task, "label", answered))
-    asked = next(field for field in task.fields if field.kind == "features")
-    low = asked.threshold / WORD
-    votes = rng.binomial(answered * asked.sampled // len(asked.names), 0.5, runs)
-    count = answered * asked.sampled // len(asked.names)
-    off = np.abs((asked.high - asked.low) / 2 * (2 * votes / count - 1) / (1 - 2 * low))
-    covers(off, error(task, "features", answered))
-    lists = next(field for field in task.fields if field.kind == "links")
-    wrong = lists.threshold / WORD
-    says = rng.binomial(answered * (PEOPLE - 1), wrong, runs) / answered
-    off = np.abs((says - (PEOPLE - 1) * wrong) / (1 - 2 * wrong))
-    covers(off, error(task, "links", answered))
-    numbers = next(field for field in task.fields if field.kind == "degree")
+    """By the laws of whole counts, at the worst share; whole votes make steps."""
+    answered, task = 200, task_of(features("1"), label("1"), links(PEOPLE, "1"), degree(PEOPLE, "1"), people=PEOPLE)
+    fields: tuple[Any, ...] = task.fields
+    bits, mood, lists, numbers = fields
+    other, wrong, low = (int(one) / WORD for one in (mood.share, lists.threshold, bits.threshold))
+    asked = answered * bits.sampled // len(bits.names)
+    laws = {
+        "label": (answered, 0.5, 100 / answered / (1 - 3 * other)),
+        "features": (asked, 0.5, (bits.high - bits.low) / asked / (1 - 2 * low)),
+        "links": (answered * (PEOPLE - 1), wrong, 1 / answered / (1 - 2 * wrong)),
+    }
+    for kind, (trials, chance, unit) in laws.items():
+        off = np.abs(np.arange(trials + 1) - trials * chance) * unit
+        mass, width = stats.binom.pmf(np.arange(trials + 1), trials, chance), error(task, kind, answered)
+        assert 0.94 < mass[off <= width].sum() < 0.97 and mass[off <= width / 2].sum() < 0.8, kind
     ratio = int(numbers.digits[0]) / (DIGIT - int(numbers.digits[0]))
-    noise = rng.geometric(1 - ratio, (runs, answered)) - rng.geometric(1 - ratio, (runs, answered))
-    covers(np.abs(noise.mean(axis=1)), error(task, "degree", answered))
-
-
-def covers(off: np.ndarray, width: float) -> None:
-    spread = 4.9 * math.sqrt(0.95 * 0.05 / len(off))
-    # Whole votes make steps: a little more than chance allows.
-    assert 0.95 - spread - 0.01 < (off <= width).mean() < 0.95 + spread + 0.02
-    assert (off <= width / 2).mean() < 0.8
+    deviation = math.sqrt(2 * ratio / answered) / (1 - ratio)
+    assert error(task, "degree", answered) == pytest.approx(1.96 * deviation, rel=1e-3)

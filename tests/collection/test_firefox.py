@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.export import read_export
-from graphveil.collection.service import Collector
 from graphveil.device import read
-from tests.collection.listening import served
-from tests.collection.organising import Organiser, look_at_screens
-from tests.collection.test_desk import enrolled, ready, sent
+from tests.collection.organising import look_at_screens
 from tests.collection.test_person_page import EVERY, fill_in, stored
 from tests.collection.visits import Visit, running
 from tests.reports.firefox import Firefox, started_firefox
@@ -52,24 +48,3 @@ def test_a_person_answers_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
         visit.sees("your report has arrived")
         assert recorder.bodies("/reports") == [shown] * 2 and stored(everything) == [read(shown)[0].body]
         assert "epsilon 7.5" in visit.text("#spent")
-
-
-def test_an_organiser_closes_and_exports_in_firefox(firefox: Firefox, tmp_path: Path) -> None:
-    desk = ready(tmp_path, least=2, features="4", label="1")
-    with desk.store() as store, served(Collector(store, desk=desk)) as url:
-        organiser, token = Organiser(firefox, url), desk.admin_token(store)
-        assert token is not None
-        organiser.come(token)
-        for number in range(3):
-            enrolled(desk, number)
-        organiser.sees("Enrolment is open")
-        organiser.does("open")
-        organiser.sees("Round 1 is open.")
-        assert [sent(desk, number, 1) for number in (0, 2)] == [["accepted"]] * 2
-        organiser.sees("The least number is reached")
-        look_at_screens(firefox)
-        organiser.does("close")
-        organiser.sees("Round 1 is closed.")
-        organiser.does("export")
-        organiser.sees("The reports of 2 people are exported.")
-    assert read_export(tmp_path / "collected").bodies.numbers.tolist() == [0, 2]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.collection.export import read_export
-from graphveil.collection.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges, vague
+from graphveil.collection.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges
 from graphveil.collection.reports import Received
 from graphveil.errors import DataError, InputError
 from graphveil.methods import load_method
@@ -55,18 +55,6 @@ def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path) -> None:
     assert result.privacy.guarantee.epsilon == 8.0
     result.model.save(tmp_path / "model.safetensors")
     assert load_method(tmp_path / "model.safetensors").privacy == result.model.privacy
-
-
-@pytest.mark.slow  # processes, or many people
-@pytest.mark.parametrize("name", ["label-propagation", "label-pool"])
-def test_labels_alone_are_enough_where_nothing_else_was_asked(labels: Exported, name: str) -> None:
-    result = learned(name, *labels, Repetition(repeats=3, controls=False))
-    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
-    assert result.privacy.guarantee.epsilon == 3.0
-    assert str(result.privacy.guarantee.unit) == "one user's label"
-    # Repeats are splits of the same reports, and cost nothing.
-    assert len(result.scores.accuracy.runs) == 3 and not result.scores.controls
-    assert len(result.privacy.ledger.spends) == 1
 
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) -> None:
@@ -170,9 +158,3 @@ def test_figures_that_say_nothing_are_said_to(epsilon: str, is_vague: bool, tmp_
     """At epsilon 0.5 the 30 labels held out leave everything open; at 8 they are nearly the true ones."""
     notes = learned("label-propagation", *exported(tmp_path, label(epsilon)), Repetition(controls=False)).notes
     assert any(note.startswith("too few have answered: 30 labels were held out") for note in notes) is is_vague
-
-
-def test_how_far_apart_the_ends_are_is_said_in_percent() -> None:
-    assert vague(Interval(0.4, 0.1, 0.599, (0.4,), "wilson"), 9) == ()
-    (said,) = vague(Interval(0.4, 0.083, 0.859, (0.4,), "wilson"), 1)
-    assert "1 label were held" not in said and "anything from 8% to 86%; these figures say next to nothing" in said

@@ -77,13 +77,6 @@ def test_the_mean_of_a_feature_moves_by_less_than_its_bound(share: float) -> Non
     assert found.mean() == pytest.approx(on_average(field, PEOPLE, forged))
 
 
-def test_who_may_choose_their_coordinate_moves_it_further_than_assigned_ones_can_be() -> None:
-    field, forged = Features.of(features("1", 200)), 100
-    chosen = mean_moves(field, forged, 0, chosen=True).max()
-    assert chosen > 5 * of_mean(field, PEOPLE, forged)
-    assert chosen <= of_mean(field, PEOPLE, forged, chosen=True)
-
-
 def people() -> tuple[Adjacency, np.ndarray, np.ndarray]:
     """A graph, and noisy labels of half of its people."""
     graph = social_graph(400, average_degree=8, dimension=4, classes=3, apps=2, seed=2)

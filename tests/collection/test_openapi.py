@@ -109,12 +109,6 @@ def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:
     assert '"422"' not in json.dumps(document) and "ValidationError" not in json.dumps(document)
 
 
-def test_the_scheme_admits_and_refuses_nobody(office: Described) -> None:
-    """The framework's own would answer 403, or pass what is no token of ours."""
-    for told in ("Basic eDp5", "Bearer", "Bearer x", "bearer", ""):
-        assert office.ask("GET /admin/status", Authorization=told) == "not-admitted"
-
-
 def sent(desk: Desk, number: int) -> bytes:
     with desk.store() as store:
         task = store.task()

@@ -106,17 +106,6 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     assert [one for one in browser.complaints() if "/admin/export" not in one] == []
 
 
-def test_below_the_least_number_nothing_can_be_exported(office: Office) -> None:
-    for number in range(2):
-        enrolled(office.desk, number)
-    office.desk.open()
-    answered(office, 0)
-    office.organiser.come(office.token)
-    assert "fewer than the least number, 2" in office.organiser.does("close")
-    office.organiser.sees("nothing can be exported from fewer than 2")
-    assert office.organiser.offered() == ["open"]
-
-
 def test_what_was_scrubbed_offers_no_further_round(office: Office) -> None:
     for number in range(2):
         enrolled(office.desk, number)
@@ -157,26 +146,6 @@ def test_the_token_is_in_this_tab_alone(office: Office) -> None:
     assert browser.ask("return sessionStorage.length") == 0 and NAME not in organiser.text("body")
 
 
-def test_it_looks_again_without_getting_in_the_way_and_not_when_nobody_looks(office: Office) -> None:
-    organiser, browser = office.organiser, office.browser
-    organiser.come(office.token)
-    organiser.sees("How it stands")
-    reach(browser, "#lost")
-    browser.press("half an id")
-    enrolled(office.desk, 1)
-    organiser.sees("Enrolment is open")
-    assert browser.ask("return [document.activeElement.id, document.activeElement.value]") == ["lost", "half an id"]
-    browser.ask("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    before = len(office.recorder.seen)
-    time.sleep(6)
-    assert len(office.recorder.seen) == before
-    browser.ask("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    end = time.monotonic() + 20
-    while len(office.recorder.seen) == before and time.monotonic() < end:
-        time.sleep(0.05)
-    assert office.recorder.seen[-1].path == "/admin/status"
-
-
 def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office: Office) -> None:
     organiser, browser = office.organiser, office.browser
     for number in range(3):
@@ -212,14 +181,6 @@ def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office:
         "const mark = box('.mark'); return ((mark.left + mark.right) / 2 - bar.left) / bar.width"
     )
     assert abs(middle - 2 / 3) < 0.01
-
-
-def test_without_the_key_the_command_is_shown(office: Office) -> None:
-    enrolled(office.desk, 0)
-    (office.desk.folder / "organiser.key").unlink()
-    office.organiser.come(office.token)
-    office.organiser.sees(f"graphveil collect open {office.desk.folder} --key organiser.key")
-    assert office.organiser.offered() == []
 
 
 def test_a_lost_token_is_replaced(office: Office) -> None:

@@ -53,24 +53,6 @@ def test_whose_token_is_left_answers_when_the_round_opens(desk: Desk) -> None:
             ring(desk.folder, DATA, url, cast(), lambda _: None)
 
 
-@pytest.mark.slow  # processes, or many people
-def test_tokens_that_lie_elsewhere_are_named(desk: Desk, tmp_path: Path) -> None:
-    """`collect enrol --out FILE` writes them once: another file cannot be made."""
-    elsewhere = tmp_path / "lt.csv"
-    head, *lines = (desk.folder / "tokens.csv").read_text().splitlines(keepends=True)
-    (desk.folder / "tokens.csv").unlink()
-    elsewhere.write_text(head + "".join(reversed(lines)))
-    with served(desk) as url:
-        with pytest.raises(InputError, match="or name the file that holds them: --tokens FILE"):
-            ring(desk.folder, DATA, url, cast(), lambda _: None)
-
-        def tell(told: Progress) -> None:
-            if told.stage.startswith("waiting") and not told.done:
-                desk.open()
-
-        assert ring(desk.folder, DATA, url, cast(), tell, elsewhere)["phones"] == 81
-
-
 @pytest.mark.parametrize("url", ["https://collector.example", "http://192.168.0.7:8700", "nowhere"])
 def test_no_collector_elsewhere_is_sent_made_up_reports(desk: Desk, url: str) -> None:
     with pytest.raises(InputError, match="is another machine"):

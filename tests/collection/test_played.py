@@ -70,26 +70,6 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
     assert all(found.bodies.answered(place).all() for place in range(4))
 
 
-def test_nobody_answers_and_nothing_is_left(tmp_path: Path) -> None:
-    folder = drafted(tmp_path / "draft", label="1")
-    with pytest.raises(InputError, match="0 people have answered"):
-        play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet, out=Output(tmp_path / "out"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["draft"]
-    told = play(folder, "social-100", Cast(3, PYTHON, dropouts=1), quiet)
-    assert (told["enrolled"], told["dropped"], told["answered"]) == (3, 3, 0)
-
-
-def test_two_plays_of_one_seed_have_the_same_people_and_other_noise(tmp_path: Path) -> None:
-    folder, found = drafted(tmp_path / "draft", label="0.1"), []
-    for name in ("one", "two"):
-        play(folder, "social-100", Cast(40, PYTHON, seed=5), quiet, out=Output(tmp_path / name))
-        found.append(read_export(tmp_path / name))
-    one, two = found
-    assert np.array_equal(one.bodies.numbers, two.bodies.numbers) and one.task.hash != two.task.hash
-    # All equal by chance: below (1/8 + 0.01)^30, as each answer is nearly uniform on 8 classes.
-    assert not np.array_equal(one.bodies.values(0), two.bodies.values(0))
-
-
 @pytest.mark.slow  # processes, or many people
 def test_people_join_later_and_change(tmp_path: Path) -> None:
     """At an epsilon at which noise is too rare to be met: who changed says what is true of somebody else."""

@@ -96,8 +96,3 @@ def test_the_standard_tells_of_every_answer() -> None:
     assert {code: int(status) for code, status in rows} == dict(STATUS)
     later = page("wire").rpartition("After ")[2]
     assert set(re.findall(r"`([a-z-]+)`", later)) == set(LATER)
-
-
-def test_the_page_is_told_in_a_persons_words() -> None:
-    for entry in REFUSAL_CODES.values():
-        assert not re.search(r"HTTP|None|enum|exception", f"{entry.means} {entry.limits}"), entry.code

@@ -10,7 +10,7 @@ import pytest
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Store
 from graphveil.collection.tables import opened
-from tests.collection.collections import PEOPLE, begun, url_of
+from tests.collection.collections import PEOPLE
 from tests.collection.listening import served
 from tests.collection.test_person_page import stored
 from tests.collection.test_service import said
@@ -36,14 +36,6 @@ def test_it_is_told_whether_reports_are_taken(url: str) -> None:
     store.engine.dispose()
 
 
-@pytest.mark.parametrize(("opens", "closes"), [(0, 1), (CLOSES, CLOSES + 1)])
-def test_an_open_epoch_takes_nothing_outside_the_window(tmp_path: Path, opens: int, closes: int) -> None:
-    collection = begun(url_of(tmp_path), label(), opens=opens, closes=closes)
-    with served(Collector(collection.store)) as address:
-        assert said(f"{address}/epoch") == (200, {"epoch": 1, "open": False, "until": None})
-        assert said(f"{address}/reports", collection.report(0, {}).to_bytes())[0] in (410, 425)
-
-
 @pytest.fixture
 def moods(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path, label()) as one:
@@ -52,36 +44,6 @@ def moods(tmp_path: Path) -> Iterator[Running]:
 
 def comes_back(browser: Browser) -> None:
     browser.ask("window.dispatchEvent(new Event('focus'))")
-
-
-@pytest.mark.slow
-def test_the_page_says_at_once_that_a_round_is_closed(browser: Browser, moods: Running) -> None:
-    """On loading, and when the person comes back to the tab; and the form is there when another round opens."""
-    visit = Visit(browser, moods)
-    visit.joined()
-    visit.sees("Round 1 is open, until ")
-    moods.store.close_epoch()
-    visit.come(f"{moods.url}/")
-    visit.sees("Round 1 is closed")
-    visit.sees("you sent none in this round")
-    assert browser.faults() == [] and browser.overflow() <= 0
-    moods.open()
-    comes_back(browser)
-    visit.sees("Round 2 is open, until ")
-    visit.click("input[value=sad]")
-    visit.click("#preview")
-    visit.click("#send")
-    visit.sees("You have answered round 2.")
-    moods.store.close_epoch()
-    moods.open()
-    # What was answered stands until there is something to do.
-    comes_back(browser)
-    visit.sees("Round 3 is open, until ")
-    # The same answer costs nothing.
-    visit.click("input[value=sad]")
-    visit.click("#preview")
-    visit.sees("epsilon 0: these answers are paid for already")
-    assert "differs from the last one" not in visit.text("#now")
 
 
 @pytest.mark.slow

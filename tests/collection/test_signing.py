@@ -74,16 +74,6 @@ def test_a_kill_at_every_step_can_be_signed_over(tmp_path: Path) -> None:
     assert cut_off > 10, "the hook saw too little to say anything"
 
 
-def test_two_kills_in_a_row_can_be_signed_over(tmp_path: Path) -> None:
-    drafted(tmp_path / "first", label="1").sign()
-    for first, second in ((12, 8), (25, 20)):
-        folder = drafted(tmp_path / f"{first} {second}", label="1").folder
-        killed_at(first, folder)
-        if not (folder / "task.json").exists() and killed_at(second, folder):
-            Desk(folder).sign()
-        works(folder)
-
-
 def test_another_folders_collection_is_never_withdrawn(tmp_path: Path) -> None:
     """A signing that was cut off may take back its own task, and no other that came into the database since."""
     url = f"sqlite:///{tmp_path / 'shared.db'}"

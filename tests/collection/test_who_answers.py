@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphveil.device.people import ids_hash
-from graphveil.device.token import numbered
-from tests.collection.collections import PEOPLE, token
+from tests.collection.collections import PEOPLE
 from tests.collection.visits import IDS, Running, Visit, running
-from tests.on_device.signing import degree, label, links
+from tests.on_device.signing import degree, links
 from tests.reports.browser import Browser
 
 pytestmark = pytest.mark.slow
@@ -45,17 +44,6 @@ def test_who_answers_is_shown_before_joining_and_before_answering(browser: Brows
     visit.sees(WHOM)
 
 
-def test_one_number_for_everybody_is_seen_by_who_is_not_it(browser: Browser, friends: Running) -> None:
-    """Token and collector agree that this is number 0: each link of person 4 would be told by both its ends."""
-    visit = Visit(browser, friends)
-    visit.come(f"{friends.url}/#{numbered(bytes(16), 0).hex()}.{friends.task.hash.hex()}")
-    visit.sees(f"You answer as {IDS[0]}.")
-    visit.come(f"{friends.url}/#{numbered(bytes(16), PEOPLE).hex()}.{friends.task.hash.hex()}")
-    visit.sees("This token does not work here")
-    assert not browser.ask("return document.querySelector('#join').checkVisibility()")
-    assert not friends.recorder.bodies("/enrolments")
-
-
 def test_people_passed_off_as_others_are_refused_before_joining(browser: Browser, friends: Running) -> None:
     visit = Visit(browser, friends)
     for wrong in ([IDS[1], IDS[0], *IDS[2:]], IDS[:-1], [*IDS[:-1], IDS[0]], [1], [None] * PEOPLE, []):
@@ -63,15 +51,6 @@ def test_people_passed_off_as_others_are_refused_before_joining(browser: Browser
         visit.come(friends.link(4))
         visit.sees("The list of people cannot be right")
         assert not browser.ask("return document.querySelector('#join').checkVisibility()")
-
-
-def test_without_links_nobody_asks_for_names(browser: Browser, tmp_path: Path) -> None:
-    with running(tmp_path, label()) as one:
-        visit = Visit(browser, one)
-        visit.come(f"{one.url}/#{token(2).hex()}.{one.task.hash.hex()}")
-        visit.join()
-        assert "You answer as" not in visit.text("main")
-        assert not [asked for asked in one.recorder.seen if asked.path == "/ids"]
 
 
 def test_a_list_that_names_somebody_twice_is_refused(browser: Browser, tmp_path: Path) -> None:
