@@ -11,7 +11,6 @@ from scipy.stats import binom
 from torch import Tensor
 
 from graphveil.attacks import averaging
-from graphveil.attacks.repeated_reports import extremes
 from graphveil.errors import InputError
 from graphveil.mechanisms import AnalyticGaussian, Laplace, MultiBit, RandomizedResponse
 from graphveil.privacy import SeededRandomness
@@ -65,10 +64,3 @@ def test_the_majority_of_five_bits_at_epsilon_one() -> None:
     right = 1 - binom.cdf(2, 5, keep)
     assert (found.advantage.mean + 1) / 2 == pytest.approx(right, abs=6 * np.sqrt(right * (1 - right) / 4000))
     assert right == pytest.approx(0.876, abs=1e-3)
-
-
-def test_both_ends_are_asked_for() -> None:
-    low, high = extremes(LOCAL["multi-bit"], 3)
-    assert torch.equal(high - low, torch.ones(3, 4))
-    with pytest.raises(InputError, match="rounds"):
-        averaging(LOCAL["labels"], randomness=SeededRandomness(0), rounds=0)

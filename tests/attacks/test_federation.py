@@ -12,7 +12,7 @@ import torch
 
 from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.federation_features import feature_recovery
-from graphveil.attacks.federation_labels import groups, label_inference, matched, matched_pairs, unit_rows
+from graphveil.attacks.federation_labels import label_inference, matched_pairs
 from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
@@ -114,15 +114,6 @@ def test_a_view_holds_what_reached_one_party_and_no_more() -> None:
     assert kept == {*range(1, QUICK["epochs"] + 1)}
     long = Setting.of(recorded.setting.members, 3, mode="individual", epochs=500)
     assert len(agreed_rounds(long)) == KEPT_ROUNDS and {1, 500} <= agreed_rounds(long)
-
-
-def test_groups_are_named_as_well_as_can_be() -> None:
-    """Perfect groups under other names are all right; one group for all is the largest class."""
-    labels = np.array([0, 0, 1, 1, 2, 2, 2])
-    assert matched(np.array([2, 2, 0, 0, 1, 1, 1]), labels) == 1.0
-    assert matched(np.zeros(7, dtype=int), labels) == pytest.approx(3 / 7)
-    rows = torch.eye(3, dtype=torch.float64)[torch.from_numpy(labels)]
-    assert matched(groups(unit_rows([rows, 2 * rows], 7), 3), labels) == 1.0
 
 
 def test_pairs_of_two_labels_begin_as_often_with_each_label_as_pairs_of_one() -> None:

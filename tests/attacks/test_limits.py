@@ -46,14 +46,6 @@ def test_the_ends_of_the_bound() -> None:
     assert bound(zero, 1.0, 1.0)[0] == 1.0
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
-@given(EPSILONS, EPSILONS, DELTAS)
-def test_more_epsilon_allows_more(one: float, other: float, delta: float) -> None:
-    low, high = (Limit(epsilon, delta, "") for epsilon in sorted((one, other)))
-    assert (low.advantage or 0) <= (high.advantage or 0) + 1e-12
-    assert (low.tpr(0.01) or 0) <= (high.tpr(0.01) or 0) + 1e-12
-
-
 def test_the_advantage_of_nothing_at_all_is_delta() -> None:
     assert Limit(0.0, 0.0, "").advantage == 0.0
     assert Limit(math.log(3), 0.0, "").advantage == pytest.approx(0.5)  # (3 - 1) / (3 + 1)

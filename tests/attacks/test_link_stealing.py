@@ -43,14 +43,6 @@ def test_a_constant_is_a_coin_and_a_planted_leak_is_caught() -> None:
     assert leaky.baseline is not None and leaky.auc.low > leaky.baseline
 
 
-@pytest.mark.slow  # attacks on trained networks
-@pytest.mark.parametrize("how", ["known", "shadow"])
-def test_what_is_learned_carries_over(how: str) -> None:
-    lessons = {"known": {"known": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}
-    found = link_stealing(made.Leaky(), made.graph(), without_edges=control(), **lessons[how])  # type: ignore[arg-type]
-    assert found.auc.low > 0.6 and "learned" in found.target
-
-
 def test_distances_are_those_of_each_pair() -> None:
     pairs = pairs_of(made.graph(), targets=40, seed=1)
     answers = torch.rand(300, 3, dtype=torch.float64).numpy()
@@ -122,14 +114,6 @@ def test_public_pairs_are_no_secret_whichever_way_they_are_listed() -> None:
     assert edges_of(pairs) == {(1, 2), (3, 4), (4, 5), (0, 5)}
 
 
-def test_nodes_are_drawn_from_those_named_and_by_seed() -> None:
-    complete = Friends(40, [(a, b) for a in range(40) for b in range(40) if a != b])
-    among = np.arange(10, 40)
-    found = [pairs_of(complete, targets=8, seed=seed, among=among).nodes for seed in (1, 1, 2)]
-    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
-    assert all(len(set(nodes)) == 8 and set(nodes) <= set(among) and (np.diff(nodes) > 0).all() for nodes in found)
-
-
 @pytest.mark.parametrize("edges", [[], [(0, 1)]])
 def test_fewer_than_two_private_edges_leave_nothing_to_tell_apart(edges: list[tuple[int, int]]) -> None:
     with pytest.raises(
@@ -160,8 +144,9 @@ def test_figures_of_a_belief_are_counted(judged: list[tuple[int, bool]], belief:
     assert found[f"f1 at belief {belief:g}"] == pytest.approx(2 * hits / (called + true))
 
 
-def test_a_constant_score_finds_what_chance_finds() -> None:
-    """Edges first in the list: calling ties in order would find all of them. 5.5 deviations of 500 draws of 1,000."""
-    edge = np.arange(1000) < 500
-    found = belief_figures(np.zeros(1000), edge, (1.0,))["precision at belief 1"]
-    assert abs(found - 0.5) < 5.5 * np.sqrt(0.25 / 500 * 0.5)
+@pytest.mark.slow  # attacks on trained networks
+@pytest.mark.parametrize("how", ["known", "shadow"])
+def test_what_is_learned_carries_over(how: str) -> None:
+    lessons = {"known": {"known": 0.5}, "shadow": {"shadow": (made.Leaky(), made.graph(200, seed=8))}}
+    found = link_stealing(made.Leaky(), made.graph(), without_edges=control(), **lessons[how])  # type: ignore[arg-type]
+    assert found.auc.low > 0.6 and "learned" in found.target

@@ -55,13 +55,6 @@ def test_who_remembers_nothing_is_not_accused() -> None:
     assert constant.auc.low <= 0.5 <= constant.auc.high
 
 
-def test_a_plain_network_that_learned_by_heart_is_caught() -> None:
-    method = baseline("mlp", epochs=300, dropout=0.0, weight_decay=0.0, selection="last")
-    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
-    found = membership(method, made.graph(), split=SPLIT)
-    assert found.auc.low > 0.6 and "public" in found.limit_note and found.limit is None
-
-
 @pytest.mark.slow  # 5 s: noise of node-level training; limits of nodes are in test_limits
 def test_a_whole_node_has_a_limit() -> None:
     method = GAP(epsilon=8.0, unit="node", degree_bound=10, epochs=2, hidden=4, batch=100)
@@ -80,3 +73,10 @@ def test_confidence_is_the_log_odds_of_the_true_class() -> None:
 def test_too_few_shadows() -> None:
     with pytest.raises(InputError, match="shadows"):
         lira(made.Constant(), made.graph(), split=SPLIT, train=Remembers, shadows=3)
+
+
+def test_a_plain_network_that_learned_by_heart_is_caught() -> None:
+    method = baseline("mlp", epochs=300, dropout=0.0, weight_decay=0.0, selection="last")
+    method.fit(made.graph(), split=SPLIT, randomness=SeededRandomness(0))
+    found = membership(method, made.graph(), split=SPLIT)
+    assert found.auc.low > 0.6 and "public" in found.limit_note and found.limit is None

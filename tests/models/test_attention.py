@@ -44,15 +44,6 @@ def test_gradients_are_those_of_autograd(seed: int, soft: float) -> None:
     assert torch.allclose(found, one_by_one(network, x, labels[targets], heard, soft), rtol=1e-4, atol=1e-6)
 
 
-def test_a_target_hears_its_own_senders_in_order() -> None:
-    _, _, _, rows = made()
-    targets = torch.tensor([7, 3, 11])
-    heard, matrix = incoming(rows, targets), rows.to_scipy()
-    for place, target in enumerate(targets.tolist()):
-        own = heard.senders[int(heard.starts[place]) : int(heard.starts[place + 1])]
-        assert own.tolist() == sorted(matrix.indices[matrix.indptr[target] : matrix.indptr[target + 1]].tolist())
-
-
 def test_other_targets_gradients_keep_every_bit() -> None:
     """A target's edges come and go: no other row changes, not even in its last digit (so nothing moves on the grid)."""
     network, x, labels, _ = made()

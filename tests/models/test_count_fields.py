@@ -65,16 +65,6 @@ def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
         assert gaps == pytest.approx(np.array(likely) - likely[0], abs=2e-3)
 
 
-def test_noise_without_counts_says_little() -> None:
-    """Rows of noise alone: the field's differences stay below those of one certain neighbour."""
-    noise = NoisyCounts(epsilon=0.1).randomize(torch.zeros(3000, dtype=torch.int64), randomness=SeededRandomness(1))
-    table = CountedNeighbours(noise.view(1000, 3).float(), torch.zeros(1000, 3), 0.1)
-    field = count_fields(table, torch.arange(1000) % 3, torch.arange(500))
-    spread = field.max(dim=1).values - field.min(dim=1).values
-    assert torch.isfinite(field).all()
-    assert float(spread.median()) < math.log(2)
-
-
 def test_rows_far_from_every_class_stay_finite() -> None:
     table, label = counted(200, 3.0, private=4.0, public=1.0)
     table.private[150] = torch.tensor([5000.0, -5000.0, 0.0])

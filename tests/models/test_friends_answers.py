@@ -34,10 +34,3 @@ def test_the_formula_on_one_friend_and_on_busy_people() -> None:
     after[1] = torch.tensor([0.9, 0.1])
     heard = heard_of_friends(path, before, after, PRIOR, 0.5)
     assert float(heard[0, 0] / heard[2, 0]) == pytest.approx(2**DISCOUNT, rel=1e-5)
-
-
-def test_nothing_is_heard_where_nobody_answered_or_links_say_nothing() -> None:
-    after = torch.softmax(torch.randn(3, 2, generator=torch.Generator().manual_seed(1)), dim=1)
-    assert not heard_of_friends(star(), BEFORE, BEFORE, PRIOR, 0.5).any()
-    assert heard_of_friends(star(), BEFORE, after, PRIOR, 0.0).abs().max() < 1e-6
-    assert heard_of_friends(star(), BEFORE, after, PRIOR, 0.5).abs().max() > 0.01

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphveil.models.pair_messages import DAMPING, PIECE, PairMessages
-from graphveil.models.shares import class_softmax, log_shares_of, shares_of
+from graphveil.models.shares import class_softmax
 from tests.sizes import LargestTensor
 
 CASES = [(3, 40, 25, torch.float64), (2, 3, 300, torch.float32), (11, 500, 2 * PIECE + 5, torch.float32)]
@@ -85,12 +85,6 @@ def test_a_round_builds_nothing_larger_than_beliefs_or_a_piece() -> None:
     assert watch.numbers == 2 * PIECE * 3
 
 
-def test_shares_are_the_softmax() -> None:
-    beliefs = 100 * torch.randn(50, 7, generator=torch.Generator().manual_seed(1))
-    assert torch.allclose(shares_of(beliefs), torch.softmax(beliefs, dim=1), atol=1e-6)
-    assert torch.allclose(log_shares_of(beliefs), torch.log_softmax(beliefs, dim=1), atol=1e-4)
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (5, 2), (200, 7), (0, 3)])
 def test_values_and_slopes_of_torchs_own(shape: tuple[int, int]) -> None:
     logits = 100 * torch.randn(shape, generator=torch.Generator().manual_seed(0))
@@ -102,11 +96,6 @@ def test_values_and_slopes_of_torchs_own(shape: tuple[int, int]) -> None:
         slopes.append(x.grad)
     assert torch.allclose(class_softmax(logits), torch.softmax(logits, dim=1), atol=1e-6)
     assert torch.allclose(slopes[0], slopes[1], atol=1e-6)
-
-
-def test_views_are_read_as_what_they_mean() -> None:
-    logits = torch.randn(3, 8, generator=torch.Generator().manual_seed(2)).T
-    assert torch.allclose(class_softmax(logits), torch.softmax(logits.contiguous(), dim=1), atol=1e-6)
 
 
 def test_scores_that_overflow_alone_stay_shares() -> None:

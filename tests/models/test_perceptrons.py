@@ -61,15 +61,6 @@ def test_entries_are_dropped_at_the_rate_and_the_rest_is_scaled_up(rate: float) 
     assert torch.allclose(out[out != 0], torch.tensor(1 / (1 - rounded)))
 
 
-def test_entries_are_dropped_independently() -> None:
-    """Neighbours in memory, and every eighth of them, are uncorrelated within five deviations."""
-    torch.manual_seed(1)
-    kept = (dropout(torch.ones(N), 0.5, True) != 0).double() - 0.5
-    for shift in (1, 2, 7, 8, 64):
-        correlation = float((kept[shift:] * kept[:-shift]).mean() * 4)
-        assert abs(correlation) < 5 / N**0.5
-
-
 def test_the_generator_decides_and_shapes_and_gradients_are_kept() -> None:
     x = torch.randn(5, 3, requires_grad=True)
     outs = []

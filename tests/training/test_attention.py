@@ -109,15 +109,6 @@ def test_an_edge_moves_a_sum_by_twice_the_norm_for_each_target(toggle: list[tupl
             assert torch.equal(a, b)
 
 
-def test_most_of_the_bound_is_reached() -> None:
-    """The norm is small enough for every gradient to be clipped, so one target's part has the length of the norm."""
-    x, labels, edges = a_graph()
-    descent = AttentionDescent(network_of(), x, rows_of(edges), torch.arange(NODES), labels, SCHEDULE)
-    for target in range(NODES):
-        alone = float(descent.clipped_sum(torch.tensor([target])).norm()) / SCHEDULE.grid.cap
-        assert 0.98 <= alone <= 1.0
-
-
 def test_a_missing_clip_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same test with gradients that are put on the grid as they are must fail."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import ReceiverRows
-from graphveil.errors import InputError
 from graphveil.privacy import SecureRandomness
 from graphveil.training.convolved import ConvolvedRegression
 
@@ -92,9 +90,3 @@ def test_the_release_has_the_noise_that_was_priced() -> None:
     steps = convex.released(weights, 3.0, noise).double() / convex.schedule(3.0).grid.step
     assert torch.allclose(steps, steps.round(), atol=1e-2)
     assert torch.allclose(convex.released(weights, 0.0, noise).double(), weights, atol=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [{"restart": 0.0}, {"restart": 1.1}, {"penalty": math.nan}, {"people": 0}])
-def test_what_is_no_regression_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        ConvolvedRegression(**{**PUBLIC, **wrong})

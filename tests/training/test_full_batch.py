@@ -93,16 +93,6 @@ def test_it_stops_after_so_many_epochs_without_a_better_one() -> None:
     assert len(short) - 1 - max(scores.index(max(scores)), losses.index(min(losses))) == 7
 
 
-def test_without_validation_rows_the_last_epoch_is_kept_and_none_left_out() -> None:
-    train, model = rows(60), Plain()
-    empty = Rows(train.inputs[:0], train.classes[:0])
-    history = train_full_batch(model, train, empty, FullBatch(epochs=30, patience=2))
-    assert len(history) == 30
-    assert {(epoch.val_loss, epoch.val_estimate) for epoch in history} == {(0.0, 0.0)}
-    loss = float(functional.cross_entropy(model(train.inputs), train.classes).detach())
-    assert loss < history[-1].loss
-
-
 def test_validation_rows_are_judged_and_never_trained_on() -> None:
     model, val = Plain(), rows(10, seed=4)
     bad = Rows(torch.full_like(val.inputs, 50.0), val.classes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 import torch
@@ -138,20 +137,6 @@ def test_a_seed_fixes_training_and_another_seed_changes_it() -> None:
 def test_a_loss_that_is_no_number_is_a_clear_error() -> None:
     with pytest.raises(InputError, match="the training loss is not a number at epoch 3; lower learning_rate"):
         run(Counted(), [1.0] * 5, breaks_at=3)
-
-
-def test_history_and_progress_have_every_epoch() -> None:
-    told: list[tuple[int, int]] = []
-    objective, schedule = Told([3.0, 2.0, 4.0]), Schedule(3, 0.1, 0.0, "last")
-    notes: dict[str, Any] = {"seed": 0, "progress": lambda at: told.append((at.done, at.total))}
-    trained = train(Counted(), inputs(), None, objective, schedule, **notes)
-    assert trained.epoch == 3 and torch.equal(trained.logits, objective.seen[-1])
-    assert [row.epoch for row in trained.history] == [1, 2, 3]
-    assert [row.val_loss for row in trained.history] == [3.0, 2.0, 4.0]
-    assert {(row.val_accuracy, row.val_estimate) for row in trained.history} == {(0.25, 0.5)}
-    assert trained.history[2].loss < trained.history[0].loss
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert not trained.logits.requires_grad
 
 
 def parameters() -> list[torch.Tensor]:

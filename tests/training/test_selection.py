@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from graphveil.errors import InputError
-from graphveil.training import SELECTIONS, Epoch, selection_rule
+from graphveil.training import Epoch, selection_rule
 from graphveil.training.selection import SMOOTHING
 
 # epoch: (validation loss, train accuracy, validation accuracy) and whether it is better than the best so far.
@@ -78,15 +75,3 @@ def test_robust_is_not_taken_in_by_one_lucky_epoch_and_last_takes_any() -> None:
     assert accepted("robust", losses(1.0, 1.2, 0.99)) == [True, False, False]
     assert accepted("robust", losses(1.0, 1.0, 1.0)) == [True, False, False]
     assert accepted("last", losses(1.0, 2.0, 3.0)) == [True, True, True]
-
-
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_every_rule_accepts_the_first_epoch_and_shares_nothing_with_another_of_its_name(name: str) -> None:
-    """So there is always something to keep."""
-    selection_rule(name, ideal=0.5)(epochs(losses(0.1))[0])
-    assert accepted(name, losses(1e9))[0]
-
-
-def test_unknown_rules_are_refused() -> None:
-    with pytest.raises(InputError, match="selection 'best' is not known; allowed: robust, published, last"):
-        selection_rule("best", ideal=1.0)
