@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,15 @@ def worst_ratio(probabilities: np.ndarray[Any, Any]) -> float:
 def fits(counts: np.ndarray[Any, Any], probabilities: np.ndarray[Any, Any]) -> bool:
     """Whether a chi-square test at a false-alarm rate of 1e-6 accepts counts of releases; rare ones are merged."""
     return conformance.fits(counts, np.log(probabilities)) > FALSE_ALARM
+
+
+def fits_two_sided(noise: np.ndarray[Any, Any], epsilon: float) -> bool:
+    """As `fits`, of whole numbers against two-sided geometric noise; both tails are counted together."""
+    top = math.ceil(9 / epsilon)
+    law = math.log(math.tanh(epsilon / 2)) - epsilon * np.abs(np.arange(-top, top + 1))
+    law[[0, -1]] -= math.log(-math.expm1(-epsilon))
+    counts = np.bincount(np.clip(noise, -top, top) + top, minlength=2 * top + 1)
+    return conformance.fits(counts, law) > FALSE_ALARM
 
 
 def fifty() -> tuple[PairDomain, Tensor]:

@@ -78,24 +78,20 @@ def test_the_number_and_the_cells_share_epsilon(share: float) -> None:
 @pytest.mark.slow  # samples
 def test_sampler_follows_likelihood() -> None:
     """Chi-square on 600 releases of a graph, false-alarm rate 1e-6; twice the epsilon is found."""
-    mechanism = LapGraph(epsilon=2.0, domain=pair_cases.tiny(), count_share=0.3)
-    wrong = LapGraph(epsilon=4.0, domain=mechanism.domain, count_share=0.3)
-    sets, randomness = pair_cases.all_sets(mechanism.domain), SeededRandomness(3)
-    for graph in (22,):
-        drawn = [mechanism.randomize(sets[graph], randomness=randomness) for _ in range(600)]
-        counts = np.bincount([pair_cases.number_of(mechanism.domain, out) for out in drawn], minlength=32)
-        assert pair_cases.fits(counts, pair_cases.table(mechanism)[graph])
-        assert not pair_cases.fits(counts, pair_cases.table(wrong)[graph])
+    mechanism, wrong = (LapGraph(epsilon=e, domain=pair_cases.tiny(), count_share=0.3) for e in (2.0, 4.0))
+    pairs, randomness = pair_cases.all_sets(mechanism.domain)[22], SeededRandomness(3)
+    drawn = [mechanism.randomize(pairs, randomness=randomness) for _ in range(600)]
+    counts = np.bincount([pair_cases.number_of(mechanism.domain, out) for out in drawn], minlength=32)
+    assert pair_cases.fits(counts, pair_cases.table(mechanism)[22])
+    assert not pair_cases.fits(counts, pair_cases.table(wrong)[22])
 
 
-@pytest.mark.parametrize("epsilon", [3.0])
-def test_sparse_selection_has_the_law_of_sorting_all_cells(epsilon: float) -> None:
+def test_sparse_selection_has_the_law_of_sorting_all_cells() -> None:
     """Four chi-square tests with 400 releases each way, false-alarm rate 1e-6 each; a third less noise is found."""
     domain, pairs = pair_cases.fifty()
-    mechanism = LapGraph(epsilon=epsilon, domain=domain, count_share=0.2)
+    mechanism, wrong = (LapGraph(epsilon=epsilon, domain=domain, count_share=0.2) for epsilon in (3.0, 4.5))
     sparse = collect(mechanism, pairs, 1)
     assert pair_cases.same_law(sparse, collect(mechanism, pairs, 2, plain=True)) > FALSE_ALARM
-    wrong = LapGraph(epsilon=1.5 * epsilon, domain=domain, count_share=0.2)
     assert pair_cases.same_law(sparse, collect(wrong, pairs, 3, plain=True)) < FALSE_ALARM
 
 
@@ -113,8 +109,9 @@ def true_hits(size: int, true: int, wanted: int, epsilon: float) -> np.ndarray[A
     return law
 
 
-def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Make every threshold far too high at first; returns the targets that thresholds are set for, as they come."""
+@pytest.mark.slow  # samples
+def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many of 10 cells that hold 1 are among the 12 largest of 60 in 3 blocks, 150 times; thresholds start high."""
     targets: list[float] = []
 
     def high(target: float, size: int, ones: int, noise: Any) -> Any:
@@ -123,36 +120,11 @@ def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(top_k_module, "MARGIN", (1.0, 2.0))
     monkeypatch.setattr(top_k_module, "threshold_for", high)
-    return targets
-
-
-def hits(epsilon: float, seed: int, many: int) -> np.ndarray[Any, Any]:
-    """How many of 10 cells that hold 1 are among the 12 largest of 60 in 3 blocks, over `many` selections."""
-    true, randomness, noise = np.arange(0, 50, 5), SeededRandomness(seed), two_sided(epsilon)
-    chosen = [noisy_top_k(true, Blocks(60, 25), 12, noise, randomness) for _ in range(many)]
-    assert all(
-        len(places) == 12 and (np.diff(places) > 0).all() and 0 <= places[0] <= places[-1] < 60 for places in chosen
-    )
-    return np.bincount([int(np.isin(places, true).sum()) for places in chosen], minlength=11)
-
-
-@pytest.mark.slow  # samples
-@pytest.mark.parametrize(("epsilon", "thresholds"), [(0.6, 2.0)])
-def test_a_threshold_that_too_few_cells_pass_is_lowered_without_a_trace(
-    epsilon: float, thresholds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As above with 150 selections that take several thresholds each."""
-    targets = low_thresholds(monkeypatch)
-    assert pair_cases.fits(hits(epsilon, 2, 150), true_hits(60, 10, 12, epsilon))
-    assert len(targets) > thresholds * 150
-
-
-@pytest.mark.slow  # samples
-def test_thresholds_that_forget_who_passed_before_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin whose later rounds draw from the whole law above the lower threshold fails the test above."""
-    low_thresholds(monkeypatch)
-    monkeypatch.setattr(Cells, "chance", lambda self, threshold: self._mass(threshold))
-    assert not pair_cases.fits(hits(1.5, 3, 400), true_hits(60, 10, 12, 1.5))
+    true, randomness, noise = np.arange(0, 50, 5), SeededRandomness(2), two_sided(0.6)
+    chosen = [noisy_top_k(true, Blocks(60, 25), 12, noise, randomness) for _ in range(150)]
+    hits = np.bincount([int(np.isin(places, true).sum()) for places in chosen], minlength=11)
+    assert pair_cases.fits(hits, true_hits(60, 10, 12, 0.6))
+    assert len(targets) > 2 * 150
 
 
 @pytest.mark.parametrize(
@@ -173,12 +145,10 @@ def test_a_release_holds_protected_pairs_once_in_order() -> None:
     released = LapGraph(epsilon=0.5, domain=domain).randomize(pairs, randomness=SecureRandomness())
     assert bool((domain.rank(released).diff() > 0).all())
     exact = LapGraph(epsilon=1e6, domain=domain).randomize(torch.cat([pairs, pairs], 1), randomness=SecureRandomness())
-    assert torch.equal(exact, pairs)
     estimate = LapGraph(epsilon=1.0, domain=domain).estimate(exact)
-    assert (estimate.named, estimate.others, estimate.total) == (1.0, 0.0, float(pairs.shape[1]))
-    nothing = torch.zeros(2, 0, dtype=torch.int64)
+    assert torch.equal(exact, pairs) and (estimate.named, estimate.others, estimate.total) == (1.0, 0.0, pairs.shape[1])
     for nodes in (1, 2, 5):
-        mechanism = LapGraph(epsilon=0.1, domain=PairDomain(nodes))
+        mechanism, nothing = LapGraph(epsilon=0.1, domain=PairDomain(nodes)), torch.zeros(2, 0, dtype=torch.int64)
         for _ in range(5):
             found = mechanism.randomize(nothing, randomness=SecureRandomness())
             assert math.isfinite(float(mechanism.log_likelihood(found, nothing)))
@@ -239,14 +209,12 @@ def test_thresholds_pass_half_the_cells_whole_and_later_what_did_not_pass_before
     first, both = Cells(noise, None).chance(high), Cells(noise, None).chance(low)
     later = Cells(noise, high).chance(low)
     assert abs(first + (1 - first) * later - both) < Decimal(10) ** -25
-    # A quarter of the cells at level 5 passed before; of the rest (0.75 - 0.25) / 0.75 pass now.
-    noise, draws = two_sided(1.0), 20_000
-    cells = Cells(noise, Threshold(5, Decimal("0.25")))
-    passed = cells.passes(np.full(draws, 5), Threshold(5, Decimal("0.75")), SeededRandomness(1))
-    # 5.5 standard errors: false-alarm rate 4e-8
+    # A quarter of the cells at level 5 passed before; of the rest (0.75 - 0.25) / 0.75 pass now, within 5.5 deviations.
+    draws, cells = 20_000, Cells(noise, high)
+    passed = cells.passes(np.full(draws, 5), low, SeededRandomness(1))
     assert abs(passed.mean() - 2 / 3) < 5.5 * np.sqrt(2 / 9 / draws)
-    assert not cells.passes(np.full(9, 4), Threshold(5, Decimal("0.75")), SeededRandomness(1)).any()
-    assert cells.passes(np.full(9, 6), Threshold(5, Decimal("0.75")), SeededRandomness(1)).all()
+    assert not cells.passes(np.full(9, 4), low, SeededRandomness(1)).any()
+    assert cells.passes(np.full(9, 6), low, SeededRandomness(1)).all()
 
 
 @settings(max_examples=20, deadline=None)
