@@ -7,7 +7,6 @@ falsely once in a million: two tests of each of at most six kinds of position, e
 from __future__ import annotations
 
 import random
-import threading
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from scipy import stats
 from sqlalchemy import select, text
 
 from graphveil.collection.arrival import Arrival, forget
-from graphveil.collection.rewriting import empty_log, rewrite
+from graphveil.collection.rewriting import empty_log
 from graphveil.collection.service import Collector
 from graphveil.collection.store import HOUR, Enrolment, Store
 from graphveil.collection.tables import ENROLMENTS, REPORTS
@@ -209,27 +208,4 @@ def test_a_collector_that_ends_leaves_no_order(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"{url}/reports", b"".join(one.to_bytes() for one in made), timeout=30) as answer:
             assert answer.status in (200, 201)
     assert not left(running.store) and (tmp_path / "collection.db-wal").stat().st_size == 0
-    running.store.engine.dispose()
-
-
-@pytest.mark.slow  # processes, or many people
-def test_who_reads_and_who_writes_meanwhile_lose_nothing(url: str) -> None:
-    """Rows are laid anew, again and again, while others report and read."""
-    running = begun(url, label(), people=60, enrolled=60)
-    ended = threading.Event()
-
-    def lay() -> None:
-        while not ended.is_set():
-            rewrite(running.store.engine, in_memory=True)
-            ended.wait(0.05)  # who waits for SQLite is in no queue
-
-    laying = threading.Thread(target=lay, daemon=True)
-    laying.start()
-    for number in range(60):
-        sent(running, [number])
-        assert running.store.status()["received"] == number + 1
-    ended.set()
-    laying.join(60)
-    running.store.close_epoch()
-    assert list(running.store.frozen()[0].numbers) == list(range(60))
     running.store.engine.dispose()

@@ -116,13 +116,6 @@ def test_people_who_cannot_be_told_apart_are_refused(file: str, content: bytes, 
         subject_of(str(tmp_path), people=tmp_path / file)
 
 
-def test_a_graph_is_asked_about_its_nodes() -> None:
-    found = subject_of("social-100")
-    assert found.ids == tuple(map(str, range(100))) and found.parts is not None
-    assert len(found.names) == found.schema.dimension
-    assert json.dumps(found.names[:2]) == '["feature 0", "feature 1"]'
-
-
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [

@@ -94,14 +94,6 @@ def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
     running.store.engine.dispose()
 
 
-def test_a_person_has_one_report_whatever_its_id(running: Collection) -> None:
-    """Ids of other epochs and of other secrets: a second report of the person is none."""
-    body = running.report(3, {"label": "sad"}).body
-    mine = [report(running.task.hash, epoch, body, secret(who), key(3)) for epoch, who in ((1, 3), (2, 3), (1, 4))]
-    assert running.intake.take(mine) == ["accepted", "not-open", "conflict"]
-    assert kept(running.store) == [(3, body)]
-
-
 def test_requests_that_are_not_what_they_say(running: Collection) -> None:
     with served(Collector(running.store)) as url:
         one = running.report(3, {"label": "sad"}).to_bytes()

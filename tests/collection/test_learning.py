@@ -77,25 +77,6 @@ def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) 
         learned("label-pool", *labels, Repetition(split="80/20"))
 
 
-@pytest.mark.slow  # processes, or many people
-@pytest.mark.parametrize("mode", ["lower", "both"])
-@pytest.mark.parametrize("name", ["link-beliefs", "solitude"])
-def test_lists_train_what_reads_them(tmp_path: Path, name: str, mode: str) -> None:
-    fields = (features("4"), label("3"), links(PEOPLE, "4", mode))
-    made = exported(tmp_path, *fields, silent={"links": 3, "features": 4, "label": 5})
-    result = learned(name, *made, ALONE, **({"epochs": 3} if name == "solitude" else {"rounds": 2}))
-    assert tuple(result.model.predict_proba().shape) == (PEOPLE, 3)
-    assert result.privacy.epsilon_relationship == (4.0 if mode == "lower" else 8.0)
-    assert "80 sent links (67%)" in result.notes[1]
-    released = result.model.released
-    assert released.heard.tolist() == [number % 3 > 0 for number in range(PEOPLE)]
-    received = Received(read_export(made[0]))
-    # Who names whom, straight from the bodies: lists are the last field.
-    rows, places = received.collected.bodies.answers(2).nonzero()
-    sent = set(zip(received.collected.bodies.numbers[rows].tolist(), places.tolist(), strict=True))
-    assert set(map(tuple, released.lists["lists"].to_edge_index().T.tolist())) == sent
-
-
 @pytest.mark.parametrize(("name", "mode"), [("blink", "lower"), ("dprr", "both")])
 def test_lists_with_degrees_train_what_reads_both(tmp_path: Path, name: str, mode: str) -> None:
     fields = (features("4"), label("3"), links(PEOPLE, "4", mode), degree(PEOPLE, "0.5", mode))

@@ -27,7 +27,6 @@ from graphveil.collection.moved import (
 )
 from graphveil.device.features import Features
 from graphveil.device.label import Label
-from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from tests.on_device.signing import features, label, links, task_of
 from tests.pages import ROOT
@@ -135,9 +134,3 @@ def test_a_collections_bounds_are_told_rounded_up() -> None:
     assert replace(found[0], most=1.0).sentence == "averaged features by at most 1 on average"
     assert moved.PRINTED == 0.05
     assert {one.most for one in bounds(task, 10, 0.0)} == {0.0}
-
-
-@pytest.mark.parametrize(("share", "reports"), [(-0.1, 5), (1.1, 5), (0.1, 0)])
-def test_shares_that_are_none_are_refused(share: float, reports: int) -> None:
-    with pytest.raises(InputError, match="forged reports"):
-        bounds(task_of(label()), reports, share)

@@ -106,24 +106,6 @@ def test_a_collection_is_run_by_keyboard_alone(office: Office, tmp_path: Path) -
     assert [one for one in browser.complaints() if "/admin/export" not in one] == []
 
 
-def test_what_was_scrubbed_offers_no_further_round(office: Office) -> None:
-    for number in range(2):
-        enrolled(office.desk, number)
-    office.desk.open()
-    answered(office, 0, 1)
-    office.desk.close()
-    office.desk.export(office.desk.folder / "collected")
-    office.organiser.come(office.token)
-    organiser = office.organiser
-    organiser.sees("Round 1 is closed")
-    assert organiser.offered() == ["open", "export", "download"]
-    office.desk.scrub(office.desk.folder / "collected")
-    organiser.sees("This collection was scrubbed")
-    organiser.sees("to ask again, sign another task")
-    assert organiser.offered() == []
-    look(office.browser)
-
-
 def test_the_token_is_in_this_tab_alone(office: Office) -> None:
     organiser, browser = office.organiser, office.browser
     organiser.come("a wrong one")

@@ -14,7 +14,6 @@ from graphveil.collection.pages import ASSETS, FOLDER, PAGES
 from graphveil.collection.service import Collector
 from tests.collection.collections import begun, url_of
 from tests.collection.test_service import asked, served
-from tests.on_device.javascript import BUNDLE
 
 ADDRESSES = {**PAGES, **{f"/assets/{name}": name for name in ASSETS}}
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
@@ -49,11 +48,6 @@ def test_no_other_file_is_served(url: str, name: str) -> None:
 
 def test_every_file_of_the_folder_is_in_the_list() -> None:
     assert sorted(path.name for path in FOLDER.iterdir()) == sorted([*ASSETS, *PAGES.values(), LINES.name])
-
-
-def test_the_client_is_the_one_that_was_built() -> None:
-    for name in ("device.js", LINES.name):
-        assert (FOLDER / name).read_bytes() == (BUNDLE.parent / name).read_bytes()
 
 
 def test_no_page_holds_a_script_a_style_or_another_site() -> None:

@@ -218,31 +218,6 @@ def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     assert len(stored(moods)) == 1 and moods.recorder.bodies("/enrolments")
 
 
-def test_what_is_wrong_stands_beside_its_input(browser: Browser, everything: Running) -> None:
-    visit = Visit(browser, everything)
-    visit.joined()
-    for place, typed in enumerate(["3.5", "", "x", "1e999", "-1", "0,5"]):
-        visit.type(f"#number-{place}", typed)
-    for typed in ("nobody", IDS[0]):
-        browser.ask("document.querySelector('#links-name').value = ''")
-        visit.type("#links-name", typed + "\n")
-        visit.sees("That is you." if typed == IDS[0] else "Nobody of that name takes part.")
-    visit.click("#preview")
-    look_at_all(browser)
-    found = browser.ask(
-        "return [...document.querySelectorAll('[aria-invalid]')].map(one => [one.id || one.name, "
-        "one.getAttribute('aria-describedby').split(' ').map(id => document.getElementById(id).textContent).join(' ')])"
-    )
-    assert [name for name, _ in found] == ["number-0", "number-1", "number-2", "number-3", "label", "links-name"]
-    assert found[0][1].startswith("3.5 is not from -1 to 3.") and "Choose one" in found[4][1]
-    assert browser.ask("return document.activeElement.id") == "number-0"
-    for kind in ("features", "label", "links"):
-        visit.click(f"#{kind}-left")
-    visit.click("#preview")
-    visit.sees("Your report leaves this out.")
-    assert not any(read(visit.shown())[0].body)
-
-
 def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -> None:
     row = [place / 20 for place in range(60)]
     names = [f"f{place}" for place in range(60)]
@@ -271,32 +246,6 @@ def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -
             if name == "mine.json":
                 assert browser.ask("return document.querySelectorAll('#links-chosen li').length") == 2
         assert len(one.recorder.bodies("/reports")) == 0
-
-
-def test_a_limit_of_ones_own_is_kept(browser: Browser, moods: Running) -> None:
-    visit = Visit(browser, moods)
-    visit.come()
-    visit.type("#join-limit", "much")
-    visit.click("#join button")
-    visit.sees("Write a number as 5 or 2.5, or nothing.")
-    assert "This protects you little." not in visit.text("#terms")
-    browser.ask("document.querySelector('#join-limit').value = '0.999999999'")
-    visit.join()
-    moods.open()
-    visit.click("#now button")
-    visit.click("input[value=sad]")
-    visit.click("#preview")
-    visit.sees("Your own limit does not pay for it.")
-    assert browser.ask("return document.querySelector('#send').disabled")
-    browser.ask("document.querySelector('#limit').value = '1.5'; document.querySelector('#spent form').requestSubmit()")
-    visit.sees("0.5 of your 1.5 left after it")
-    visit.click("#back")
-    assert browser.until("return document.querySelector('input[value=sad]')").is_selected()
-    visit.click("#preview")
-    visit.sees("0.5 of your 1.5 left after it")
-    visit.click("#send")
-    visit.sees("your report has arrived")
-    assert "0.5 of 1.5" in visit.text("#spent")
 
 
 def test_each_refusal_is_told_in_words(browser: Browser, moods: Running, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,10 @@ from graphveil.collection.clients import commands_of
 from graphveil.collection.declare import Prices
 from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
-from graphveil.collection.played import Cast, Client, play, values_of
+from graphveil.collection.played import Cast, Client, play
 from graphveil.collection.subject import subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import load_parts
-from graphveil.graphs.parts import SparseRows
 from graphveil.outputs import Output
 from graphveil.progress import Progress
 from tests.on_device.javascript import node
@@ -68,42 +66,6 @@ def test_both_clients_play_together(tmp_path: Path) -> None:
     found = read_export(tmp_path / "out")
     assert np.array_equal(found.bodies.values(1), GRAPH.y[found.bodies.numbers])
     assert all(found.bodies.answered(place).all() for place in range(4))
-
-
-@pytest.mark.slow  # processes, or many people
-def test_people_join_later_and_change(tmp_path: Path) -> None:
-    """At an epsilon at which noise is too rare to be met: who changed says what is true of somebody else."""
-    folder = drafted(tmp_path / "draft", label="40", links="40")
-    cast = Cast(40, PYTHON, dropouts=0, retries=0, seed=3, epochs=2, changed=0.5, late=0.25)
-    told = play(folder, "social-100", cast, quiet, out=Output(tmp_path / "out"))
-    found = read_export(tmp_path / "out")
-    later = found.last.joined == 2
-    assert 0 < later.sum() < 20 and told["enrolled"] == 40 == len(found.bodies.numbers)
-    assert found.times.tolist() == [[1, 1] if late else [2, 2] for late in later]
-    assert told["answered"] == 80 - later.sum() and told["epochs"] == 2
-    true = GRAPH.y[found.bodies.numbers] == found.bodies.values(0)
-    # Somebody else may have the same label.
-    assert true[later].all() and 0 < (~true).sum() <= told["changed"] < 40
-
-
-def test_what_a_person_knows_is_their_own_row() -> None:
-    told = values_of(GRAPH, 7, ("features", "label", "degree"))
-    assert told["features"] == np.asarray(dense(GRAPH.x))[7].tolist()
-    assert told["label"] == GRAPH.schema.classes[int(GRAPH.y[7])]
-    assert told["links"] == [int(b) for a, b in GRAPH.edge_index.T if a == 7]
-    unknown = replace(GRAPH, y=np.full(100, -1))
-    assert values_of(unknown, 7, ("label",)) == {} and values_of(GRAPH, 7, ()) == {}
-    rows = SparseRows(np.array([2.0, 3.0], np.float32), np.array([1, 0]), np.array([0, 1, 1, 2]), (3, 2))
-    told = [values_of(replace(GRAPH, x=rows), node, ("features",))["features"] for node in range(3)]
-    assert told == [[0, 2], [0, 0], [3, 0]]
-
-
-def dense(x: np.ndarray | SparseRows) -> np.ndarray:
-    if isinstance(x, np.ndarray):
-        return x
-    found = np.zeros(x.shape, np.float32)
-    found[np.repeat(np.arange(x.shape[0]), np.diff(x.starts)), x.columns] = x.values
-    return found
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,8 @@ import uvicorn
 
 from graphveil.collection.answers import STATUS
 from graphveil.collection.group import BYTES_AT_ONCE, Group
-from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.serving import Place, server_of
-from graphveil.device import Report
 from graphveil.device.__main__ import main
 from tests.collection.collections import PEOPLE, Collection, begun, key, token, url_of
 from tests.collection.listening import ran, served
@@ -233,29 +231,6 @@ def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:
         assert not done, "answered while nothing was stored"
 
     asyncio.run(asks())
-
-
-def test_a_fault_is_told_to_everybody_of_its_group() -> None:
-    def take(reports: Any) -> list[str]:
-        raise ZeroDivisionError
-
-    async def asks(reports: list[Report]) -> None:
-        group = Group(take)
-        with pytest.raises(ZeroDivisionError):
-            await group.submit(reports, 0)
-        await asyncio.to_thread(group.close)
-
-    asyncio.run(asks([]))
-
-
-def test_buckets_fill_at_their_rate() -> None:
-    now = [0.0]
-    buckets = Buckets(2.0, 3.0, most=2, clock=lambda: now[0])
-    assert [buckets.take("a") for _ in range(4)] == [True, True, True, False]
-    now[0] = 0.5
-    assert [buckets.take("a") for _ in range(2)] == [True, False]
-    # "a" is forgotten where two others ask: its bucket is full again.
-    assert buckets.take("b", 3.0) and buckets.take("c") and buckets.take("a", 3.0)
 
 
 def test_who_lost_their_secret_is_not_enrolled_anew(

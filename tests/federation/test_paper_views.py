@@ -107,18 +107,6 @@ def test_blinds_that_are_missing_are_found() -> None:
         assert is_uniform(rest) if holds else not bool(rest.any())
 
 
-@pytest.mark.parametrize("holders", [2, 3, 5])
-def test_no_share_of_weights_is_a_number_that_the_server_drew(holders: int) -> None:
-    seen = run(holders)
-    dealt = {word for words in seen.dealt() for word in words.flatten().tolist()}
-    for name in seen.setting.names:
-        for before, after in itertools.pairwise(seen.kept[name]):
-            for block in seen.setting.names:
-                one, other = (state[f"first/shares/{block}"] for state in (before, after))
-                for share in (one, other, other - one):
-                    assert not dealt & {sign * word for sign in (1, -1) for word in share.flatten().tolist()}
-
-
 @pytest.mark.parametrize("mode", ["paper", "individual", "guesses"])
 def test_no_share_and_no_masked_number_goes_to_the_server_in_other_modes(mode: str) -> None:
     held = holdings(3, 64, 6)

@@ -17,7 +17,6 @@ from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.crypto.keys import new_identity
 from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
-from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.session import Session
 from graphveil.federation.transport.wire import CHUNK, CONTROL, DATA, HELLO, Frame, WireError, control_bytes
 from tests.federation.parties import FOREVER, NAMES, Place, Running, until
@@ -105,28 +104,6 @@ def test_plain_connections_and_other_tls_clients_are_refused(tmp_path: Path) -> 
     assert not any(one.over for one in running)
     give_up(place, running)
     assert nothing_left(place)
-
-
-def test_a_greeting_that_is_not_answered_is_given_up_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A party that takes the connection and never says a word is asked anew, until it answers."""
-    monkeypatch.setattr(links_module, "_ANSWER", 0.2)
-    place, exchange, silent = Place(tmp_path), Links._exchange, threading.Event()
-
-    def mute(links: Links, grpc: Any, guard: Any, by_print: Any, incoming: Any, context: Any) -> Any:
-        if not silent.is_set():
-            silent.set()
-            list(incoming)  # until the other gives up
-            return
-        monkeypatch.setattr(links_module, "_ANSWER", FOREVER)
-        yield from exchange(links, grpc, guard, by_print, incoming, context)
-
-    monkeypatch.setattr(Links, "_exchange", mute)
-    running = [Running(place, name) for name in ("server", "holder1")]
-    until(lambda: place.noted("connected with holder1"))
-    assert silent.is_set()
-    give_up(place, running)
 
 
 def test_a_call_that_neither_answers_nor_ends_is_left_behind() -> None:
