@@ -117,8 +117,7 @@ def test_an_entry_says_how_its_mechanism_is_built(info: MechanismInfo) -> None:
 
 def test_old_names_are_read_and_never_given_out() -> None:
     assert mechanism_named("analytic-gaussian") is mechanism_named("gaussian")
-    assert current_name("analytic-gaussian") == "gaussian"
-    assert current_name("multi-bit") == "multi-bit" and current_name("nothing") == "nothing"
+    assert [current_name(name) for name in ("analytic-gaussian", "nothing")] == ["gaussian", "nothing"]
     assert mechanism_named("gaussian").first_name == "analytic-gaussian"
     with pytest.raises(InputError, match="mechanism 'nothing' is not known"):
         mechanism_named("nothing")

@@ -48,25 +48,20 @@ def test_measured_errors_are_those_of_the_closed_forms() -> None:
 def test_the_input_is_what_its_sentence_says() -> None:
     values = QUESTION.values()
     assert QUESTION.input.startswith("2,000 users, 16 coordinates in [-1, 3], each uniform on half of the range")
-    assert values.shape == (2000, 16)
-    assert bool((values[:, 0] <= 1).all())
-    assert bool((values[:, -1] >= 1).all())
+    assert values.shape == (2000, 16) and values[:, 0].max() <= 1 <= values[:, -1].min()
     assert np.array_equal(values, QUESTION.values())
     assert np.allclose(values.mean(axis=0), np.linspace(0, 2, 16), atol=6 * 2 / math.sqrt(12 * 2000))
     assert Question((1.0,), 1, users=5).input == "5 users, 1 coordinate in [0, 1], uniform on its lower half"
-    assert Question((1.0,), 1, users=5).values().max() <= 0.5
 
 
 def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
     results = compare(Question((1e-6,), 200, users=50), randomness=SecureRandomness())
     assert {row.mechanism for row in measured(results)} | {row.mechanism for row in refused(results)} == NAMES
-    (laplace,) = (row for row in refused(results) if row.mechanism == "laplace")
-    assert "epsilon" in laplace.reason
+    assert any(row.mechanism == "laplace" and "epsilon" in row.reason for row in refused(results))
     assert results[-1] in refused(results)
-    told: list[Progress] = []
-    compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=told.append)
-    assert [event.done for event in told] == list(range(2 * len(NAMES)))
-    assert {event.total for event in told} == {2 * len(NAMES)}
+    events: list[Progress] = []
+    compare(Question((1.0, 2.0), 2, users=10), randomness=SecureRandomness(), progress=events.append)
+    assert [(event.done, event.total) for event in events] == [(k, 2 * len(NAMES)) for k in range(2 * len(NAMES))]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +70,6 @@ def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
         ({"epsilons": ()}, "epsilons"),
         ({"epsilons": (1.0, 1.0)}, "each once"),
         ({"epsilons": (0.0,)}, "epsilon is 0.0"),
-        ({"epsilons": (None,)}, "epsilon is None"),
         ({"dimension": 0}, "dimension is 0"),
         ({"users": 0}, "users is 0"),
         ({"low": 1.0}, "range"),

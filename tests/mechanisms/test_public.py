@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit, NotCollected, Public, PublicLabels, RandomizedResponse
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.privacy import Randomness
 from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
 from tests.mechanisms.made import Untouched
 
@@ -19,26 +17,18 @@ SCHEMA = GraphSchema(
 )
 
 
-SOURCE: Randomness = Untouched()
-
-
-def test_public_vectors_are_sent_as_they_are_and_said_not_to_be_protected() -> None:
-    mechanism, values = Public(dimension=3), torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
-    reports = mechanism.randomize(values, randomness=SOURCE)
+def test_public_data_are_sent_as_they_are_and_said_not_to_be_protected() -> None:
+    mechanism, values = Public(dimension=3), torch.rand(4, 3)
+    reports = mechanism.randomize(values, randomness=Untouched())
     assert reports is values and mechanism.centred(reports) is values
     assert (mechanism.midpoint, mechanism.worst_variance, mechanism.report_bytes) == (0.0, 0.0, 12.0)
-    for mechanism, unit in ((Public(dimension=3), USER_FEATURES), (PublicLabels(classes=3), USER_LABEL)):
-        guarantee = mechanism.guarantee
-        assert guarantee.unit == unit and guarantee.epsilon == math.inf
-        assert any("NOT protected" in str(fact) for fact in guarantee.assumes)
-
-
-@pytest.mark.parametrize("labels", [torch.tensor([2, 0, 1]), torch.eye(3, dtype=torch.int64)])
-def test_public_labels_are_sent_as_they_are(labels: torch.Tensor) -> None:
-    mechanism = PublicLabels(classes=3)
-    reports = mechanism.randomize(labels, randomness=SOURCE)
-    assert reports.labels is labels and len(reports) == 3
-    assert (mechanism.keep, mechanism.flip) == (1.0, 0.0)
+    labels = PublicLabels(classes=3)
+    for sent in (torch.tensor([2, 0, 1]), torch.eye(3, dtype=torch.int64)):
+        assert labels.randomize(sent, randomness=Untouched()).labels is sent
+    assert (labels.keep, labels.flip) == (1.0, 0.0)
+    for each, unit in ((mechanism, USER_FEATURES), (labels, USER_LABEL)):
+        assert each.guarantee.unit == unit and each.guarantee.epsilon == math.inf
+        assert any("NOT protected" in str(fact) for fact in each.guarantee.assumes)
 
 
 def test_local_privacy_says_which_it_is_and_charges_for_noise_alone() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -92,21 +94,16 @@ def test_what_cannot_be_asked_is_refused(text: str, message: str) -> None:
         ask(text)
 
 
-@pytest.mark.parametrize("block", [[1, 1, 0], [0.5, 0, 0], [0, 0, 0]])
-def test_a_block_that_encodes_no_value_is_refused_by_row_and_not_by_value(block: list[float]) -> None:
-    columns = (Column("team", Category(("red", "blue", "green"))),)
-    question = question_from("team=red", 1.0, VectorDomain(3, 0.0, 1.0), columns)
-    values = np.array([[1, 0, 0], block])
+@pytest.mark.parametrize(
+    ("text", "columns", "values"),
+    [("team=red", slice(3, 6), each) for each in ([1, 1, 0], [0.5, 0, 0], [0, 0, 0.5])] + [("grade", 6, 0.3)],
+)
+def test_what_encodes_no_value_is_refused_by_row_and_not_by_value(text: str, columns: Any, values: Any) -> None:
+    people = PEOPLE.copy()
+    people[1, columns] = values
     with pytest.raises(InputError, match="row 1") as refused:
-        question.randomize(values, randomness=SeededRandomness(1))
-    assert "0.5" not in str(refused.value)
-
-
-def test_a_level_between_two_levels_is_refused() -> None:
-    values = PEOPLE.copy()
-    values[2, 6] = 0.3
-    with pytest.raises(InputError, match="row 2"):
-        ask("grade").truth(values)
+        ask(text).randomize(people, randomness=SeededRandomness(1))
+    assert "0.5" not in str(refused.value) and "0.3" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["age>=50", "team", "hobbies=go"])

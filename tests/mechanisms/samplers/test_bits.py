@@ -46,11 +46,9 @@ def test_each_entry_has_a_word_and_one_below_the_threshold_says_one() -> None:
     edge = int(law.thresholds(fraction)[0])
     for word, bit in ((0, 1), (edge - 1, 1), (edge, 0), (WORD - 1, 0)):
         assert law.draw(fraction, Scripted([word])).tolist() == [bit]
-    law, fractions = bit_law(1.0, 1), np.array([[0.0, 1.0], [1.0, 0.0]])
     middle = WORD // 2  # says 1 at the high end and 0 at the low one
-    bits = law.draw(fractions, Scripted([middle] * 4))
-    assert bits.dtype == np.uint8
-    assert bits.tolist() == [[0, 1], [1, 0]]
+    bits = law.draw(np.array([[0.0, 1.0], [1.0, 0.0]]), Scripted([middle] * 4))
+    assert bits.dtype == np.uint8 and bits.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0, 44.0])

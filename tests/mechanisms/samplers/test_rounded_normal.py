@@ -46,17 +46,12 @@ def test_the_law_is_the_rounded_normal(sigma: float) -> None:
     assert np.array_equal(draws, np.round(draws))
 
 
-def test_tails_that_a_float_generator_never_reaches_are_drawn() -> None:
-    """Checklist item 18: the numbers next to either end of the rest lie beyond 6 deviations, on both sides."""
-    table = _table(100.0, 1200)
-    lowest = table.decided << 49
-    cells, _ = table.search(np.array([lowest + 1, 2**64 - 2], np.uint64))
-    assert cells[0] < -600 and cells[1] > 600
-
-
 @pytest.mark.parametrize(("sigma", "limit"), [(12.0, 120), (700.0, 8400), (3000.0, 20_000)])
 def test_the_table_has_the_chances_that_the_likelihood_tells(sigma: float, limit: int) -> None:
-    """Strips and rest added up by cell, to the digits of float64; shifted by one cell they do not fit."""
+    """Strips and rest added up by cell, to the digits of float64; shifted by one cell they do not fit.
+
+    Checklist item 18: so have the tails, where a 32-bit generator ends.
+    """
     table, law = _table(sigma, limit), RoundedNormal(sigma, limit)
     chances = np.diff(table.ends.astype(np.float64), prepend=table.decided * 2.0**49, append=2.0**64) / 2.0**64
     inside = np.repeat(table.strips[: table.decided].astype(np.int64) << table.width, 1 << table.width)
@@ -220,12 +215,3 @@ def test_numbers_are_compared_without_a_sign() -> None:
     assert np.array_equal(draws.numpy(), expected)
     assert torch.nonzero(tied).ravel().tolist() == ties.tolist()
     assert len(set(draws.tolist())) > 100
-
-
-@pytest.mark.parametrize("spoilt", ["strips", "ends"])
-def test_another_table_is_noticed(spoilt: str, keys: list[BlockKey]) -> None:
-    """The comparison can fail: tables of a slightly wider law give other integers."""
-    right, wider = (NormalTensors.of(law(sigma), "cpu") for sigma in (300.0, 310.0))
-    other = getattr(wider, spoilt)[-len(getattr(right, spoilt)) :]
-    weakened = replace(right, **{spoilt: other})
-    assert not np.array_equal(weakened.draw(COUNT, keys)[0].numpy(), drawn(300.0, COUNT, keys[0]))
