@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import typer
 
-from graphveil.aggregation.names import WEIGHT_KINDS, largest_weight
 from graphveil.cli import main
 from graphveil.cli.app import build
 from graphveil.cli.choices import collect, comparison
@@ -25,9 +24,7 @@ from graphveil.methods import METHODS
 from graphveil.methods.base.method import RELEASE
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
-from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.registry import tagged
-from graphveil.methods.release.names import EDGE_METHODS
 from graphveil.reproduction.catalogue import find_exhibit
 from tests.pages import DOCS, ROOT, pages
 from tests.pages import page as page_named
@@ -244,16 +241,6 @@ def test_every_command_method_and_data_set_is_listed() -> None:
     assert set(NAMES) <= named
 
 
-def test_settings_and_defaults_are_those_of_the_program() -> None:
-    listed = {row[0].strip("`"): row[1] for row in rows("lpgnn", "Settings")}
-    options = METHODS["lpgnn"].options
-    assert list(listed) == list(options)
-    for setting, option in options.items():
-        if not setting.startswith("steps"):  # None there stands for a default that depends on the budgets
-            default = "none" if option.default is None else str(option.default)
-            assert listed[setting] == default, setting
-
-
 def rows_of(method: str) -> list[list[str]]:
     """The table of a method's section, whose heading it may share: `gap and progap`."""
     for page in (DOCS / "reference" / "methods").glob("*.md"):
@@ -276,24 +263,6 @@ def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) ->
     listed = {row[0].strip("`"): row[1] for row in rows_of(method)}
     options = {key: each for key, each in METHODS[method].options.items() if key not in NETWORK_SETTINGS[method]}
     assert listed == {key: "none" if each.default is None else str(each.default) for key, each in options.items()}
-
-
-@pytest.mark.parametrize(
-    ("page", "heading", "choices"),
-    [
-        ("heterorr", "| `edges` | the private part is |", EDGE_METHODS),
-        ("gap-progap", "| `weights` | a message weighs |", WEIGHT_KINDS),
-        ("solitude", "| `denoiser` | the network sees |", DENOISERS),
-    ],
-)
-def test_every_choice_of_a_setting_is_explained(page: str, heading: str, choices: tuple[str, ...]) -> None:
-    """Of weights also the largest there can be, which the noise pays for."""
-    table = page_named(page).split(heading, 1)[1].split("\n\n", 1)[0]
-    listed = re.findall(r"^\| `([\w-]+)` \|.* \|$", table, re.MULTILINE)
-    assert listed == list(choices)
-    if choices is WEIGHT_KINDS:
-        largest = re.findall(r" ([\d.]+) \|$", table, re.MULTILINE)
-        assert largest == [f"{largest_weight(kind):.3g}" for kind in WEIGHT_KINDS]
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
@@ -347,14 +316,6 @@ def test_every_message_of_a_federation_is_explained() -> None:
         paid = "yes" if kind.priced else "no"
         expected.append([f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, paid])
     assert rows("federation-messages", "Which message reveals what") == expected
-
-
-def test_noise_of_fewer_publications_is_that_of_the_program() -> None:
-    from graphveil.federation.core.publication import Publication
-
-    text = page_named("federation-noise")
-    listed = re.findall(r"^\| `republish=\d+` \| (\d+) \| ([\d.]+) \|$", text, re.MULTILINE)
-    assert listed == [(count, f"{Publication(8.0, 1e-4, int(count), 64).sigma:.3g}") for count, _ in listed] != []
 
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:

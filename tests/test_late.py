@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -36,22 +35,6 @@ for name in ("graphs", "mechanisms", "methods", "privacy"):
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.slow  # torch in a process
-@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="pages have one size here")
-def test_large_arrays_of_torch_lie_on_large_pages() -> None:
-    script = """
-import graphveil, torch
-large = torch.ones(1 << 22)
-parts = open("/proc/self/smaps").read().split("VmFlags:")
-for part, flags in zip(parts, parts[1:]):
-    ends = [line.split()[0].split("-") for line in part.splitlines() if " " in line and "-" in line.split()[0]][-1]
-    if int(ends[0], 16) <= large.data_ptr() < int(ends[1], 16):
-        print("hg" in flags.splitlines()[0].split())
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
 
 
 def test_a_stored_attack_is_read_without_any_adversary() -> None:

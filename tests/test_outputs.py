@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier
 
@@ -130,14 +129,6 @@ def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
         ["1", "2"],
     ]
     assert len(said) == 1
-
-
-def test_files_are_numbered_before_their_ending(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        output = Output(tmp_path / "people.csv", stack=stack)
-        (tmp_path / "people.csv").touch()
-        output.write_beside(UsedPathError("exists"), lambda path: write_text(path, "1"))
-    assert names(tmp_path) == ["people-2.csv", "people.csv"]
 
 
 _HOLD = """

@@ -5,19 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
 import graphveil
 from graphveil.cli.app import build
-from tests.pages import DOCS, ROOT, pages
+from tests.pages import DOCS, pages
 
 ROOMS = sorted(
     path.stem.removeprefix("graphveil.") for path in (DOCS / "reference" / "api").glob("*.md") if path.stem != "index"
@@ -44,11 +42,6 @@ class Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found += [value or "" for name, value in attrs if LOADED.get(tag) == name]
-
-
-def part(name: str) -> dict[str, Any]:
-    """What one of the site's own extensions defines; they lie beside the pages, not on the path."""
-    return runpy.run_path(str(DOCS / "_site" / f"{name}.py"))
 
 
 def loads(text: str) -> list[str]:
@@ -115,23 +108,3 @@ def test_every_public_name_is_in_the_reference(site: Path, room: str) -> None:
 
 def test_the_rooms_of_the_library_are_in_the_reference() -> None:
     assert {name for name in graphveil.__all__ if (DOCS.parent / "src" / "graphveil" / name).is_dir()} <= set(ROOMS)
-
-
-def test_links_of_included_files_are_made_for_the_page_that_includes_them() -> None:
-    on_the_site = part("links")["on_the_site"]
-    text = "[a](docs/how-to/tune.md#x) [b](CONTRIBUTING.md) [c](https://x.org) [d](#x) [e](benchmarks/README.md#y)"
-    assert on_the_site(text, ROOT / "SECURITY.md", DOCS / "explanation" / "security.md") == (
-        "[a](../how-to/tune.md#x) [b](contributing.md) [c](https://x.org) [d](#x) [e](../reference/benchmarks.md#y)"
-    )
-
-
-def test_a_command_tells_what_it_does_before_its_words_and_nothing_of_those_below_it() -> None:
-    told = part("commands")["told"]
-    groups = typer.main.get_command(build()).commands  # type: ignore[attr-defined]
-    lines = list(told(groups["data"].commands["describe"]))
-    assert lines[0].startswith("Counts, degrees, density")
-    table = lines.index("| word or option | what it means |")
-    assert table > 0
-    assert any(line.startswith("| `DATA") for line in lines[table:])
-    assert any(line.startswith("| `--json`") for line in lines[table:])
-    assert list(told(groups["data"])) == ["Inspect data sets.", ""]

@@ -12,8 +12,6 @@ from graphveil.graphs import social_graph, write_folder
 from tests.cli.conftest import Terminal
 from tests.cli.test_process import FOREVER, start
 
-TRAIN = ("train", "label-pool", "social-100", "--epsilon-y", "2", "--no-controls")
-
 
 class Intruder:
     """Makes a folder as soon as a graph is read, once armed."""
@@ -54,18 +52,6 @@ def test_what_is_paid_for_while_its_folder_is_taken_lands_beside_it(
     assert said.startswith(("warning: out is not empty", "warning: out: exists already"))
     assert type_in("report", "out-2").code == 0
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["theirs"]
-
-
-@pytest.mark.slow  # processes: two are refused before they read anything, one trains
-def test_of_three_runs_into_one_folder_one_trains_and_the_others_read_nothing(tmp_path: Path) -> None:
-    runs = [start(*TRAIN, "--out", "run", "--json", cwd=tmp_path) for _ in range(3)]
-    answers = [run.communicate(timeout=FOREVER) for run in runs]
-    assert sorted(run.returncode for run in runs) == [0, 2, 2]
-    for run, (out, err) in zip(runs, answers, strict=True):
-        if run.returncode:
-            assert out == "" and err.count("\n") == 1
-            assert "another process is about to write run" in err or "run is not empty" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 @pytest.mark.slow  # processes: what one of them asks people, the other one has to know

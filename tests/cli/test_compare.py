@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,60 +14,14 @@ from graphveil.attacks.result import judge
 from graphveil.cli import main
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
-from graphveil.methods.runs import experiment
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.files import sealed, to_json, write_text
 from tests.cli.conftest import Terminal
 from tests.reports import made
 
-GRID = ("compare", "lpgnn,label-propagation", "social-100", "--epsilon-y", "1,inf", "--epochs", 2, "--no-controls")
-OUT = ("--out", "cmp")
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, int]]:
-    """The cells that are really run."""
-    seen: list[tuple[str, Any, int]] = []
-    real = experiment.run
-
-    def counted(name: str, graph: Any, **arguments: Any) -> experiment.Result:
-        seen.append((name, dict(arguments["settings"]), arguments["seed"]))
-        return real(name, graph, **arguments)
-
-    monkeypatch.setattr(experiment, "run", counted)
-    return seen
-
-
-@pytest.mark.usefixtures("quick_pages")
-def test_it_goes_on_where_it_stopped(type_in: Terminal, runs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = experiment.run
-
-    def stops(name: str, graph: Any, **arguments: Any) -> experiment.Result:
-        if len(runs) == 3:
-            raise KeyboardInterrupt
-        return counted(name, graph, **arguments)
-
-    monkeypatch.setattr(experiment, "run", stops)
-    stopped = type_in(*GRID, "--repeats", 2, *OUT, "--json")
-    assert (stopped.code, stopped.out) == (130, "")
-    assert stopped.err.endswith("interrupted; no partial files remain\n")
-    assert len(list(Path("cmp/cells").iterdir())) == 3
-    assert not Path("cmp/table.md").exists()
-
-    monkeypatch.setattr(experiment, "run", counted)
-    done = type_in(*GRID, "--repeats", 2, *OUT, "--json")
-    assert done.code == 0
-    assert len(runs) == 8
-    assert len({(name, str(settings), seed) for name, settings, seed in runs}) == 8
-    again = type_in(*GRID, "--repeats", 2, *OUT, "--json")
-    assert again.json == done.json
-    assert len(runs) == 8
-
-
 # ---- graphveil compare-runs``, the split of a comparison, and a folder from before there was one ----
 
 
-QUICK = ("--epochs", 2, "--no-controls")
 FOLDERS = ("runs/lpgnn", "runs/gcn", "runs/void", "published", "fed")
 
 
@@ -162,33 +114,3 @@ def test_what_is_not_finished_or_named_twice_is_refused(there: Terminal) -> None
         assert said in answer.err, answer.err
     Path("fed/holder2/guarantee.json").write_text("{")
     assert "damaged party" in there("compare-runs", "fed/holder2").err
-
-
-COMPARE = ("compare", "mlp,label-propagation", "social-200", "--epsilon-y", 2, "--repeats", 1, *QUICK, "--out", "cmp")
-
-
-@pytest.mark.slow  # whole commands
-@pytest.mark.usefixtures("quick_pages")
-def test_a_comparison_splits_as_train_does_and_an_older_one_is_taken_up(
-    type_in: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for wrong in ("75", "declared"):
-        answer = type_in(*COMPARE, "--split", wrong)
-        assert (answer.code, answer.out) == (2, "") and not Path("cmp").exists()
-    split = type_in(*COMPARE[:-1], "split", "--split", "75/10/15", "--json")
-    assert split.code == 0 and "split 75/10/15" in Path("split/table.md").read_text()
-    assert json.loads(Path("split/comparison.json").read_text())["options"]["split"] == "75/10/15"
-    assert type_in(*COMPARE[:-1], "split").code == 2
-    first = type_in(*COMPARE, "--json").json
-    plan = Path("cmp/comparison.json")
-    assert "split" not in json.loads(plan.read_text())["options"]
-    for cell in Path("cmp/cells").iterdir():  # as they were written then
-        content = json.loads(cell.read_text())
-        content["result"]["options"].pop("split")
-        del content["sha256"]
-        cell.write_text(json.dumps(content))
-    for name in ("table.json", "table.html", "figure.png"):
-        (Path("cmp") / name).unlink()
-    monkeypatch.setattr(experiment, "run", pytest.fail)
-    assert type_in(*COMPARE, "--json").json == first
-    assert Path("cmp/table.json").exists()

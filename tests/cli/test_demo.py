@@ -16,9 +16,8 @@ from rich.console import Console
 
 from graphveil.cli import main
 from graphveil.cli.app import build
-from graphveil.cli.demo_screen import NEXT, counterexample, similar, table, told
+from graphveil.cli.demo_screen import NEXT, similar, told
 from graphveil.privacy import Guarantee
-from graphveil.reports.base.words import CONTROL_MEANING
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS
 from tests.reports.demo_made import ATTACKS, story
 
@@ -29,18 +28,6 @@ def screen(what: Any, width: int = 80) -> str:
     file = io.StringIO()
     Console(file=file, width=width, highlight=False, markup=False, emoji=False).print(what)
     return file.getvalue()
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_table_has_about_twelve_lines_and_breaks_no_word(width: int) -> None:
-    text = screen(table(story()), width)
-    lines = [line.rstrip() for line in text.splitlines()]
-    assert max(map(len, lines)) <= 80 and len(lines) <= 13
-    for method in BUDGETS:
-        assert text.count(f"{method} ") == 1
-    for whole in ("random-features", "own data alone", "counterexample", "organisations", "+19.2", "13.7 to 24.7"):
-        assert whole in text
-    assert "…" not in text and "LinkTeller" in text and "connection" in text
 
 
 def test_the_screen_fits_eighty_columns_and_what_comes_next_is_there() -> None:
@@ -56,16 +43,6 @@ def test_the_screen_fits_eighty_columns_and_what_comes_next_is_there() -> None:
         command, *rest = words.split()
         assert (command == "graphveil" and rest[0] in commands) or (ROOT / command).is_file(), words
         assert all((ROOT / word).exists() for word in rest if word.startswith("docs/"))
-
-
-def test_the_counterexample_is_called_what_it_is() -> None:
-    assert "they bought nothing" in counterexample(story(last=-0.3).ways[-1])
-    assert "they bought nothing" in counterexample(story(last=0.0).ways[-1])
-    assert "bought nothing" not in counterexample(story(last=0.2).ways[-1])
-    assert "Measure before you collect" in counterexample(story(last=0.2).ways[-1])
-    for control in ("label-pool", "majority"):
-        text = counterexample(replace(story().ways[-1], control=control))
-        assert f"{control} ({CONTROL_MEANING[control]}) reaches" in text
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,6 @@ from graphveil.graphs import load_graph
 from graphveil.methods import LPGNN, METHODS, ClassSums
 from tests.cli.conftest import Terminal
 
-TOWN = Path(__file__).parents[2] / "docs" / "examples" / "town"
-
 
 def test_one_thread_here_is_the_default_of_every_method() -> None:
     for info in METHODS.values():
@@ -26,15 +24,6 @@ def test_one_thread_here_is_the_default_of_every_method() -> None:
     # By the name that was typed, where several methods share a core.
     with pytest.raises(InputError, match="dp-mlp does not work by blocks yet"):
         require_engine(EngineChoice(workers=2), METHODS["dp-mlp"])
-
-
-def test_a_folder_is_described_the_same_wherever_its_ids_were_looked_up(type_in: Terminal) -> None:
-    words = ("data", "describe", str(TOWN), "--json")
-    assert type_in(*words, "--workers", 2).json == type_in(*words).json
-    planned = ("plan", "class-sums", "digits", "--json")
-    plain, threads = type_in(*planned).json, type_in(*planned, "--workers", 2).json
-    assert plain.keys() == threads.keys() and plain["guarantee"] == threads["guarantee"]
-    assert type_in(*words, "--engine-address", "auto").code == 2
 
 
 def test_a_prediction_takes_an_engine_where_people_are_read_for_it(type_in: Terminal, tmp_path: Path) -> None:

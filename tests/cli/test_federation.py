@@ -6,7 +6,6 @@ import io
 import json
 import math
 import stat
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from rich.console import Console, RenderableType
 
 from graphveil.cli import federation_screens as screens
 from graphveil.errors import DataError
-from graphveil.federation.core.agreement import Agreement, Party
-from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
@@ -26,7 +23,7 @@ from graphveil.graphs import load_graph
 from graphveil.graphs.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.party import TranscriptFile, read_transcript
-from graphveil.reports.federation.plan import SENT, draft, planned, priced
+from graphveil.reports.federation.plan import SENT, draft, planned
 from tests.cli.conftest import Answer, Terminal
 from tests.reports.federation.test_party import agreement
 
@@ -46,19 +43,6 @@ def one_line(answer: Answer, *parts: str) -> None:
     assert answer.err.startswith("error: ") and answer.err.count("\n") == 1
     for part in parts:
         assert part in answer.err, answer.err
-
-
-def test_split_makes_folders_that_can_be_read_back(type_in: Terminal) -> None:
-    found = type_in(
-        "federation", "split", "social-200", "--out", "parts", "--parties", 3, "--proportion", "2:1:1", "--json"
-    )
-    assert [one["labels"] for one in found.json["holders"]] == [True, False, False]
-    whole = load_graph("social-200")
-    assert sum(one["columns"] for one in found.json["holders"]) == whole.schema.dimension
-    assert sum(one["edges"] for one in found.json["holders"]) == whole.edge_index.shape[1]
-    first, second = load_graph("parts/holder1"), load_graph("parts/holder2")
-    assert set(map(str, first.ids)) == set(map(str, second.ids)) and list(first.ids) != list(second.ids)
-    assert bool((first.y >= 0).all()) and bool((second.y < 0).all())
 
 
 def test_declared_columns_stay_whole_and_travel_into_the_agreement(type_in: Terminal) -> None:
@@ -146,26 +130,6 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
     assert {kind for kinds in SENT.values() for kind in kinds} == set(KINDS)
 
 
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (("split", "social-200", "--proportion", "1:2:3"), ("2 positive numbers",)),
-        (("init", "--epsilon", "1"), ("no holders", "--from")),
-        (("init", "--epsilon", "1", *HOLDERS), ("no classes",)),
-        (("init", "--epsilon", "1", "--holder", "clinic"), ("NAME=HOST:PORT=COLUMNS",)),
-        (("init", "--epsilon", "1", *TYPED[:2], "--classes", "a,b"), ("2 to 5",)),
-        (("init", "--epsilon", "1", *TYPED, "--range", "low"), ("LOW,HIGH",)),
-        (("init", "--epsilon", "1", *TYPED, "--mode", "paper"), ("opened = true",)),
-        (("init", "--epsilon", "1", *TYPED, "--certificate", "clinic=nowhere.pem"), ("NAME=FILE",)),
-        (("plan", "nowhere"), ("is missing", "init makes it")),
-    ],
-)
-def test_refusals_take_one_line(type_in: Terminal, words: tuple[str, ...], parts: tuple[str, ...]) -> None:
-    out = ("--out", "made") if words[0] in ("split", "init") else ()
-    one_line(type_in("federation", *words, *out), *parts)
-    assert not Path("made").exists()
-
-
 def test_a_party_is_refused_before_anything_is_sent(type_in: Terminal) -> None:
     split_and_init(type_in)
     one_line(type_in("federation", "serve", "run/holder1"), "holder1 is a holder", "join for holders")
@@ -235,31 +199,6 @@ def plan(unsigned: tuple[str, ...] = (), **options: Any) -> str:
     return read(screens.planned(planned(agreement(**options), 1000, 100, list(unsigned))))
 
 
-def finish(**changes: Any) -> dict[str, Any]:
-    """The answer of a holder that has finished."""
-    options = changes.pop("options", {})
-    agreed: Agreement = agreement(**options)
-    return {
-        "party": "clinic",
-        "mode": agreed.setting.protocol.mode,
-        "opens": "what it opens",
-        "opened": agreed.setting.protocol.opened,
-        "rounds": 3,
-        "publications": agreed.setting.publications,
-        "epsilon": agreed.setting.privacy.epsilon,
-        **priced(agreed.setting),
-        "epsilon_y": agreed.setting.privacy.epsilon_y,
-        "guarantee": guarantee_of(agreed.setting).to_dict(),
-        "messages": [],
-        "bytes_sent": 2_500,
-        "bytes_received": 12,
-        "seconds": 95.0,
-        "folder": "run/clinic",
-        "files": ["card.md", "card.html"],
-        **changes,
-    }
-
-
 def test_sizes_are_short_and_what_was_spent_is_rounded_up() -> None:
     said = [screens.size(count) for count in (0, 999, 1234, 2_500_000, 7.5e12)]
     assert said == ["0 B", "999 B", "1.23 kB", "2.5 MB", "7.5 TB"]
@@ -275,8 +214,6 @@ def test_a_plan_without_noise_says_so_in_both_places_and_what_is_open_once() -> 
     assert shown.count(planned(agreement(mode="individual"), 10, 1, [])["opens"][:40]) == 1
     assert "Not signed by clinic, bank" in shown and "Not signed by clinic" not in plan()
     assert "for 1,000 nodes (--nodes), 100 of them training (--training); alignment not counted" in shown
-    paper = finish(options={"mode": "paper", "width": 64, "epochs": 10, "opened": True})
-    assert "Acknowledged" in read(screens.finished(paper)) and "Acknowledged" not in plan()
 
 
 def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
@@ -285,57 +222,3 @@ def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
     assert "sigma" in shown and "on rows of length at most 1" in shown
     sigmas = [agreement(republish=every, epochs=3).setting.publication.sigma for every in (1, 3)]
     assert f"1 3 {sigmas[0]:.3g} {2 * sigmas[0]:.3g} 3 1 {sigmas[1]:.3g} {2 * sigmas[1]:.3g}" in shown
-
-
-@pytest.mark.parametrize("alone", [None, {"mean": 0.6}])
-def test_a_finished_label_holder_says_how_often_it_was_right(alone: Mapping[str, float] | None) -> None:
-    answer = finish(
-        accuracy={"mean": 0.75, "low": 0.7, "high": 0.801}, test_nodes=1500, best_round=2, accuracy_alone=alone
-    )
-    if alone is None:
-        del answer["accuracy_alone"]
-    shown = read(screens.finished(answer))
-    assert shown.startswith("clinic: 75.0 %") and "1,500 test nodes" in shown and "95%: 70.0 to 80.1" in shown
-    assert "round 2 of 3" in shown
-    assert ("Its own network alone" in shown and "60.0 %" in shown) is (alone is not None)
-
-
-def test_messages_are_summed_by_who_sent_them() -> None:
-    messages = [
-        {"kind": "noisy-share", "from": "clinic", "to": "server", "count": 3, "bytes": 30_000},
-        {"kind": "seal", "from": "bank", "to": "clinic", "count": 1, "bytes": 32},
-        {"kind": "seal", "from": "clinic", "to": "bank", "count": 1, "bytes": 32},
-        {"kind": "seal", "from": "clinic", "to": "shop", "count": 1, "bytes": 32},
-    ]
-    shown = read(screens.finished(finish(messages=messages)))
-    assert "noisy-share 3 x, 30 kB seal 2 x, 64 B 1 x, 32 B" in shown
-    bank = read(screens.finished(finish(party="bank")))
-    assert bank.startswith("bank has finished 3 rounds") and "test nodes" not in bank
-    assert "2.5 kB, received 12 B, in 1 min 35 s" in bank and "card.md, card.html" in bank
-    parts = [{"name": "holder1", "columns": 1200, "edges": 34_000, "labels": True}]
-    split = read(screens.split({"nodes": 2000, "holders": parts, "folder": "parts\x1b[2J"}))
-    assert split.startswith("2,000 nodes ") and "holder1 1,200 34,000 yes Folder" in split
-    assert "federation init --from parts [2J --out RUN" in split and "\x1b" not in split
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "total", "said"),
-    [
-        (None, None, "the server publishes no rows"),
-        (2.5, 8.0, "Epsilon 2.5 of 8 spent"),
-        ("inf", "inf", "no privacy against the server"),
-    ],
-)
-def test_a_status_says_what_was_paid(epsilon: Any, total: Any, said: str) -> None:
-    known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
-    shown = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
-    assert said in shown and "Round 3 of 20" in shown
-
-
-def made(unsigned: list[str], *, keys: bool) -> str:
-    parties = [
-        {"name": p.name, "role": p.role, "address": p.address, "certificate": 40 * "a", "made": keys}
-        for p in (Party("server", "server", "s:1", ""), Party("clinic", "holder", "c:1", ""))
-    ]
-    known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
-    return read(screens.made({**known, "parties": parties, "unsigned": unsigned}))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.crypto.keys import read_identity
@@ -78,16 +75,6 @@ def test_a_holder_says_each_round_and_what_it_paid(type_in: Terminal) -> None:
     check_party(Path("run/holder1"))
     status = type_in("federation", "status", "run/holder1", "--json").json
     assert (status["state"], status["round"]) == ("finished", 2)
-
-
-def test_the_answer_is_one_object_and_its_files_are_there(type_in: Terminal) -> None:
-    made(type_in, "mode=guesses")
-    found = join(type_in, "--json").json
-    assert (found["party"], found["mode"], found["rounds"], found["publications"]) == ("holder1", "guesses", 2, 1)
-    assert found["epsilon"] == 4.0 and found["guarantee"]["epsilon"] == pytest.approx(4.0) and found["delta"] == 0.0
-    assert {(Path(found["folder"]) / name).is_file() for name in found["files"]} == {True}
-    ledger = json.loads(Path("run/holder1/ledger.json").read_text())
-    assert ledger["spends"] == [], "the label holder reads guesses and publishes none"
 
 
 def test_the_server_pays_nothing_and_predicts_nothing(type_in: Terminal) -> None:

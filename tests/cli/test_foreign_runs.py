@@ -42,17 +42,6 @@ def test_a_result_of_an_unknown_method_is_no_fault(type_in: Terminal, tmp_path: 
         assert "Traceback" not in answer.err
 
 
-def test_a_model_of_an_unknown_method_is_refused(type_in: Terminal, tmp_path: Path, trained: Path) -> None:
-    from graphveil.methods.base.storage import read_method, save_method
-
-    run = old_run(trained, tmp_path / "run")
-    _, facts, tensors = read_method(run)
-    save_method(run, "no-such-method", facts, tensors)
-    assert "holds a 'no-such-method' model; allowed: lpgnn" in one_line(type_in("predict", run, "digits"))
-    for words in (("compare-runs", run), ("report", run), ("attack", run)):
-        assert type_in(*words).code in (0, 2)
-
-
 def test_a_list_of_more_notes_or_lines_than_a_run_has_is_refused(
     type_in: Terminal, tmp_path: Path, trained: Path
 ) -> None:

@@ -113,18 +113,6 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 
-def test_defaults_are_said_once_whoever_asks(capsys: pytest.CaptureFixture[str]) -> None:
-    told: list[Progress] = []
-    defaults = choices.Defaults({"label-propagation": {}, "lpgnn": {"epsilon": 2.0}}, told.append)
-    assert capsys.readouterr().err == ""
-    defaults(Progress(0, 2))
-    first = capsys.readouterr().err
-    defaults(Progress(1, 2))
-    defaults.say()
-    assert first.count("\n") == 1 and "lpgnn" not in first and capsys.readouterr().err == ""
-    assert told == [Progress(0, 2), Progress(1, 2)]
-
-
 # ---- from words typed to settings ----
 
 

@@ -11,54 +11,14 @@ from graphveil.columns import Category, Column, YesNo
 from graphveil.errors import InputError
 from graphveil.graphs import load_graph
 from graphveil.graphs.score_file import read_scores
-from graphveil.mechanisms import RandomizedResponse, best_category, catalogue
+from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed
 from graphveil.mechanisms.question import question_from
 from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 from tests.cli.conftest import Terminal
 
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--epsilon", "1,x"), "error: --epsilon: 'x'; allowed: a number"),
-        (("--epsilon", "0"), "epsilon is 0.0; allowed: a finite number above 0"),
-        (("--low", 2), "--low, --high: the range is 2 to 1"),
-        (("--delta", 2), "delta is 2.0"),
-        (("--users", 10**8), "dense numbers"),
-        (("--out", "."), "is not empty"),
-    ],
-)
-def test_bad_questions_are_refused_in_one_line(type_in: Terminal, words: tuple[object, ...], message: str) -> None:
-    Path("there").write_text("")
-    answer = type_in("mechanisms", "compare", *words)
-    assert answer.code == 2
-    assert answer.out == ""
-    assert message in answer.err
-    assert answer.err.count("\n") == 1
-    assert [path.name for path in Path().iterdir()] == ["there"]
-
-
 # ---- categories ----
-
-CATEGORIES = ("mechanisms", "categories", "--epsilon", "1,3", "--answers", "2,256")
-
-
-def test_every_mechanism_of_a_category_is_compared_and_the_one_that_is_asked_comes_first(type_in: Terminal) -> None:
-    answer = type_in(*CATEGORIES, "--json").json
-    assert set(answer) == {"rows", "together"}
-    names = {info.name for info in catalogue() if info.kind == "labels"}
-    for epsilon in (1.0, 3.0):
-        for many in (2, 256):
-            rows = [row for row in answer["rows"] if (row["epsilon"], row["answers"]) == (epsilon, many)]
-            assert {row["mechanism"] for row in rows} == names
-            assert [row["best"] for row in rows] == [True, False, False]
-            chosen = best_category(epsilon, many)
-            # Equal but for rounding: a set of one class is randomized response.
-            assert rows[0]["total_variance"] == pytest.approx(min(row["total_variance"] for row in rows))
-            assert rows[0]["total_variance"] == chosen.law.total_variance
-            assert rows[0]["report_bytes"] == chosen.report_bytes
 
 
 def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
@@ -72,7 +32,7 @@ def test_questions_together_are_those_of_mixed(type_in: Terminal) -> None:
         assert row["epsilon_each"] == mixed.parts[0].epsilon
         assert row["total_variance"] == pytest.approx(mixed.total_variance)
     assert type_in("mechanisms", "categories", "--answers", "5", "--json").json["together"] == []
-    answer = type_in(*CATEGORIES)
+    answer = type_in("mechanisms", "categories", "--epsilon", "1,3", "--answers", "2,256")
     assert answer.code == 0 and max(map(len, answer.out.splitlines())) <= 80
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["1", "256", "subset-selection"] in [line[:3] for line in lines]
@@ -110,24 +70,6 @@ def test_sensitivity_alone_gives_the_sensitive_columns_least(type_in: Terminal, 
     assert not torch.equal(drawn, public_share_of(graph, 0.3, 5)) and bool(public_share_of(graph, None, 0).all())
     with pytest.raises(InputError, match=r"allowed: a number in \(0, 1\)"):
         public_share_of(graph, 1.0, 0)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("digits",), "digits declares its features private"),
-        (("digits", "--public-share", 2), "a share of 2.0"),
-        (("digits", "--public-share", 0.3, "--sensitive", "a"), "numbers of columns"),
-        (("digits", "--public-share", 0.3, "--sensitive", "32", "--gamma", 0), "column 32"),
-        (("digits", "--public-share", 0.3, "--gamma", 2), "--gamma"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_leaves_no_file(
-    type_in: Terminal, tmp_path: Path, words: tuple[object, ...], said: str
-) -> None:
-    answer = type_in("mechanisms", "scores", *words)
-    assert (answer.code, answer.out) == (2, "") and said in answer.err
-    assert not (tmp_path / "scores.txt").exists()
 
 
 # ---- audit ----

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.methods import METHODS
-from graphveil.methods.base.released import INSTEAD
 from graphveil.privacy import SecureRandomness
 from graphveil.reports.attacks.files import PLAIN, kept
 from graphveil.reports.attacks.run import attack_run
@@ -57,13 +55,6 @@ def test_a_plain_network_trains_on_private_edges_and_says_so(type_in: Terminal, 
     again = type_in("predict", "run", data, "--out", "rows.csv")
     assert again.code == 0 and "NOT PROTECTED" in again.out, again.err
     assert Path("rows.csv").stat().st_mode & 0o777 == 0o600
-
-
-def test_what_stays_refused_names_a_method_for_each_trust(type_in: Terminal, data: Path) -> None:
-    refused = type_in("train", "lpgnn", data, *SHORT)
-    assert refused.code == 2 and INSTEAD in refused.err
-    named = {word: METHODS[word].trust for word in ("class-sums", "node-sums", "links", "heterorr", "gcn")}
-    assert set(named.values()) == {"central", "local", "none"} and all(name in INSTEAD for name in named)
 
 
 def test_a_run_on_private_edges_is_attacked_beside_a_network_that_says_what_it_read(

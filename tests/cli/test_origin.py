@@ -17,7 +17,6 @@ from tests.cli.conftest import Terminal
 
 pytestmark = pytest.mark.usefixtures("quick_pages")
 PLACE = "secret-place"
-ATTACK = ("--attack", "link-stealing", "--nodes", 60, "--no-plain")
 
 
 @pytest.fixture
@@ -55,20 +54,6 @@ def test_what_finds_the_data_later(typed: str, kept: dict[str, str]) -> None:
     assert is_name(typed) and not is_name("/a/cora") and lasting("/a/cora", "/data") == {"source": "/a/cora"}
     assert lasting("own") == {"source": str(Path.cwd() / "own")}
     assert lasting("cora", "data")["data_root"] == str(Path.cwd() / "data")
-
-
-@pytest.mark.slow  # whole commands
-def test_a_graph_that_moved_is_named_with_its_old_place_and_the_remedy(type_in: Terminal, own: Path) -> None:
-    run = trained(type_in, "lpgnn", own, "--epochs", 2)
-    moved = own.rename(own.with_name("moved"))
-    for words in (("attack", run, *ATTACK), ("predict", run)):
-        answer = type_in(*words)
-        assert (answer.code, answer.err.count("\n")) == (2, 1)
-        assert f"its graph lay in {own}, and is not there" in answer.err
-        assert "attack RUN --data DATA, predict RUN DATA" in answer.err
-    for words in (("attack", run, *ATTACK, "--data", moved), ("predict", run, moved), ("report", run)):
-        answer = type_in(*words)
-        assert answer.code == 0, answer.err
 
 
 def test_what_is_handed_on_tells_no_place(type_in: Terminal, own: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Terminal
-from tests.graphs.test_croissant import office, read, warnings
+from tests.graphs.test_croissant import read, warnings
 from tests.graphs.test_release import published
 
 
@@ -108,24 +108,3 @@ def test_an_owner_adds_a_licence_to_a_release_that_is_out(type_in: Terminal, tmp
     assert warnings(read(folder / "croissant.json")) == []
     # The release is still whole: its metadata is not among what was hashed.
     assert type_in("data", "describe", folder, "--json").json == before
-
-
-def test_what_is_declared_is_one_object_and_what_cannot_be_described_is_one_line(
-    type_in: Terminal, tmp_path: Path
-) -> None:
-    own = office(tmp_path / "office")
-    answer = type_in("data", "croissant", own)
-    content = json.loads(answer.out)
-    assert (answer.code, content["name"], content["@type"]) == (0, "office", "sc:Dataset")
-    assert "license" not in content and "sha256" not in answer.out
-    folder = published(tmp_path)
-    (folder / "graph.toml").write_text((folder / "graph.toml").read_text() + "\n")
-    (own / "nodes.csv").write_bytes(b"\xff\xfe\x00")
-    for words, said in (
-        ((folder,), "graph.toml: was changed since it was published"),
-        ((own,), "nodes.csv: the names of its columns cannot be read"),
-        (("digits", "--published", "31 January"), "'31 January' is no day"),
-        (("digits", "--out", "no/such/folder/x.json"), "no/such/folder"),
-    ):
-        refused = type_in("data", "croissant", *words)
-        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1) and said in refused.err

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +15,6 @@ from tests.cli.conftest import Terminal
 from tests.cli.test_screens import shown
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
-HEADS = {"unit": "What may be protected", "observer": "From whom", "assumption": "What it may assume"}
 
 
 def facts(text: str) -> list[tuple[str, str]]:
@@ -71,75 +67,6 @@ def test_a_description_has_each_fact_of_the_answer_with_its_numbers(type_in: Ter
             assert text == {True: "yes", False: "no", None: "-"}[value], name
         elif not isinstance(value, list) or not any(isinstance(one, str) for one in value):
             assert numbers_in(text) == pytest.approx(numbers_of(value), rel=1e-5, abs=5.1e-5), name
-
-
-# ---- mechanisms list, mechanisms compare ----
-
-
-def test_each_mechanism_has_a_block_of_its_own_facts_in_the_order_of_the_answer(type_in: Terminal) -> None:
-    listed = type_in("mechanisms", "list", "--json").json["mechanisms"]
-    blocks = type_in("mechanisms", "list").out.rstrip().split("\n")
-    ends = [place for place, line in enumerate(blocks) if not line.strip()]
-    parts = [blocks[a + 1 : b] for a, b in zip([-1, *ends], [*ends, len(blocks)], strict=True)]
-    assert len(parts) == len(listed)
-    for lines, entry in zip(parts, listed, strict=True):
-        screen = dict(facts("\n".join(lines)))
-        assert list(screen) == ["name", "mechanism", "source", "unit", "report", "note"]
-        for name, text in screen.items():
-            assert flat(text) == flat("-" if entry[name] is None else entry[name]), entry["name"]
-
-
-@pytest.fixture
-def compared(type_in: Terminal) -> tuple[str, dict[str, Any]]:
-    """The screen of a comparison, and the file that it left."""
-    words = ("mechanisms", "compare", "--epsilon", "0.015,3", "--dimension", 4, "--users", 50, "--out", "study")
-    answer = type_in(*words)
-    assert answer.code == 0
-    return answer.out, json.loads(Path("study/comparison.json").read_text())
-
-
-def test_each_row_of_a_comparison_is_in_the_file_and_each_row_of_the_file_is_shown(
-    compared: tuple[str, dict[str, Any]],
-) -> None:
-    text, answer = compared
-    names = {row["mechanism"] for row in answer["rows"]}
-    epsilon, found = math.nan, {}
-    for line in text.splitlines():
-        if line.startswith("epsilon "):
-            epsilon = float(line.split()[1])
-        elif line.split()[:1] and line.split()[0] in names and len(line.split()) == 6:
-            name, *cells = line.split()
-            found[name, epsilon] = [float(cell.replace(",", "")) for cell in cells]
-    assert set(found) == {(row["mechanism"], row["epsilon"]) for row in answer["rows"]}
-    for row in answer["rows"]:
-        *cells, speed = found[row["mechanism"], row["epsilon"]]
-        whole = [row[name] for name in ("worst_mse", "mse", "mean_mse", "report_bytes")]
-        # Three digits below 1,000, whole numbers above.
-        assert cells == pytest.approx(whole, rel=5.1e-3)
-        assert speed == pytest.approx(row["users_per_second"], rel=0.051)
-
-
-def test_a_comparison_says_whose_delta_is_not_zero_and_where_it_lies(compared: tuple[str, dict[str, Any]]) -> None:
-    text, answer = compared
-    with_delta = {row["mechanism"]: row["delta"] for row in answer["rows"] if row["delta"] > 0}
-    said = dict(re.findall(r"(\S+) has delta (\S+); all others have none", " ".join(text.split())))
-    assert set(said) == set(with_delta) and with_delta
-    assert all(float(said[name]) >= delta for name, delta in with_delta.items())
-    assert "study (comparison.json, figure.png, figure.svg)" in " ".join(text.split())
-    assert flat(answer["input"]) in flat(text)
-
-
-# ---- explain ----
-
-
-def test_the_list_of_codes_is_the_registry_group_by_group(type_in: Terminal) -> None:
-    lines = type_in("explain").out.rstrip().splitlines()
-    assert lines[-1] == "For more about one of them: graphveil explain CODE"
-    listed = facts("\n".join(line for line in lines[:-1] if line.strip()))
-    seen = {name: text for name, text in listed if name in CODES}
-    assert list(seen) == [code for head in (*HEADS, "unknown") for code, one in CODES.items() if one.group == head]
-    assert {code: flat(text) for code, text in seen.items()} == {c: flat(one.sentence) for c, one in CODES.items()}
-    assert [name for name, text in listed if name not in CODES][:3] == list(HEADS.values())
 
 
 # ---- plan ----

@@ -52,32 +52,7 @@ def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothin
     assert all(tables.plain(value) == said for value, said in pairs)
 
 
-@pytest.mark.parametrize("width", [72, 200])
-def test_rivals_and_the_price_of_a_relationship_are_on_the_screen(width: int) -> None:
-    text = shown(screens.run(made.record(**made.beside_rivals())), width)
-    assert max(len(line) for line in text.splitlines()) <= width
-    flat = " ".join(text.split())
-    for part in (
-        "blink-hybrid",
-        "best rival, same price",
-        "points against blink-hybrid",
-        "At the same privacy price",
-        "ONE relationship (4): epsilon",
-    ):
-        assert part in flat
-    places = [text.index(name) for name in ("blink-hybrid", "degree-preserving", "no-edges", "random-graph")]
-    assert places == sorted(places)
-    assert "rival" not in shown(screens.run(made.record()), width)
-
-
 # ---- progress and answers ----
-
-
-class Screen(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def event(stage: str, done: int = 0, total: int = 0, epsilon: float | None = None) -> Progress:
@@ -125,18 +100,3 @@ def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "Downloading...\ntraining\n"
-
-
-def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
-    with console.working() as tell:
-        tell(event("download", 5))
-        tell(event("training \x1b[2J", 50, 100, 2.5))
-    shown = screen.getvalue()
-    assert "training" in shown
-    assert "50/100" in shown
-    assert "epsilon spent 2.5" in shown
-    assert "\x1b[2J" not in shown
-    assert shown.rstrip().endswith("\x1b[2K")

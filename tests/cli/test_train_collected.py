@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars
 import pytest
 
@@ -14,7 +13,7 @@ from graphveil.methods import load_method
 from graphveil.reports.attacks.files import PLAIN
 from tests.cli.conftest import Terminal
 from tests.collection.answered import IDS, PEOPLE, exported, graph
-from tests.on_device.signing import MOODS, label, links
+from tests.on_device.signing import MOODS
 
 HALF = {"features": 2, "label": 3}
 
@@ -76,21 +75,3 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
     assert set(found) == {"lpgnn", PLAIN} and found["lpgnn"]["positives"] == 40
     other = type_in("attack", "run", "--attack", "membership", "--truth", "social-200")
     assert other.code == 2 and "not those of the collection" in other.err
-
-
-def everybody(number: int, body: bytes) -> bytes:
-    """A report that names all others: a flag and two bits of the label, the flag of the list, and the list."""
-    bits = np.unpackbits(np.frombuffer(body, np.uint8))
-    bits[4 : 4 + PEOPLE] = 1
-    bits[4 + number] = 0
-    return np.packbits(bits).tobytes()
-
-
-def test_a_collection_of_suspects_alone_is_refused_in_words(type_in: Terminal, tmp_path: Path) -> None:
-    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "2", "both"), forged=everybody)
-    words = ("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
-    refused = type_in(*words)
-    assert refused.code == 2 and "120 of 120 reports were left out as suspects" in refused.err
-    assert "--keep-suspects trains on all" in refused.err
-    # As the other commands have it.
-    assert type_in(*words, "--keep-suspects", "-o", "run").code == 0 and Path("run/config.toml").is_file()

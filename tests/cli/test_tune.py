@@ -91,18 +91,6 @@ def test_a_proxy_chooses_and_one_training_is_paid_for(type_in: Terminal, tmp_pat
     assert not (tmp_path / "run.trials.jsonl").exists()
 
 
-def test_a_sampler_searches_ranges(type_in: Terminal) -> None:
-    over = ("--over", "learning_rate=0.001:0.1:log", "--over", "hidden=2:8", "--over", "model=sage,gcn")
-    words = ("lpgnn", "social-100", *over, "--sampler", "tpe", "--trials", 3, "--epochs", 2, "--no-controls")
-    answer = type_in("tune", *words, "--json")
-    assert answer.code == 0, answer.err
-    assert 0.001 <= answer.json["settings"]["learning_rate"] <= 0.1
-    assert answer.json["settings"]["hidden"] in range(2, 9)
-    assert answer.json["options"]["sampler"] == "tpe"
-    again = type_in("train", "--config", Path(answer.json["run"]) / "config.toml", "--json")
-    assert again.json["settings"] == answer.json["settings"]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

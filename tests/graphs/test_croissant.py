@@ -99,18 +99,6 @@ def test_a_release_is_described_with_every_hash_and_its_guarantee(tmp_path: Path
     assert load_graph(folder).release == RELEASE
 
 
-def test_records_of_an_own_folder_are_read_as_they_are(tmp_path: Path) -> None:
-    folder = office(tmp_path / "office")
-    found = described(folder)
-    assert warnings(found) == []
-    records = [plain(record, "nodes") for record in found.records("nodes")]
-    assert records == polars.read_csv(folder / "nodes.csv").to_dicts()
-    by_id = {one.id: one for one in found.metadata.record_sets}
-    assert by_id["classes"].data == [{"classes/name": name} for name in ("design", "sales", "support")]
-    assert by_id["nodes"].key == ["nodes/person"]
-    assert [len(field.data_types) for field in by_id["nodes"].fields] == [1, 1, 2]
-
-
 def test_of_data_that_is_not_released_nothing_is_said_that_depends_on_people(tmp_path: Path) -> None:
     said = set()
     for place, (nodes, degree) in {"one": (40, 4.0), "another": (60, 8.0)}.items():

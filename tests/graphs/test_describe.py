@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
 
-from graphveil.graphs import GraphSchema, describe, make_graph, normalise_edges, social_graph
+from graphveil.graphs import GraphSchema, describe, make_graph, normalise_edges
 from tests.graphs.made import tiny_graph
 
 
@@ -26,24 +24,6 @@ def test_a_path_of_four_nodes():
     assert facts["private"] == ["features", "labels"]
     assert facts["memory_mb"]["x"] == pytest.approx(4 * 2 * 4 / 1e6, abs=5e-4)
     assert "data owner only" in facts["warning"]
-
-
-def test_homophily_by_hand_and_none_where_it_means_nothing():
-    # Known edges cat-dog, dog-dog: edge homophily 1/2; ends are 1/4 cat and 3/4 dog, so chance is 5/8.
-    homophily = describe(tiny_graph())["homophily"]
-    assert homophily["edge"] == 0.5
-    assert homophily["adjusted"] == pytest.approx((0.5 - 0.625) / (1 - 0.625))
-    several = describe(tiny_graph(y=torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])))
-    assert (several["classes"], several["homophily"]) == ({"cat": 1, "dog": 2}, None)
-    assert describe(tiny_graph(y=torch.full((4,), -1)))["homophily"] is None
-
-
-def test_it_is_json_and_counts_sparse_memory():
-    graph = social_graph(500)
-    facts = json.loads(json.dumps(describe(graph), allow_nan=False))
-    stored = graph.x.values().numel()
-    assert facts["features"]["layout"] == "sparse"
-    assert facts["memory_mb"]["x"] == pytest.approx((stored * 12 + 501 * 8) / 1e6, abs=1e-3)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import os
-
 import polars
 import pytest
 import torch
@@ -50,17 +47,6 @@ def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clippe
     assert "clipped 1 feature values to the declared range" in clipped.schema.notes
 
 
-def test_parquet_with_numbers_as_ids_and_labels(tmp_path):
-    path = folder(tmp_path, graph__toml=TOML.replace('["cat", "dog"]', "[3, 4]"), nodes__csv=None, edges__csv=None)
-    nodes = polars.DataFrame({"id": [10, 20, 30], "age": [1, 2, 3], "label": [3.0, None, 4.0]})
-    nodes.write_parquet(path / "nodes.parquet")
-    polars.DataFrame({"source": [10, 20], "target": [20, 30]}).write_parquet(path / "edges.parquet")
-    graph = validate(load_graph(path))
-    assert graph.y.tolist() == [0, -1, 1]
-    assert list(graph.ids) == ["10", "20", "30"]
-    assert graph.edge_index.shape == (2, 4)
-
-
 def test_blank_lines_at_the_end_byte_order_mark_windows_lines_and_no_labels_are_fine(tmp_path):
     nodes = b"\xef\xbb\xbf" + NODES.replace("\n", "\r\n").encode() + b"\r\n\r\n"
     assert load_graph(folder(tmp_path / "a", nodes__csv=nodes)).num_nodes == 3
@@ -83,18 +69,12 @@ def sparse(features: str, toml: str = SPARSE) -> dict[str, str]:
 
 REFUSALS = {
     # graph.toml
-    "nested": ({"graph__toml": TOML + "name = " + "[" * 5000}, "graph.toml: is nested too deeply; allowed: at most 50"),
     "range too large": (toml("[0, 10]", "[0, 1e39]"), "range is [0, 1e+39]; allowed: two finite numbers from -1e+15"),
-    "range overflows": (
-        toml("[0, 10]", "[0, 1" + "0" * 400 + "]"),
-        "cannot be read as TOML (a whole number has more than 300 digits)",
-    ),
     "huge dimension": ({"graph__toml": TOML + "dimension = 1000000000000"}, "allowed: a whole number from 1 to"),
     "one end twice": (
         {"graph__toml": TOML + 'source = "target"'},
         "source and target are both the column 'target'; name two different columns",
     ),
-    "id is label": ({"graph__toml": TOML + 'label = "id"'}, "id and label are both the column 'id'"),
     "feature without name": (
         {"graph__toml": TOML + 'features = ["age", ""]'},
         "features names a column without a name",
@@ -103,11 +83,7 @@ REFUSALS = {
         {"graph__toml": TOML + 'label = "label"\nfeatures = ["age", "label"]'},
         "features names 'label', which is the column of label",
     ),
-    "large toml": ({"graph__toml": TOML + "#" * 3_000_000}, "graph.toml: has 2.9 MiB; allowed: at most 2 MiB"),
     # what a file holds
-    "gzip": (nodes(gzip.compress(NODES.encode())), "nodes.csv: is compressed (gzip); unpack it first"),
-    "zstd": (nodes(b"\x28\xb5\x2f\xfd" + bytes(20)), "nodes.csv: is compressed (zstd)"),
-    "zip": (nodes(b"PK\x03\x04" + bytes(20)), "nodes.csv: is compressed (zip)"),
     "unnamed column": (
         nodes("id,,label\na,1,cat\nb,2,dog\nc,3,\n"),
         "nodes.csv, line 1: column 2 has no name; name it or leave it out; pandas writes",
@@ -115,21 +91,17 @@ REFUSALS = {
     "nul": (nodes(NODES.replace("a,1", "a\0,1")), r"nodes.csv, line 2: id is 'a\x00'; allowed: no NUL"),
     "cut off": (nodes(NODES[:-1].replace("5,6,", "5,6")), "nodes.csv, line 4: has 3 fields; allowed: 4, as in"),
     "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; write for example: private"),
-    "bad toml": (toml("[0, 10]", "[0, "), "graph.toml: cannot be read as TOML ("),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
     "no range": (toml("range = [0, 10]", ""), "graph.toml: range is not declared; write"),
     "range order": (
         toml("[0, 10]", "[10, 0]"),
         "range is [10, 0]; allowed: two finite numbers from -1e+15",
     ),
-    "range kind": (toml("[0, 10]", '"0-10"'), "range is '0-10'; allowed: [low, high]"),
     "directed kind": (toml("false", '"no"'), "directed is 'no'; allowed: true or false"),
     "no group": (toml("[0, 10]", "{ age = [0, 10] }"), "range has no entry for the feature column 'height'"),
-    "feature twice": ({"graph__toml": TOML + 'features = ["age", "age"]'}, "features names a column twice"),
     # nodes
     "no nodes": (nodes(None), "found neither nodes.csv nor nodes.parquet"),
     "both nodes": ({"nodes__parquet": "x"}, "found both nodes.csv and nodes.parquet; remove one"),
-    "empty nodes": (nodes(""), "nodes.csv: is empty; allowed: a header line and rows"),
     "no id column": (
         nodes("name,age\na,1\n"),
         "nodes.csv: has no column 'id'; allowed: its columns are name, age",
@@ -145,10 +117,6 @@ REFUSALS = {
     "value missing": (
         nodes(NODES.replace("3,4", ",4")),
         "nodes.csv, line 3: age is missing; allowed: a number",
-    ),
-    "line too long": (
-        nodes(NODES.replace("dog", "dog,9")),
-        "nodes.csv, line 3: has 5 fields; allowed: 4, as",
     ),
     "nan": (nodes(NODES.replace("3,4", "3,NaN")), "line 3: height is 'NaN'; allowed: finite numbers, no NaN"),
     "inf": (nodes(NODES.replace("3,4", "3,-inf")), "line 3: height is '-inf'; allowed: finite"),
@@ -173,10 +141,6 @@ REFUSALS = {
         {"graph__toml": TOML + 'split = "height"'},
         "nodes.csv, line 2: height is '2'; allowed: train, val, test or empty",
     ),
-    "encoding": (
-        nodes(b"id,age,height,label\na,1,2,cat\n\xff,3,4,dog\n"),
-        "nodes.csv, line 3: is not UTF-8 text; save the file as UTF-8",
-    ),
     "wide letters": (nodes(NODES.encode("utf-16")), "save the file as UTF-8, not UTF-16"),
     "semicolons": (nodes(NODES.replace(",", ";")), "separate fields by commas, not semicolons"),
     "space in a heading": (
@@ -187,7 +151,6 @@ REFUSALS = {
     "parquet": ({"nodes__csv": None, "nodes__parquet": "no"}, "nodes.parquet: cannot be read ("),
     # edges
     "no edges": ({"edges__csv": None}, "found neither edges.csv nor edges.parquet"),
-    "edge column": ({"edges__csv": EDGES.replace("target", "to")}, "edges.csv: has no column 'target'"),
     "unknown source": (
         {"edges__csv": EDGES + "z,a\n"},
         "edges.csv, line 4: source 'z' is not an id in the nodes file; allowed: ids written as they are there",
@@ -201,15 +164,10 @@ REFUSALS = {
         sparse("id,feature\na,1\n", SPARSE.replace("[0, 10]", "[1, 10]")),
         "what is not listed counts as 0; allowed: range = [low, high] with low <= 0 <= high",
     ),
-    "unknown id": (
-        sparse("id,feature\nz,1\n"),
-        "features.csv, line 2: id 'z' is not an id in the nodes file",
-    ),
     "feature too high": (
         sparse("id,feature\na,1\na,50\n"),
         "features.csv, line 3: feature is '50'; allowed: whole numbers 0 to 49",
     ),
-    "feature broken": (sparse("id,feature\na,1.5\n"), "line 2: feature is '1.5'"),
     "entry twice": (
         sparse("id,feature,value\na,1,1\nb,1,1\na,1,2\n"),
         "features.csv, line 4: feature '1' of this id appears twice",
@@ -228,20 +186,6 @@ def test_refusals_name_file_and_line(tmp_path, files, message):
     assert message in str(caught.value)
     assert str(tmp_path / "mine") in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "loop"])
-def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
-    path = folder(tmp_path, nodes__csv=None)
-    file = path / "nodes.csv"
-    if kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "folder":
-        file.mkdir()
-    else:
-        file.symlink_to({"device": "/dev/zero", "loop": file}[kind])
-    with pytest.raises(DataError, match=r"nodes\.csv: (is a (pipe|folder|device), not a file|cannot be opened)"):
-        load_graph(path)
 
 
 @pytest.mark.parametrize(

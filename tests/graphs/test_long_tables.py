@@ -43,14 +43,6 @@ def test_ids_are_the_same_whatever_they_are_stored_as(
     assert parts.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
 
 
-def test_numbers_far_apart_and_close_together_are_found_alike(tmp_path: Path) -> None:
-    for spread, step in ((1, 1), (-3, 1), (2**40, 5)):
-        ids = np.random.default_rng(step).permutation(3_000) * spread
-        asked = np.random.default_rng(2).integers(0, len(ids), 50_000)
-        table = written(tmp_path / "edges.parquet", polars.Series(ids[asked]))
-        assert np.array_equal(find_places(table, "source", KnownIds(polars.Series(ids))), asked)
-
-
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -68,14 +60,6 @@ def test_a_bad_row_is_named_by_its_number_in_the_file(
     with pytest.raises(DataError) as raised:
         find_places(written(tmp_path / "edges.parquet", bad), "source", KnownIds(polars.Series(range(5))))
     assert said in str(raised.value).replace("'", "")
-
-
-def test_a_fraction_in_any_block_is_refused_as_no_id(tmp_path: Path) -> None:
-    ids = polars.Series(np.zeros(1_200_000))
-    known = KnownIds(polars.Series([0, 1]))
-    assert not find_places(written(tmp_path / "whole.parquet", ids), "source", known).any()
-    with pytest.raises(DataError, match=r"row 1200000: source 0.5 is not an id"):
-        find_places(written(tmp_path / "edges.parquet", ids.scatter(1_199_999, 0.5)), "source", known)
 
 
 def test_a_file_that_shrinks_meanwhile_is_refused(tmp_path: Path) -> None:

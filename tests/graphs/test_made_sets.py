@@ -10,12 +10,10 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from graphveil.columns import Category, Integer, Ordinal, Tags, YesNo
 from graphveil.errors import InputError
-from graphveil.graphs import describe, digits_graph, draw_private, load_graph, load_parts, social_graph, validate
+from graphveil.graphs import digits_graph, draw_private, load_graph, load_parts, social_graph, validate
 from graphveil.graphs.features import to_rows
 from graphveil.graphs.images import ImageShape
-from graphveil.methods.advise.rules import rule_for
 from graphveil.methods.runs import experiment
 from graphveil.privacy import SeededRandomness
 
@@ -72,13 +70,6 @@ def test_sizes_are_as_asked_for():
         assert load_parts(name).num_nodes == nodes
 
 
-@pytest.mark.parametrize("homophily", [0.1, 0.9])
-def test_homophily_is_as_asked_for(homophily):
-    # 50,000 edges; drawing duplicates again moves the share by a little, the bound is 0.03.
-    found = describe(social_graph(5_000, homophily=homophily))["homophily"]["edge"]
-    assert abs(found - homophily) < 0.03
-
-
 @pytest.mark.parametrize(
     "settings, message",
     [
@@ -98,26 +89,6 @@ def test_what_no_network_has_is_refused(settings, message):
     for name in ("social-999999999", "social-" + "9" * 5000):
         with pytest.raises(InputError, match="at most 8 digits"):
             load_graph(name)
-
-
-def test_the_town_has_the_people_contacts_and_columns_that_its_script_says() -> None:
-    town = load_parts(str(TOWN))
-    assert town.num_nodes == 3000 and len(town.schema.classes) == 5
-    assert int((town.y < 0).sum()) == pytest.approx(600, abs=60)
-    members = np.bincount(town.y[town.y >= 0], minlength=5)
-    assert members.min() > 300 and members.max() < 0.3 * members.sum()
-    source, target = town.edge_index
-    degree = np.bincount(source, minlength=3000)
-    assert 10 < degree.mean() < 13 and degree.max() > 4 * degree.mean()
-    # Contacts follow clubs but far from always; chance alone would bring about a fifth inside a club.
-    both = (town.y[source] >= 0) & (town.y[target] >= 0)
-    assert 0.5 < float((town.y[source] == town.y[target])[both].mean()) < 0.65
-    kinds = [type(column.kind) for column in town.schema.columns]
-    assert kinds == [Integer, Category, Category, Ordinal, Integer, YesNo, Tags]
-    # Its edges alone are private, and a method is advised for that.
-    assert town.schema.private == ("edges",) and town.public_edges is None
-    rule = rule_for("curator", town.schema.private, None)
-    assert rule is not None and rule.method == "class-sums"
 
 
 @pytest.mark.slow

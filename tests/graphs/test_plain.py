@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import pytest
@@ -27,18 +26,6 @@ def test_a_plain_graph_has_the_parts_of_a_pyg_graph(name: str) -> None:
         mine, theirs = plain.get(part), whole.get(part)
         assert torch.equal(mine.to_dense(), theirs.to_dense())
     validate(plain)
-
-
-def test_a_plain_graph_is_asked_like_a_mapping_copied_and_shows_no_content() -> None:
-    graph = plain_graph(load_parts("social-100"))
-    assert "x" in graph and "release" not in graph and graph.get("release") is None
-    assert graph["y"] is graph.get("y") is graph.y and graph.get("release", "none") == "none"
-    assert repr(graph) == f"PlainGraph({', '.join(graph.keys())})"
-    with pytest.raises(KeyError):
-        graph["release"]
-    other = copy.copy(graph)
-    other["public_edges"] = torch.zeros(graph.edge_index.shape[1], dtype=torch.bool)
-    assert other.public_edges.shape == (graph.edge_index.shape[1],) and graph.get("public_edges") is None
 
 
 def test_tensors_share_the_arrays_they_are_made_of() -> None:

@@ -55,17 +55,6 @@ def test_every_kind_is_read_and_encoded(tmp_path: Path) -> None:
     assert "encoded each feature column as its kind says, in 0..1" in graph.schema.notes
 
 
-def test_numbers_are_clipped_where_it_is_asked_for(tmp_path: Path) -> None:
-    rows = "a,-25,1,yes,red,low,,cat\nb,50,9,no,,high,,dog\nc,100,0,yes,blue,middle,,\n"
-    toml = 'out_of_range = "clip"\n' + TOML
-    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=HEAD + rows))
-    assert graph.x.to_dense()[:, 0].tolist() == [0, 0.5, 1]
-    assert "clipped 2 feature values to the declared range" in graph.schema.notes
-    (tmp_path / "features.csv").write_text("id,feature\na,0\n")
-    with pytest.raises(DataError, match=r"columns are declared, but features\.csv exists"):
-        load_graph(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -11,7 +11,6 @@ import pytest
 from graphveil.errors import InputError
 from graphveil.privacy.assumption import Assumption, assume, names_in, other_assumption
 from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
-from graphveil.privacy.codes import table_of
 from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
 from graphveil.privacy.old_texts import assumption_of, observer_of
 from graphveil.privacy.registry import CODES, explained
@@ -46,15 +45,6 @@ def test_what_backs_a_code_exists() -> None:
         assert (ROOT / path).is_file(), entry.backed_by
         assert not name or f"def {name}(" in (ROOT / path).read_text(), entry.backed_by
         assert not anchor or anchor in anchors(ROOT / path), entry.backed_by
-
-
-def test_a_code_is_a_name_and_says_what_it_means() -> None:
-    for entry in CODES.values():
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.code)
-        assert not entry.code.startswith("whether-")
-        assert entry.means.endswith(".") and entry.sentence and entry.limits
-    with pytest.raises(ValueError, match="two entries"):
-        table_of([CODES["server"], CODES["server"]])
 
 
 def test_sentences_are_read_back_with_their_facts() -> None:

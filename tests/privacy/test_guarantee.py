@@ -13,7 +13,7 @@ from graphveil.privacy import Guarantee, assume, compose
 from graphveil.privacy import unit as units
 from graphveil.privacy.assumption import other_assumption
 from graphveil.privacy.observer import ALL_BUT_CURATOR, SERVER
-from graphveil.privacy.unit import NODE, RELATIONSHIP, UNDIRECTED_EDGE, USER_FEATURES, USER_LABEL
+from graphveil.privacy.unit import RELATIONSHIP, UNDIRECTED_EDGE, USER_FEATURES, USER_LABEL
 
 CLASSES = assume("classes-public", classes=3)
 ONCE, TAKING_PART = assume("reports-once"), assume("participation-public")
@@ -97,14 +97,6 @@ def test_sentence_says_plainly_what_is_not_protected() -> None:
     start = "NO GUARANTEE: noise was reproducible (seed 3). Without that it would read: " + LESS
     assert void.sentence().startswith(start)
     assert guarantee().protects and not nothing.protects and not void.protects
-
-
-def test_less_than_a_person_is_said_first_and_a_person_is_not_denied() -> None:
-    edge = guarantee(unit=UNDIRECTED_EDGE, relation="add/remove").sentence()
-    assert edge.startswith("This protects one undirected edge, not a person: this epsilon does not cover that person's")
-    person = guarantee(unit=NODE, relation="add/remove").sentence()
-    assert "not a person" not in person and person.startswith("Against ")
-    assert "not a person" not in guarantee(epsilon=math.inf).sentence()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, math.inf])

@@ -135,58 +135,6 @@ def test_the_keyboard_reaches_every_control(browser: Browser, page: Path) -> Non
         assert browser.ask("return document.activeElement.textContent") == TABS[(number + 1) % len(TABS)]
 
 
-def test_tables_sort_and_totals_stay_last(browser: Browser, page: Path) -> None:
-    browser.show(page)
-    browser.open_tab("Accuracy")
-    column = (
-        "return [...document.querySelectorAll('#accuracy tbody tr')].map(row => parseFloat(row.cells[1].textContent))"
-    )
-    for falling in (False, True):
-        browser.ask("document.querySelectorAll('#accuracy th button')[1].click()")
-        numbers = browser.ask(column)
-        assert numbers == sorted(numbers, reverse=falling)
-    assert (
-        browser.ask("return document.querySelector('#accuracy [aria-sort]').getAttribute('aria-sort')") == "descending"
-    )
-    browser.open_tab("Ledger")
-    browser.ask("document.querySelectorAll('#ledger th button')[4].click()")
-    assert browser.ask("return [...document.querySelectorAll('#ledger tr')].at(-1).textContent").startswith("total")
-
-
-def test_charts_tell_their_values_and_zoom(browser: Browser, page: Path) -> None:
-    browser.show(page)
-    browser.open_tab("Accuracy")
-    browser.ask("document.querySelector('.bars').previousElementSibling.querySelector('button').click()")
-    assert browser.ask("return getComputedStyle(document.querySelector('.bars')).getPropertyValue('--from')") != "0"
-    browser.ask("document.querySelector('.chart .live').focus()")
-    legend = "return document.querySelector('.chart .legend').textContent"
-    before = browser.ask(legend)
-    browser.press("\ue014", "\ue014")
-    told = browser.ask(legend)
-    assert told != before
-    assert "epoch 1" in told
-    assert browser.ask("return document.querySelectorAll('#accuracy .chart canvas').length") == 2
-
-
-def test_the_picture_tells_of_nodes_finds_them_and_takes_other_colours(browser: Browser, page: Path) -> None:
-    browser.show(page)
-    browser.open_tab("Graph")
-    browser.ask("document.querySelector('.graph').focus()")
-    browser.press("\ue014")
-    told = "return document.querySelector('.told').textContent"
-    assert browser.ask(told) == "node p0, predicted a, true class b, tests, protected: features, 3 neighbours drawn"
-    browser.ask("document.querySelector('[type=search]').focus()")
-    browser.press("p3", "\ue007")
-    assert browser.ask(told).startswith("node p3")
-    legend = "return [...document.querySelectorAll('.legend.nodes li')].map(entry => entry.textContent)"
-    first = browser.ask(legend)
-    choose = "const s = document.querySelector('select'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))"
-    browser.ask(choose, "right or wrong")
-    assert browser.ask(legend) == ["right (2)", "wrong (2)"]
-    browser.ask(choose, "predicted class")
-    assert browser.ask(legend) == first
-
-
 def test_paper_and_readers_without_scripts_get_everything(browser: Browser, page: Path) -> None:
     shown = (
         "return [...document.querySelectorAll('section')].map(s => [s.id, s.checkVisibility(), "

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import ATTACKS as KNOWN
@@ -19,32 +17,13 @@ from graphveil.graphs import load_plain
 from graphveil.methods import METHODS
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from graphveil.progress import Progress
-from graphveil.reports.base.figures import svg
-from graphveil.reports.demo import DATA
-from graphveil.reports.demo.figure import SECRETS, figure
+from graphveil.reports.demo.figure import SECRETS
 from graphveil.reports.demo.folder import ROOM, write
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, SHARES, UNITS, tell
 from tests.graphs.made import folder as own_folder
 from tests.reports.demo_made import ATTACKS, story
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "start" / "demo.md"
-
-
-@pytest.mark.slow  # whole runs
-@pytest.mark.parametrize("last", [-0.9, 0.05])
-def test_the_picture_shows_every_way_on_white_and_nothing_over_its_edge(last: float) -> None:
-    picture = figure(story(last=last))
-    text = svg(picture, background="white")
-    for shown in (*BUDGETS, "lift +19.2", "Two organisations", "Counterexample", "guessing"):
-        assert shown in text
-    assert re.search(r"fill: #ffffff", text) and "connections: 0.9" in text
-    canvas = FigureCanvasAgg(picture)
-    canvas.draw()
-    scores = picture.axes[0]
-    left, right = scores.get_window_extent().x0, scores.get_window_extent().x1
-    for note in scores.texts:
-        box = note.get_window_extent(canvas.get_renderer())
-        assert left - 2 <= box.x0 and box.x1 <= right + 2, note.get_text()
 
 
 def test_a_folder_is_written_whole_and_only_once(tmp_path: Path) -> None:
@@ -71,16 +50,6 @@ def test_connections_that_have_a_direction_are_refused_before_anything_is_traine
     with pytest.raises(InputError, match="undirected"):
         tell(graph, randomness=SecureRandomness(), progress=told.append)
     assert told == []
-
-
-def test_the_graph_is_as_the_page_describes_it() -> None:
-    graph, text = load_plain(DATA), PAGE.read_text()
-    assert f"`{DATA}`" in text and (graph.num_nodes, graph.schema.dimension) == (1000, 1000)
-    assert len(graph.schema.classes) == 8 and "eight communities" in text
-    ends = graph.y[graph.edge_index]
-    alike = float((ends[0] == ends[1]).double().mean())
-    shares = torch.bincount(graph.y).double() / len(graph.y)
-    assert alike > 5 * float((shares**2).sum()) > 0.5
 
 
 def test_the_page_names_the_budgets_and_shares_of_the_program() -> None:

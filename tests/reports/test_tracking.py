@@ -149,16 +149,6 @@ def test_an_adapter_that_leaks_is_caught(tracker: str, tmp_path: Path) -> None:
     assert leaked(loose, secrets) == list(secrets)
 
 
-@pytest.mark.slow
-def test_nothing_private_reaches_a_data_base_of_mlflow(tmp_path: Path) -> None:
-    (tmp_path / "kept").mkdir()
-    write = find_tracker("mlflow")
-    write(RELEASED, f"sqlite:///{tmp_path}/kept/runs.db")
-    assert leaked(tmp_path / "kept", [PERSON, FEATURE, "val_accuracy"]) == ["val_accuracy"]
-    write(replace(RELEASED, figures={"accuracy": FEATURE}), f"sqlite:///{tmp_path}/kept/runs.db")
-    assert leaked(tmp_path / "kept", [PERSON, FEATURE]) == [FEATURE]
-
-
 def test_what_cannot_be_tracked_is_refused_before_training(
     type_in: Terminal,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -227,28 +217,18 @@ def test_a_model_in_python_is_told_by_the_same_rule() -> None:
 
 
 @pytest.mark.slow
-def test_mlflow_reads_back_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_adds_nothing_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither user, script nor commit; 700 steps are more than it takes at once."""
     from mlflow.tracking import MlflowClient
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(tmp_path / "kept"))
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     many = [{"epoch": number, "loss": 1.0 / number} for number in range(1, 701)]
-    said = find_tracker("mlflow")(replace(RELEASED, curves=[many]), None)
-    assert said.startswith(f"{tmp_path / 'kept'}, run ")
-    find_tracker("mlflow")(RELEASED, None)  # a second one goes into the same experiment
+    told = find_tracker("mlflow")(replace(RELEASED, curves=[many]), None).rpartition(" ")[2]
     client = MlflowClient(tracking_uri=str(tmp_path / "kept"))
-    experiment = client.get_experiment_by_name("mine")
-    assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id], order_by=["attributes.start_time"])
-    assert [run.info.run_name for run in runs] == ["lpgnn", "lpgnn"]
-    assert {run.info.status for run in runs} == {"FINISHED"}
-    first = client.get_run(said.rpartition(" ")[2])
-    assert (first.data.params, first.data.metrics["epsilon"]) == ({"method": "lpgnn"}, 2.0)
-    losses = client.get_metric_history(first.info.run_id, "loss")
+    first = client.get_run(told)
+    assert set(first.data.tags) <= {"mlflow.runName"} and first.info.user_id == "unknown"
+    losses = client.get_metric_history(told, "loss")
     assert [(one.step, one.value) for one in losses] == [(row["epoch"], row["loss"]) for row in many]
-    # What MLflow would have added of this machine: user, script, commit.
-    assert set(first.data.tags) <= {"mlflow.runName"}
-    assert first.info.user_id == "unknown"
 
 
 @pytest.mark.slow

@@ -87,22 +87,6 @@ def test_polynomials_are_taylors_near_zero() -> None:
         assert not torch.allclose(shape.constant + shape.linear * x, function(x), rtol=0, atol=fifth * 0.3**5)
 
 
-def test_the_label_holder_keeps_the_epoch_that_validates_best() -> None:
-    start = Start.of(PLAN, [10, 10], 3, 0)
-    own = LabelHolder(PLAN, start.head, GRAPH.y, SPLIT, 0)
-    draws = torch.Generator().manual_seed(1)
-    reached = []
-    for _ in range(5):
-        z = torch.rand((GRAPH.num_nodes, PLAN.width), generator=draws)
-        slopes = own.slopes(z)
-        reached.append(own.best.val)
-        # Only nodes that train pull, and each by no more than its part of the mean.
-        assert not bool(slopes[~SPLIT.train].any()) and bool(slopes[SPLIT.train].any())
-        assert float(slopes.abs().max()) < 4 / int(SPLIT.train.sum())
-    assert reached == sorted(reached) and max(reached) > 0
-    assert 1 <= own.best.best <= 5 and torch.equal(own.z, z)
-
-
 def floating(holders: Sequence[Part], plan: Plan) -> Tensor:
     """z of the last epoch by autograd, in floating point and with the same polynomials."""
     start = Start.of(plan, [features.shape[1] for features, _ in holders], 3, 0)
@@ -149,27 +133,3 @@ def test_what_shares_cannot_do_is_refused() -> None:
         with pytest.raises(InputError, match=words):
             in_clear(replace(PLAN, **wrong))  # type: ignore[arg-type]
     assert secureml.rate_bits(replace(PLAN, shared_rate=0.5)) == -1
-
-
-def test_a_holders_matrices_are_its_features_and_the_means_of_its_neighbours() -> None:
-    features, edges = parts(2)[1]
-    found = secureml.matrices_of(1, (features, edges))
-    assert set(found) == {"features 1", "means 1"}
-    means, words = found["means 1"], found["features 1"]
-    assert not isinstance(means, Tensor) and not isinstance(words, Tensor)
-    assert means.shape == (GRAPH.num_nodes, GRAPH.num_nodes) and words.shape == features.shape
-    # Each row with a neighbour is a mean: its entries add up to 1, but for half a unit each.
-    sums, many = means.sum(axis=1) * UNIT, (means != 0).sum(axis=1)
-    for total, entries in zip(sums, many, strict=True):
-        assert total == 0 if entries == 0 else abs(total - 1) <= entries * UNIT
-    assert abs(words.toarray() * UNIT - features.toarray()).max() <= UNIT
-
-
-@pytest.mark.parametrize("rate", [0.25, 1.0, 8.0])
-def test_a_step_is_the_slope_times_the_rate(rate: float) -> None:
-    """A gradient stands at the scale of values times slopes; its cut leaves a step at the scale of values."""
-    bits = secureml.rate_bits(replace(PLAN, shared_rate=rate))
-    scale = secureml.step_of(bits)
-    gradient = round(0.125 * 2 ** (FRACTION_BITS + secureml.SLOPE_BITS))
-    assert abs((gradient >> scale.bits) * UNIT - rate * 0.125) <= UNIT
-    assert gradient < scale.reach

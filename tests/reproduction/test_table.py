@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reproduction.exhibit import Entry, Exhibit, Published
 from graphveil.reproduction.measured import Cost
 from graphveil.reproduction.runner import Outcome, Price, Row, Run
-from graphveil.reproduction.table import HEADS, answer, by_data, cells, markdown, remarks
+from graphveil.reproduction.table import HEADS, cells, markdown, remarks
 
 LINK = Price("one bit of a list", 7.0, 0.0, 14.0)
 PERSON = Price("one person", 2.0, 1e-5)
@@ -38,13 +36,6 @@ def test_several_splits_have_the_interval_of_their_mean_and_one_that_of_its_node
     assert ROWS[0].ours == ROWS[0].runs[0].accuracy
 
 
-def test_tables_stand_by_data_with_the_number_of_their_splits() -> None:
-    assert [(head, [row.entry.row for row in rows]) for head, rows in by_data(ROWS)] == [
-        ("cora, 1 split", ["a", "b"]),
-        ("digits, 2 splits", ["a"]),
-    ]
-
-
 def test_what_to_mind_what_is_missing_and_what_was_not_run_is_said() -> None:
     assert remarks(EXHIBIT, OUTCOME) == [
         ("Mind", "a note"),
@@ -54,14 +45,6 @@ def test_what_to_mind_what_is_missing_and_what_was_not_run_is_said() -> None:
     page = markdown(EXHIBIT, OUTCOME)
     assert page.startswith("# made-figure2: made figures\n") and "## digits, 2 splits" in page
     assert page.count("| --- ") == 2 * len(HEADS) and page.endswith("- Not run: pubmed: is not there\n")
-
-
-def test_the_answer_holds_every_figure() -> None:
-    said = answer(EXHIBIT, OUTCOME, Path("there"))
-    assert [row["points"] for row in said["rows"]][:2] == [75.0 - 70.0, None]
-    assert said["rows"][0]["price"] == {"unit": "one bit of a list", "epsilon": 7.0, "delta": 0.0, "relationship": 14.0}
-    assert (said["splits"], said["absent"], said["folder"]) == (2, {"pubmed": "is not there"}, "there")
-    assert said["rows"][2]["seconds"] == 2.0 and said["rows"][2]["published"] == {"mean": 90.0, "width": None}
 
 
 def test_what_parties_took_is_said_by_the_epoch() -> None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from xml.etree import ElementTree
 
-import matplotlib
 import pytest
 
-from graphveil.reports.base import figures
-from graphveil.reports.base.charts import Chart, Line, overlaid_charts, training_charts
+from graphveil.reports.base.charts import Chart, Line, training_charts
 from graphveil.reports.base.figures import BLUE, ORANGE
 from tests.reports import made
 
@@ -28,27 +24,6 @@ def test_what_was_not_measured_in_an_epoch_is_a_gap() -> None:
     loss, estimate = training_charts(made.history(repeats=2), noisy=True)
     assert [[line.faint for line in chart.lines] for chart in (loss, estimate)] == [[False, True] * 2, [False, True]]
     assert training_charts([[], [{"epoch": 0, "loss": 1.0}]], noisy=True) == ()
-
-
-def test_runs_share_charts_and_a_run_keeps_its_colour() -> None:
-    short, long = made.history(repeats=1, epochs=3), made.history(repeats=2, epochs=5)
-    loss, estimate = overlaid_charts([("a", short, True), ("b" * 40, long, False)])
-    assert loss.places == estimate.places == tuple(range(5))
-    b = "bbbbbbbbbb...bbbbbbbbbb"
-    assert [(line.name, line.colour, line.dashed) for line in loss.lines if not line.faint] == [
-        ("a: training", BLUE, False),
-        ("a: validation", BLUE, True),
-        (f"{b}: training", ORANGE, False),
-        (f"{b}: validation", ORANGE, True),
-    ]
-    assert [line.name for line in estimate.lines if not line.faint] == ["a: estimated from noisy labels", b]
-    assert loss.lines[0].values[3:] == (None, None)
-    assert None not in loss.lines[-1].values
-    assert overlaid_charts([("a", [], True), ("b", [], True)]) == ()
-    # A run without epochs leaves the chart to the other, which keeps its own colour.
-    (loss, estimate) = overlaid_charts([("bare", [], False), ("other", short, False)])
-    assert [line.name for line in loss.lines] == ["other: training", "other: validation"]
-    assert {line.colour for line in (*loss.lines, *estimate.lines)} == {ORANGE}
 
 
 def test_a_chart_is_a_picture_and_strict_json() -> None:
@@ -71,31 +46,3 @@ def test_a_curve_of_accuracy_stays_in_its_range_and_is_called_what_it_is(noisy: 
     assert chart.lines[0].values == (0.0, 50.0, 100.0)
     assert chart.lines[0].name == ("validation, estimated from noisy labels" if noisy else "validation")
     assert ("noisy" in chart.alt) == noisy
-
-
-# ---- figures ----
-
-
-def test_drawing_is_the_same_each_time_and_leaves_no_global_state() -> None:
-    before, result = dict(matplotlib.rcParams), made.result()
-
-    def draw() -> str:
-        return figures.svg(figures.accuracy_figure("lpgnn", result.scores.accuracy, result.scores.controls, None))
-
-    first = draw()
-    assert ElementTree.fromstring(first).tag.endswith("svg") and first == draw()
-    assert figures.png(figures.bar_figure([("图\x1b$a^", made.interval(0.5), figures.BLUE)]))
-    figure = figures.accuracy_figure("a<b>&c", made.interval(0.5), {}, None)
-    text = figures.inline_svg(figure, name="a", alt='say "<hi>"')
-    assert ElementTree.fromstring(text).get("aria-label") == 'say "<hi>"' and "a&lt;b&gt;&amp;c" in text
-    assert dict(matplotlib.rcParams) == before
-
-
-@pytest.mark.slow  # whole runs
-def test_pyplot_is_never_loaded() -> None:
-    code = (
-        "import sys; from graphveil.reports.base import figures as f; from graphveil.methods import Interval as I;"
-        "f.png(f.accuracy_figure('a', I(0.5, 0.4, 0.6, (0.5,)), {}, None));"
-        "sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -26,51 +26,6 @@ def test_json_never_holds_a_literal_that_json_lacks() -> None:
     assert json.loads(text) == {"a": "inf", "b": ["-inf", None], "c": {"d": [1, 2.5]}, "3": "x"}
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "a.txt"
-    files.write_text(target, "older")
-    files.write_text(target, "old äöü \ud800")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        files.write_text(target, "new")
-    assert target.read_text("utf-8") == "old äöü ?"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_new_folder_appears_only_at_the_end_and_a_crash_leaves_none(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
-    target = tmp_path / "deep" / "run"
-    with pytest.raises(error), files.new_folder(target) as folder:
-        (folder / "x").write_text("1")
-        raise error
-    assert list(tmp_path.rglob("x")) == []
-    target.mkdir(parents=True, exist_ok=True)
-    with files.new_folder(target) as folder:
-        (folder / "x").write_text("1")
-        assert not (target / "x").exists()
-    assert (target / "x").read_text() == "1"
-    assert [entry.name for entry in target.parent.iterdir()] == ["run"]
-
-
-def test_a_used_folder_is_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "mine").write_text("1")
-    with pytest.raises(InputError, match=r"--out: .*run is not empty; name a new folder"):
-        files.refuse_used_folder(tmp_path / "run")
-    with pytest.raises(InputError, match="is not a folder"):
-        files.refuse_used_folder(tmp_path / "run" / "mine")
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="is not a folder"):
-        files.refuse_used_folder(tmp_path / "link")
-    assert (tmp_path / "run" / "mine").read_text() == "1"
-
-
 def test_a_sealed_file_that_was_edited_is_noticed() -> None:
     whole = {"a": 1.0, "b": {"c": [math.inf, "x"]}}
     kept = json.loads(files.sealed(whole))

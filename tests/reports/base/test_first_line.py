@@ -28,7 +28,7 @@ from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.privacy import EDGE_METHODS, ReleasePrivacy
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, RepeatAndSelect
-from graphveil.privacy.registry import CODES, explained
+from graphveil.privacy.registry import explained
 from graphveil.reports.base import trust
 from graphveil.reports.base.card import pages
 from graphveil.reports.runs.card import run_card
@@ -177,13 +177,3 @@ def test_all_kinds_of_units_are_met_and_both_answers() -> None:
     assert kinds >= {"edge entry", "node", "node and own list", "node without edges", "embedding row", "guess"}
     assert {less(whole) for whole in promised().values()} == {True, False}
     assert any(whole.unit.is_person and math.isfinite(whole.epsilon) for whole in promised().values())
-
-
-def test_most_codes_of_the_registry_are_said_by_somebody() -> None:
-    said: set[str] = set()
-    for whole in promised().values():
-        said |= {whole.against.code, *(fact.code for fact in whole.assumes)}
-        said |= {entry.code for entry in explained(whole.unit.code)}
-    later = {"known-by-id", "others-declared", "rows-declared", "reports-handed-in", "reports-counted"}
-    asked = {"shares-public", "length-public", "one-directed-edge", "one-list-entry"}
-    assert set(CODES) - said <= {*later, *asked, "other"}

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphveil.methods.runs.intervals import Interval
-from graphveil.reports.base.card import HTML, MARKDOWN, Card, pages
+from graphveil.reports.base.card import MARKDOWN, Card, pages
 from graphveil.reports.runs.card import About, public_card, run_card
-from graphveil.reports.runs.folder import write_run
 from tests.reports import made
-from tests.reports.federation.test_card import forms, party
 from tests.reports.pages import HOSTILE
-from tests.reports.releases.test_card import card_of, published
 
 yaml = pytest.importorskip("yaml", reason="PyYAML, which other libraries bring, is what reads front matter")
 
@@ -30,24 +25,6 @@ def matter(markdown: str) -> dict[str, Any]:
 
 def of(card: Card) -> dict[str, Any]:
     return matter(pages(card)[MARKDOWN])
-
-
-def test_a_run_tells_hubs_its_score_with_the_interval_and_its_lift() -> None:
-    record = made.record(lift=Interval(0.02, 0.01, 0.03, (0.02,) * 5))
-    found = of(run_card(record, {}))
-    assert (found["library_name"], found["pipeline_tag"]) == ("graphveil", "graph-ml")
-    assert found["datasets"] == [record.data] and "differential-privacy" in found["tags"]
-    (model,) = found["model-index"]
-    (result,) = model["results"]
-    accuracy, lift = result["metrics"]
-    score = record.scores.accuracy
-    assert accuracy["value"] == pytest.approx(score.mean, abs=1e-6)
-    assert accuracy["args"]["interval"] == pytest.approx([score.low, score.high], abs=1e-6)
-    assert (accuracy["args"]["confidence"], accuracy["args"]["runs"]) == (0.95, len(score.runs))
-    assert (lift["type"], lift["value"], lift["args"]["interval"]) == ("lift", 0.02, [0.01, 0.03])
-    assert record.scores.best_control in lift["name"]
-    assert found["graphveil"]["results_covered_by_epsilon"] is False
-    assert "library_name" not in pages(run_card(record, {}))[HTML]
 
 
 def test_the_card_to_be_handed_on_tells_hubs_no_score() -> None:
@@ -81,20 +58,3 @@ def test_no_name_ends_the_block_or_becomes_another_kind_of_value(name: str) -> N
         found = of(card)
         assert found["datasets"] == [" ".join("".join(c if c.isprintable() else " " for c in name).split())]
         assert found["graphveil"]["method"] == "lpgnn"
-
-
-def test_folders_hold_it_a_release_tells_its_tables_and_a_federation_its_score(tmp_path: Path) -> None:
-    found = matter(card_of(published()))
-    write_run(made.result(), tmp_path / "one", options={})
-    for name in ("card.md", "public/card.md"):
-        assert matter((tmp_path / "one" / name).read_text())["library_name"] == "graphveil"
-    assert found["task_categories"] == ["graph-ml"] and found["size_categories"] == ["n<1K"]
-    assert [table["data_files"] for table in found["configs"]] == [
-        f"{stem}.parquet" for stem in ("nodes", "edges", "features")
-    ]
-    assert found["graphveil"]["privacy"]["void"] and "model-index" not in found
-    forms(party(tmp_path / "run" / "clinic"))
-    told = matter((tmp_path / "run" / "clinic" / "card.md").read_text())
-    (metric,) = told["model-index"][0]["results"][0]["metrics"]
-    assert (metric["value"], metric["args"]["interval"]) == (0.75, [0.7, 0.8])
-    assert "vertical-federated-learning" in told["tags"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,41 +36,6 @@ def _lift(low: float, high: float, runs: int = 3) -> Interval:
 )
 def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
     assert says in words.lift_sentence(made.record(lift=lift))
-
-
-LABELS_ONLY = made.guarantee().parts[1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "best", "says"),
-    [
-        ({}, "no-edges", "that is what the graph added"),
-        ({}, "public-only", "that is what the private data added"),
-        ({"guarantee": LABELS_ONLY, "settings": {}}, "label-propagation", "the method's own use of the labels"),
-        (
-            {"guarantee": LABELS_ONLY, "settings": {"epsilon_x": math.inf}},
-            "label-propagation",
-            "what the features added",
-        ),
-    ],
-)
-def test_a_lift_is_put_down_to_what_the_control_lacks(changes: dict[str, Any], best: str, says: str) -> None:
-    record = made.record(lift=_lift(0.01, 0.02), best_control=best, **changes)
-    assert says in words.lift_sentence(record)
-
-
-def test_without_features_or_controls_less_is_claimed() -> None:
-    labels = {"guarantee": LABELS_ONLY, "settings": {}}
-    record = made.record(lift=_lift(-0.02, -0.01), best_control="label-propagation", **labels)
-    assert words.lift_sentence(record).endswith("label-propagation does better and needs no more.")
-    assert "the lift is unknown" in words.lift_sentence(made.record(lift=None, best_control=None, controls={}))
-
-
-def test_every_control_has_a_meaning_and_a_sentence() -> None:
-    for name in made.result().scores.controls:
-        record = made.record(lift=_lift(-0.01, 0.01), best_control=name)
-        assert words.CONTROL_MEANING[name]
-        assert f"{name} scores as well" not in words.lift_sentence(record)
 
 
 def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:

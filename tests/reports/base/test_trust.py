@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +13,7 @@ from graphveil.graphs import social_graph
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.plan import plan
-from graphveil.privacy import Guarantee, Ledger, Spend, several
+from graphveil.privacy import Guarantee, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
 from graphveil.reports.compare.figure import figure
@@ -185,19 +184,3 @@ def test_other_units_are_what_method_and_accountant_say() -> None:
     (lists,) = trust.conversions(node, None)
     assert (lists["unit"], lists["epsilon"], lists["delta"]) == ("one relationship", 8.0, several(node, 2).delta)
     assert trust.conversions(promised("dp-mlp", {}), None) == ()
-
-
-def test_how_often_private_data_are_read() -> None:
-    local, central = (trust.Promise.of(promised(method, {})) for method in ("lpgnn", "gap"))
-    vertical = replace(central, trust="vertical")
-    empty = Ledger.open({"x": (100.0, 0.1)})
-
-    def spent(*names: str, **facts: Any) -> Ledger:
-        return empty.spend(*(Spend(name, "x", "noise", facts, 1.0, 0.0) for name in names))
-
-    assert trust.collections(spent("a", "b"), local) == "one report a person"
-    assert trust.collections(spent("training"), central) == "one training"
-    assert trust.collections(spent("training", "query"), central) == "one training, 1 more predictions"
-    assert trust.collections(spent("training", mean_trials=4.0), central) == "about 4 trainings"
-    assert trust.collections(spent("publications", publications=200), vertical) == "200 publications"
-    assert trust.collections(empty, replace(central, trust="none")) == "as often as one likes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
-from graphveil.reports.compare.page import accuracy_chart, page_html
+from graphveil.reports.compare.page import page_html
 from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet
@@ -33,24 +32,6 @@ def side_by_side(method: str = "lpgnn", void: str | None = None) -> Sheet:
     other = made.record(**made.beside_rivals())
     rows = (row(method, 4.0, 0.7, void=void), row(method, 1.0, 0.6), row("label-pool", 4.0, 0.5))
     return Sheet("cora", (*rows, row_of("solitude", {}, [other])))
-
-
-def test_a_group_has_a_curve_for_each_method_over_the_epsilon_that_varies() -> None:
-    page = side_by_side()
-    varies, alone = page.groups
-    chart = accuracy_chart(page, varies)
-    assert chart is not None
-    assert chart.places == (1.0, 4.0) and "label" in chart.x
-    curves = {line.name: line.values for line in chart.lines if not line.dashed}
-    assert curves == {"lpgnn": (60.0, 70.0), "label-pool": (None, 50.0)}
-    assert all(line.name.endswith(": control") for line in chart.lines if line.dashed)
-    assert accuracy_chart(page, alone) is None
-    # No axis reaches infinity, and nothing is drawn where nothing was scored.
-    infinite = Sheet("cora", tuple(row("lpgnn", epsilon, 0.6) for epsilon in (1.0, math.inf)))
-    bare = Sheet("cora", tuple(replace(row, accuracy=None) for row in page.rows))
-    for other in (infinite, bare):
-        assert [accuracy_chart(other, group) for group in other.groups] == [None] * len(other.groups)
-    assert '<figure class="chart"' not in page_html(bare)
 
 
 def test_the_page_has_every_cell_promise_fact_and_remark_and_says_what_is_void() -> None:
@@ -122,27 +103,6 @@ def test_epsilons_of_different_units_never_share_a_column() -> None:
         ["2", "-"],
         ["-", "2"],
     ]
-
-
-def test_settings_that_differ_are_listed_and_prices_are_not_among_them() -> None:
-    settings = {"epsilon_x": 9.0, "epsilon_y": 2.0, "model": "gcn", "epochs": 60, "x_hops": 16}
-    rows = table(page_of({}, {"settings": settings}), "setting")
-    assert rows == [["setting", "mine", "theirs"], ["model", "sage", "gcn"]]
-    assert "None, but for budgets" in page_of({}, {})
-
-
-@pytest.mark.slow  # whole runs
-def test_what_does_not_compare_is_said() -> None:
-    assert "Measured on the same test nodes: mine minus theirs is 0.0 points." in page_of({}, {})
-    assert "different data" in page_of({}, {"data": "pubmed"})
-    assert "different test nodes" in page_of({}, {"options": {"seed": 1, "repeats": 5}})
-    assert "void: 3" in page_of({"void": "known noise"}, {})
-    assert "runs so marked protect nobody:</strong> mine (known noise)." in page_of({"void": "known noise"}, {})
-    assert 'role="alert"' not in page_of({}, {})
-    hostile = page_of({"data": HOSTILE}, {"settings": {HOSTILE: HOSTILE}})
-    assert "\x1b" not in hostile and "<script>alert" not in hostile
-    rows = table(page_of({}, {}), "attack")
-    assert rows[1][1:] == ["not run", "0.55 (0.53 to 0.57)"]
 
 
 def test_the_page_lies_in_the_first_run_for_its_maker_alone(tmp_path: Path) -> None:

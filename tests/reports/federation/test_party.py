@@ -118,19 +118,6 @@ def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: 
     assert "=ill" not in {row["class"] for row in rows}
 
 
-def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
-    agreed = agreement()
-    made = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
-    made.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
-    made.look(logits(VAL), 1)
-    made.alone = logits(VAL)
-    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
-    assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)
-    # Nor where no round was seen.
-    unseen = write_outcome(tmp_path / "new", "clinic", agreed, outcome(head(agreed.setting), torch.arange(N)), ids=IDS)
-    assert "accuracy" not in unseen and not (tmp_path / "new" / "predictions.csv").exists()
-
-
 def test_the_server_keeps_a_promise_and_no_predictions(tmp_path: Path) -> None:
     answer = write_outcome(tmp_path, "server", agreement(), outcome(None, None))
     assert "predictions.csv" not in answer["files"] and not (tmp_path / "predictions.csv").exists()

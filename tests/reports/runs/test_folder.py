@@ -6,7 +6,6 @@ import json
 import math
 import shutil
 import stat
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.card import About
 from graphveil.reports.runs.origin import graph_of
 from graphveil.reports.runs.trial_log import TrialLog, read_trials
-from tests.graphs import published_made
 from tests.graphs.made import folder as own_folder
 from tests.reports import made
 
@@ -77,16 +75,6 @@ def test_everything_is_there_reads_back_and_is_written_anew(tmp_path: Path) -> N
         run_folder.read_run(tmp_path)
 
 
-def test_config_is_toml_with_the_settings(tmp_path: Path) -> None:
-    settings = {"epsilon_x": math.inf, "model": 'sa"ge\x7f\n\u2028', "x hops": 3, "fast": True, "none": None}
-    record = made.record(settings={**settings, "list": (1, 2.5)}, data="my\\data")
-    config = tomllib.loads(run_folder.config_toml(record))
-    assert config["data"] == "my\\data"
-    assert config["options"] == OPTIONS
-    kept = {key: value for key, value in settings.items() if value is not None}
-    assert config["settings"] == {**kept, "list": [1, 2.5]}
-
-
 def test_a_result_with_a_field_missing_is_damaged(tmp_path: Path) -> None:
     run_folder.write_run(made.result(), tmp_path / "run", options=OPTIONS)
     target = tmp_path / "run" / "result.json"
@@ -125,21 +113,6 @@ def test_a_name_is_enough_and_the_same_edges_are_drawn_as_private() -> None:
     other = draw_private(load_plain("social-100"), 0.5, 4)
     assert torch.equal(drawn.public_edges, again.public_edges)
     assert not torch.equal(drawn.public_edges, other.public_edges)
-
-
-def test_the_root_of_the_run_is_looked_in_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    people = {"kept": 20, "typed": 22, "usual": 24}
-    for name, count in people.items():
-        published_made.lastfm(tmp_path / name, [0, 1] * (count // 2), [(one, one + 1) for one in range(count - 1)])
-    sizes = {name: load_plain("lastfm", tmp_path / name).num_nodes for name in people}
-    assert len(set(sizes.values())) == 3
-    monkeypatch.setenv("GRAPHVEIL_DATA", str(tmp_path / "usual"))
-    run = record(source="lastfm", data_root=str(tmp_path / "kept"))
-    assert graph_of(run).num_nodes == sizes["kept"]
-    assert graph_of(run, root=tmp_path / "typed").num_nodes == sizes["typed"]
-    # A public set is the same set elsewhere, so a root that is gone is no reason to refuse.
-    (tmp_path / "kept").rename(tmp_path / "gone")
-    assert graph_of(run).num_nodes == sizes["usual"]
 
 
 def test_a_relative_folder_of_an_older_run_is_found_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,9 @@ from graphveil.methods.runs.result import Result
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.copies import own, shareable
-from graphveil.reports.runs.drawing import Drawing
-from graphveil.reports.runs.layout import pairs_among, places_of, sample_nodes
+from graphveil.reports.runs.layout import pairs_among
 from graphveil.reports.runs.picture import BOTH, HIDDEN, MADE, Picture
-from tests.reports.pages import HOSTILE, read
+from tests.reports.pages import read
 
 OPTIONS = {"seed": 0, "split": "random"}
 #: Method -> settings; what the copy that may be handed on is made of: edges that are public, released, or no copy.
@@ -145,17 +144,6 @@ def test_the_maker_sees_true_and_released_edges_apart() -> None:
     assert bare is not None and set(bare.covered) == {"nothing"}
 
 
-def test_names_in_a_picture_stay_text_and_dots_are_filled_circles() -> None:
-    """Paper shows no lines without length."""
-    ends: dict[str, Any] = {"edges": {"linked": ((0, 1),)}, "names": ("a", "b"), "labels": (0, 0)}
-    drawing = Drawing(Picture((HOSTILE,), 2, (HOSTILE, "b"), ((5, 5), (9, 9)), (0, 1), **ends))
-    drawn = drawing.svg()
-    assert "<script" not in drawn and [key.meaning for key in drawing.edges] == ["linked (1 drawn)"]
-    assert drawn.count("M-0.5 5a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0-11 0") == 1
-    # A line, a dot of each class, and a ring for the one that is wrong.
-    assert (drawn.count("stroke="), drawn.count('fill="#'), drawn.count('fill="var(--page)"')) == (1, 2, 1)
-
-
 def test_a_picture_that_was_changed_is_refused(tmp_path: Path) -> None:
     run = written("heterorr", tmp_path / "run")
     before = (run / "public" / "report.html").read_text()
@@ -175,20 +163,3 @@ def test_a_damaged_picture_is_no_picture() -> None:
     for change in ({"names": ["a"]}, {"edges": {"linked": [[0, NODES]]}}, {"places": [[0, 5_000]]}):
         with pytest.raises(ValueError, match=r"lengths|no pair"):
             Picture.from_dict({**whole, **change})
-
-
-def test_a_sample_is_connected_and_the_same_each_time() -> None:
-    graph = social_graph(900, average_degree=6, dimension=4, classes=3, apps=2, seed=1)
-    drawn = sample_nodes(graph.edge_index, 900, most=200)
-    assert len(drawn) == len(set(drawn.tolist())) == 200
-    assert np.array_equal(drawn, sample_nodes(graph.edge_index, 900, most=200))
-    pairs = pairs_among(graph.edge_index, drawn)
-    # As many as 200 single nodes drawn at random would have between them: 900 * 6 / 2 * (200 / 900)^2 = 133.
-    assert len(pairs) > 160
-    places = places_of(pairs, 200)
-    assert np.array_equal(places, places_of(pairs, 200))
-    assert places.min() >= 0
-    assert places.max() <= 1000
-    near = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1).mean()
-    anybody = np.linalg.norm(places[:100] - places[100:], axis=1).mean()
-    assert near < 0.7 * anybody
