@@ -157,7 +157,7 @@ def _about(method: str) -> list[Command]:
         _train(method),
         _again(method),
         _of_run("predict", method, name="predict same"),
-        _of_run("predict", method, name="predict new", data=lambda ground: (ground.newcomers, *ground.people)),
+        _of_run("predict", method, name="predict new", data=lambda ground: (ground.newcomers, *ground.people(method))),
         _of_run("report", method),
         _of_run("compare-runs", method),
         Command(f"tune {method}", tune, "tune", method),
@@ -324,7 +324,7 @@ def _collection() -> list[Command]:
             "--epsilon-y",
             "3",
             "--least",
-            "3",
+            min(3, ground.kind.people),
         )
 
     def simulate(ground: Ground) -> Words:

@@ -79,6 +79,16 @@ def not_trained(command: Command) -> bool:
     return not command.needs and command.name != f"train {command.method}"
 
 
+def hides_features(kind: Kind) -> bool:
+    """Kinds whose owner declares features private; of a named set it is declared of all parts."""
+    return (raw(kind) and "features" in kind.private) or kind.source.startswith("social")
+
+
+def learns(command: Command) -> bool:
+    """Commands that train on DATA, or rehearse on it."""
+    return trains(command) or command.name == "advise curator"
+
+
 def lists(kind: Kind) -> bool:
     return raw(kind) and "edges" in kind.private
 
@@ -97,7 +107,7 @@ def without_noise(attack: str, budget: str) -> Callable[[Command], bool]:
     def fits(command: Command) -> bool:
         if command.method is None or command.title != attack:
             return False
-        if command.method == "answer-pool" and budget == "epsilon_x":
+        if command.method in RELEASE or (command.method == "answer-pool" and budget == "epsilon_x"):
             return True
         option = METHODS[command.method].options.get(budget)
         return option is None or math.isinf(option.default)
@@ -118,22 +128,25 @@ def not_searched(command: Command) -> bool:
 AT_A_PRICE: Final = {"gap", "progap", "lpgnet", "eclipse", "node-sums"}
 LABELS: Final = {"label-propagation", "label-pool", "answer-pool"}
 OWN_PEOPLE: Final = (LABELS | LINKS | CURATOR | RELEASE) - {"solitude", "blink", "dprr", "dp-mlp"} - AT_A_PRICE
+TWO_PEOPLE: Final = ("two people", "two people, lists")
+EDGE_ATTACKS: Final = ("attack linkteller", "attack link-stealing")
 #: The first that fits a cell counts.
 REFUSED: Final = (
-    Refusal("no method is named", named("train unnamed"), every, answers=True),
-    Refusal("declares its features private", named("scores"), lambda kind: raw(kind) and "features" in kind.private),
     Refusal("is an exported collection: reports, whose true values nobody holds", not_trained, collected),
+    Refusal("has several labels", named("train unnamed", "advise"), several),
+    Refusal("has several labels", named("collect init", "federation split", "tune lap-graph"), several),
+    Refusal("no method is named", named("train unnamed"), every, answers=True),
+    Refusal("declares its features private", named("scores"), hides_features),
     Refusal("trains on no reports of devices", methods("answer-pool", *CURATOR, *RELEASE, *OPEN), collected),
     Refusal("does not read", methods("label-pool", "label-propagation"), collected),
     Refusal("needs links", methods(*LINKS), kinds("collected")),
     Refusal("needs features", methods("lpgnn", "upgnet"), kinds("collected lists")),
     Refusal("needs degree", methods("blink", "dprr"), kinds("collected lists")),
     Refusal("has several labels", methods(*LOCAL, *LINKS, *CURATOR, "class-counts"), several),
-    Refusal("edges have a direction", named("advise release"), kinds("directed lists", "untidy lists")),
     Refusal("edges have a direction", methods(*RELEASE - {"feature-rr"}), directed),
     Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
     Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
-    Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE), released),
+    Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE - {"class-counts"}), released),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
     Refusal("predicts only", methods(*OWN_PEOPLE, do=named("predict new")), every),
@@ -148,8 +161,18 @@ REFUSED: Final = (
     Refusal("collects no features with noise", without_noise("attack averaging", "epsilon_x"), every),
     Refusal("collects no labels with noise", without_noise("attack averaging-labels", "epsilon_y"), every),
     Refusal("as in training", named("predict new"), lambda kind: kind.source == "released"),
-    Refusal("leave none to train on", trains, unlabelled),
-    Refusal("no test node is left", trains, kinds("two people", "two people, lists")),
+    Refusal("a collection is no graph", named("predict same"), collected),
+    Refusal("leave none to train on", learns, unlabelled),
+    Refusal("leave none to train on", named("federation split"), unlabelled),
+    Refusal("no test node is left", learns, kinds(*TWO_PEOPLE)),
+    Refusal("0 private edges among", named(*EDGE_ATTACKS), kinds("no edges", "no edges, lists")),
+    Refusal("are edges", named(*EDGE_ATTACKS), kinds("everybody knows everybody")),
+    Refusal("training nodes of", named("attack label-inference"), kinds("one class in use", *TWO_PEOPLE)),
+    Refusal("10 or more", named("attack feature-recovery"), kinds(*TWO_PEOPLE, "eight people")),
+    Refusal("the same features as all others", named("attack feature-recovery"), kinds("equal features")),
+    Refusal("are alike", named("attack gram"), kinds(*TWO_PEOPLE, "equal features")),
+    Refusal("known people; try", named("attack lattice"), kinds(*TWO_PEOPLE, "eight people", "sparse features")),
+    Refusal("dependent modulo 2", named("attack low-bits"), kinds(*TWO_PEOPLE, "counted")),
     Refusal("declares its edges private", methods(*LOCAL), lists),
     Refusal("is a release; keep it as it is", named("store"), released),
 )

@@ -107,9 +107,10 @@ class Ground:
             return self.kind.source
         return self.typed(SOURCES[self.kind.source](self))
 
-    @property
-    def people(self) -> tuple[str, ...]:
-        return ("--people", "other") if self.kind.source.startswith(("social", "collected")) else ()
+    def people(self, method: str) -> tuple[str, ...]:
+        """The option that says that people of other data are others, where a method asks for it."""
+        asks = method in ("lpgnn", "upgnet", "solitude", "blink", "dprr")
+        return ("--people", "other") if asks and self.kind.source.startswith(("social", "collected")) else ()
 
     @property
     def true(self) -> tuple[str, ...]:

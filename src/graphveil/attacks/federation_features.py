@@ -31,6 +31,7 @@ from graphveil.errors import InputError
 from graphveil.federation.crypto.masks import unpacked
 from graphveil.federation.crypto.sharing import left_mask
 
+_FEWEST = 10  # people: half of them known, of whom a quarter chooses
 _COLUMNS = 500
 _ENTRIES = 30_000
 _SAME_ROWS = 1_000
@@ -48,10 +49,12 @@ def feature_recovery(view: View, recorded: Recorded, *, victim: str, known: floa
             are handed out, nothing need be known.
 
     Raises:
-        InputError: a share outside (0, 1), or features in which people do not differ.
+        InputError: a share outside (0, 1), fewer than ten people, or features in which people do not differ.
     """
     if not 0 < known < 1:
         raise InputError(f"known = {known!r}", where="feature-recovery", allowed="a share in (0, 1)")
+    if view.nodes < _FEWEST:
+        raise InputError(f"{view.nodes} people", where="feature-recovery", allowed=f"{_FEWEST} or more")
     rng = np.random.default_rng([seed, 0xFEA7])
     held = recorded.holdings[victim]
     columns = np.sort(rng.permutation(held.features.shape[1])[:_COLUMNS])
@@ -106,8 +109,15 @@ def rows_alike(view: View, recorded: Recorded, *, victim: str, nodes: int = 500,
     x = as_dense(recorded.holdings[victim].features)
     true = _inner(x)[places][:, places].numpy()[first, second]
     alike = true > np.quantile(true, 1 - _ALIKE) if len(true) else np.zeros(0, dtype=bool)
-    if len(places) < 10 or not alike.any():
-        raise InputError("all pairs have equal rows", where="gram", allowed="ten people with different features")
+    if len(true) and not alike.any():
+        # More pairs than that share the highest likeness: they are the ones to be found.
+        alike = true == true.max()
+    if len(places) < _FEWEST or alike.all():
+        raise InputError(
+            "all pairs are alike, or there are too few",
+            where="gram",
+            allowed=f"{_FEWEST} people or more, with different features",
+        )
     similarity, source = _best_similarity(view, victim)
     scores = similarity[places][:, places].numpy()[first, second]
     known = _inner(_control(view, recorded)).numpy()[places][:, places][first, second]

@@ -38,7 +38,11 @@ def odd_columns(a: np.ndarray) -> np.ndarray:
             independent.append(column)
         if len(independent) == len(m):
             return np.array(independent)
-    raise InputError("the equations are dependent modulo 2", where="lattice", remedy="take more of them")
+    raise InputError(
+        "the equations are dependent modulo 2",
+        where="attack",
+        allowed="as many people of different features as columns, or more",
+    )
 
 
 def inverse(a: np.ndarray) -> np.ndarray:

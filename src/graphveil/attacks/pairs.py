@@ -56,7 +56,7 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
         among: the nodes [k] that are drawn from; None: all.
 
     Raises:
-        InputError: when there are fewer than two edges among them.
+        InputError: when there are fewer than two edges among them, or nothing but edges.
     """
     n = int(graph.num_nodes)
     rng = np.random.default_rng([seed, 0x7A])
@@ -80,6 +80,9 @@ def pairs_of(graph: Graph, *, targets: int = 500, seed: int = 0, among: npt.Arra
         pairs = pairs.where(~open_pairs[first, second])
     if pairs.edge.sum() < 2:
         raise too_few(f"{pairs.edge.sum()} private edges among {len(nodes)} nodes", len(nodes), len(drawn))
+    if pairs.edge.all():
+        every = f"all {len(pairs.edge)} pairs of {len(nodes)} nodes are edges"
+        raise InputError(every, where="attack", allowed="some pairs without an edge, to tell edges from")
     return pairs
 
 

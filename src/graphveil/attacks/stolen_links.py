@@ -215,4 +215,9 @@ def _parts(pairs: Pairs, known: float, nodes: int, seed: int) -> tuple[Pairs | N
     if min(lesson.edge.sum(), exam.edge.sum()) < 2:
         few = f"too few edges: {lesson.edge.sum()} to learn from and {exam.edge.sum()} to measure by"
         raise too_few(few, len(pairs.nodes), nodes)
+    for name, part in (("to learn from", lesson), ("to measure by", exam)):
+        if part.edge.all():
+            raise InputError(
+                f"all {len(part.edge)} pairs {name} are edges", where="attack", allowed="some without an edge"
+            )
     return lesson, exam

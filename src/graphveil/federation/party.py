@@ -38,6 +38,7 @@ from graphveil.federation.modes.registry import HolderResult, ServerResult, mode
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
 from graphveil.graphs import Graph, published_split, random_split
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.column_declaration import declared_columns
 from graphveil.graphs.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
@@ -57,6 +58,9 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     Args:
         graph: of the holder's own folder. order: its rows, int64 [n].
         labels: whether this is the label holder. seed: of the split, where the folder declares none.
+
+    Raises:
+        InputError: a label holder's graph with several labels a node.
     """
     place = torch.full((int(graph.num_nodes),), -1, dtype=torch.int64)
     place[order] = torch.arange(len(order))
@@ -65,6 +69,7 @@ def holding_of(graph: Graph, order: Tensor, *, labels: bool, seed: int) -> Holdi
     rows = to_rows(graph.x)[order.numpy()] if graph.x.layout == torch.sparse_csr else graph.x[order]
     head = None
     if labels:
+        require_one_label(graph)
         # Drawn over the whole folder and cut afterwards: who is aligned must not change who trains.
         split = published_split(graph) or random_split(graph, seed)
         # In the common order, as all rows from here on: nothing after this knows where a person stood in the files.

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.ascending import contains, distinct
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs.edges import edge_keys, is_normalised
 from graphveil.graphs.features import check_range
 from graphveil.graphs.parts import Features, GraphParts
 from graphveil.graphs.schema import GraphSchema
+
+if TYPE_CHECKING:
+    from graphveil.graphs.protocol import Graph
 
 #: What tells two people apart.
 DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
@@ -31,6 +35,23 @@ def check_parts(parts: GraphParts) -> GraphParts:
     check_labels(parts.y, parts.num_nodes, parts.schema.classes)
     names_of(parts.ids, parts.num_nodes)
     return parts
+
+
+def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
+    """Return the schema of a graph whose nodes have one label each: what reports, sums and holders' labels are about.
+
+    Raises:
+        InputError: for a graph with several labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    if graph.y is None or graph.y.ndim != 1:
+        raise InputError(
+            f"{schema.name} has several labels for each node",
+            where="labels",
+            allowed="graphs with one label a node",
+            remedy="choose one of the labels as the class",
+        )
+    return schema
 
 
 def check_features(x: Features, schema: GraphSchema) -> None:

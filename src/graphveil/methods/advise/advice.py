@@ -130,7 +130,7 @@ def advise(trust: str, graph: GraphParts, asked: Asked, progress: ProgressCallba
     private = tuple(part for part in ("features", "labels", "edges") if part in (asked.declared or ()))
     degree = asked.degree if "edges" in private else graph.edge_index.shape[1] / graph.num_nodes
     # Where edges are public the user's word is not needed, and cannot contradict them.
-    rule = rule_for(trust, None if asked.declared is None else private, degree)
+    rule = rule_for(trust, None if asked.declared is None else private, degree, graph.schema.directed)
     hidden = tuple(dict.fromkeys((*private, *(() if rule is None else rule.protects))))
     facts = facts_of(graph, hidden, asked.degree)
     if rule is None or rule.method is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.errors import InputError
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.parts import GraphParts
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.question import example_question
@@ -69,8 +69,7 @@ def facts_of(graph: GraphParts, hidden: tuple[str, ...], degree: float | None = 
     Raises:
         InputError: nodes have several labels each.
     """
-    if graph.y.ndim != 1:
-        raise InputError("nodes have several labels each", where=graph.schema.name, allowed="one label a node")
+    require_one_label(graph)
     nodes, known = graph.num_nodes, np.asarray(graph.y >= 0)
     largest = inside = None
     # Counted only where everybody could count: else what the user says is known, which may be nothing.

@@ -29,6 +29,7 @@ class Rule:
         panel: the heading of the panel with its figures, or None.
         why, loses, open: why it, where it loses, and what it does not protect.
         page: where to read on.
+        undirected: whether it is for graphs alone whose edges have no direction.
     """
 
     trust: str
@@ -46,9 +47,12 @@ class Rule:
     over: tuple[str, ...] = ()
     panel: str | None = None
     least_degree: float = 0.0
+    undirected: bool = False
 
-    def fits(self, private: tuple[str, ...], degree: float | None) -> bool:
+    def fits(self, private: tuple[str, ...], degree: float | None, directed: bool = False) -> bool:
         """Whether the rule is for a graph of which these parts are private, with so many contacts a person."""
+        if self.undirected and directed:
+            return False
         dense = self.least_degree == 0 or (degree is not None and degree >= self.least_degree)
         return bool(set(self.wants) & set(private)) and not set(self.needs) & set(private) and dense
 
@@ -74,16 +78,17 @@ _TRUSTS, RULES = _read()
 TRUSTS: Final[Mapping[str, str]] = MappingProxyType(_TRUSTS)
 
 
-def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None) -> Rule | None:
+def rule_for(trust: str, private: tuple[str, ...] | None, degree: float | None, directed: bool = False) -> Rule | None:
     """Return the first rule of a trust that fits, or None.
 
     Args:
         trust: out of `TRUSTS`.
         private: what the owner declared; None for a public data set, of which the first rule's parts are private.
         degree: contacts of a person, where that is public or was said.
+        directed: whether edges have a direction.
     """
     # Order matters: the first rule that fits is the one whose figures are the best.
     of_trust = [rule for rule in RULES if rule.trust == trust]
     if private is None:
         return of_trust[0]
-    return next((rule for rule in of_trust if rule.fits(private, degree)), None)
+    return next((rule for rule in of_trust if rule.fits(private, degree, directed)), None)

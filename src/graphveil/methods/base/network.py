@@ -214,6 +214,10 @@ def _objective(
     return objective
 
 
+class UnreachedError(InputError):
+    """Hops of labels that reach no training node."""
+
+
 def require_reached(topology: Topology, split: Split, hops: int) -> None:
     """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
 
@@ -240,10 +244,10 @@ def _require_targets(reached: bool, hops: int) -> None:
     """Refuse hops of labels that reach no training node.
 
     Raises:
-        InputError: naming the option.
+        UnreachedError: naming the option.
     """
     if not reached:
-        raise InputError(
+        raise UnreachedError(
             f"no label reaches a training node in {hops} hops: too few edges",
             where=f"steps_y = {hops}",
             allowed="0, which learns each node's own label",

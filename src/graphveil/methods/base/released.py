@@ -16,7 +16,7 @@ from graphveil.aggregation.propagation import Adjacency
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.checks import require_one_label
 from graphveil.late import torch
 from graphveil.mechanisms import NotCollected
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
@@ -199,23 +199,6 @@ def require_public_edges(schema: GraphSchema) -> None:
             allowed="graphs whose edges are public",
             remedy=INSTEAD,
         )
-
-
-def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
-    """Return the schema of a graph whose nodes have one label each, as randomized response reports it.
-
-    Raises:
-        InputError: for a graph with several labels a node.
-    """
-    schema: GraphSchema = graph.schema
-    if graph.y is None or graph.y.ndim != 1:
-        raise InputError(
-            f"{schema.name} has several labels for each node",
-            where="local labels",
-            allowed="graphs with one label a node",
-            remedy="choose one of the labels as the class",
-        )
-    return schema
 
 
 def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:

@@ -17,10 +17,10 @@ from graphveil.aggregation.weights import edge_weights
 from graphveil.engine import LOCAL, Blocks, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
+from graphveil.graphs.checks import require_one_label
 from graphveil.late import torch
 from graphveil.methods.base.account import digest_of
 from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import require_one_label
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.links.collection import people_key

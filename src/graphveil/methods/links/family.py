@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.parts import GraphParts
 from graphveil.late import torch
 from graphveil.methods.base.cost import (
@@ -22,7 +23,6 @@ from graphveil.methods.base.cost import (
 )
 from graphveil.methods.base.family import Control, collection_repeats
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.released import require_one_label
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.privacy import Randomness

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs.checks import require_one_label
 from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.links.collection import (

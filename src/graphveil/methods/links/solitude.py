@@ -22,6 +22,7 @@ from graphveil import models
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
+from graphveil.graphs.checks import require_one_label
 from graphveil.late import torch
 from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.asking import (
@@ -38,7 +39,7 @@ from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
 from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
 from graphveil.methods.base.people import Identity, Kept, leans_on
-from graphveil.methods.base.released import Topology, require_one_label, require_same_features
+from graphveil.methods.base.released import Topology, require_same_features
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (

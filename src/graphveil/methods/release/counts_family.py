@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.parts import GraphParts
 from graphveil.late import torch
 from graphveil.methods.base.cost import assumed_propagation, network_cost
@@ -23,7 +24,6 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.released import require_one_label
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.class_counts import ClassCountsCore

@@ -24,6 +24,7 @@ import graphveil
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.score_file import read_scores
@@ -35,7 +36,7 @@ from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import ForgetsPeople, NamedCore, Stored, not_by_blocks
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import require_one_label, topology_of
+from graphveil.methods.base.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore

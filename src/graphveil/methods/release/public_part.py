@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
+from graphveil.graphs.checks import require_one_label
 from graphveil.late import torch
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network import Labels, train_network
-from graphveil.methods.base.released import Topology, require_one_label
+from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.class_sums import mask_of, train_experts
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence

@@ -20,11 +20,11 @@ import numpy as np
 from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.splits import known_labels
 from graphveil.late import torch
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
-from graphveil.methods.base.released import require_one_label
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.count_readings import read_counts, read_public
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges

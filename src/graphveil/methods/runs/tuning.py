@@ -17,6 +17,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
+from graphveil.methods.base.network import UnreachedError
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.privacy import Randomness
@@ -126,15 +127,24 @@ def tune(
     sender = build_method(name, settings, classes, seed=seed, device=device)
     reports = family.collect(sender, graph, split, randomness=randomness)
     fitted: list[tuple[Trial, Any]] = []
+    unreached: UnreachedError | None = None
     for number, one in enumerate(proposed, start=1):
         method = build_method(name, {**settings, **one}, classes, seed=seed, device=device)
-        labels = family.train(method, reports, graph, unheard=True)
+        try:
+            labels = family.train(method, reports, graph, unheard=True)
+        except UnreachedError as error:
+            # Training nodes hear nobody over these hops; the reports that were paid for serve the other trials.
+            unreached = error
+            proposed.tell(0.0)
+            continue
         # Against what was released: true validation labels would be a query in every trial.
         score = min(float((method.predict() == labels)[split.val].float().mean()), _most(reports))
         proposed.tell(score)
         fitted.append((Trial(one, score), method))
         if progress is not None:
             progress(Progress(number, proposed.total))
+    if unreached is not None and not fitted:
+        raise unreached
     # Validation labels were released, so choosing by them is post-processing, however many trials there are.
     best, kept = max(fitted, key=lambda pair: pair[0].score)
     if _most(reports) < 1.0:

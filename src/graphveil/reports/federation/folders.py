@@ -38,6 +38,7 @@ from graphveil.federation.crypto.keys import (
 )
 from graphveil.federation.vertical import feature_parts, vertical_partition
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
+from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.declaration import Declaration, read_declaration
 from graphveil.graphs.features import features_from_rows
 from graphveil.graphs.schema import PRIVATE_PARTS
@@ -92,8 +93,9 @@ def write_split(graph: Graph, shares: Sequence[float], path: Path, *, seed: int)
         What was written, as JSON values.
 
     Raises:
-        InputError: the folder is already there.
+        InputError: the folder is already there, or nodes have several labels.
     """
+    require_one_label(graph)
     nodes, ids = int(graph.num_nodes), [str(value) for value in getattr(graph, "ids", range(int(graph.num_nodes)))]
     split = published_split(graph) or random_split(graph, seed)
     generator = torch.Generator().manual_seed(seed)
