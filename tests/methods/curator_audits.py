@@ -7,9 +7,6 @@ them (test_training_mutants.py). Numbers that judge are computed here: from what
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from functools import cache, partial
 from typing import Any
 
@@ -38,7 +35,6 @@ from graphveil.privacy import (
     calibrate_pipeline,
     pipeline_epsilon,
 )
-from graphveil.training import dp_sgd
 from graphveil.training.full_batch import Rows
 from tests.methods import curator_made as cm
 
@@ -223,19 +219,6 @@ def validation_labels_decide_nothing(name: str) -> None:
     assert one.history == ()
 
 
-def a_broken_row_breaks_nothing(bad: float = math.nan) -> None:
-    """Item 16: a NaN in one row leaves the sums of others, and weights trained with noise, finite."""
-    start = cm.graph()
-    x = torch.rand(60, 4)
-    x[7, 2] = bad
-    privacy = CuratorPrivacy(2.0, unit="edge")
-    rows = curator.receiver_rows(start, privacy, CuratorSettings(), x)
-    noisy = privacy.sums(start.schema, privacy.noise(start.schema, hops=1)).perturb(rows, x, 1, SeededRandomness(0))
-    assert bool(noisy.isfinite().all())
-    network = trained(torch.where(torch.arange(60)[:, None] == 7, bad, torch.rand(60, 5)), batch=60, passes=3)
-    assert all(bool(weights.isfinite().all()) for weights in network.parameters())
-
-
 # ---- items 14 and 15: what is charged is what runs ----
 
 
@@ -280,25 +263,6 @@ def every_step_is_charged_and_noised(name: str) -> None:
     assert len(draws) == steps > 29
 
 
-def batches_are_poisson() -> None:
-    """Item 15: batch sizes follow the binomial law of the charged rate, by chi-square."""
-    sizes: list[int] = []
-    real = dp_sgd.PrivateDescent.clipped_sums
-
-    def clipped(me: Any, chosen: Tensor, randomness: Any) -> Any:
-        sizes.append(len(chosen))
-        return real(me, chosen, randomness)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dp_sgd.PrivateDescent, "clipped_sums", clipped)
-        trained(torch.rand(60, 5), batch=12, passes=120)
-    ends = np.array([-1, *range(7, 18), 60])
-    seen = np.histogram(sizes, ends + 0.5)[0]
-    expected = np.diff(stats.binom(60, 12 / 60).cdf(ends)) * len(sizes)
-    assert len(sizes) == 600
-    assert stats.chisquare(seen, expected).pvalue > FALSE_ALARM
-
-
 def noise_of_training_is_enough() -> None:
     """Item 14: the noise that is planned keeps epsilon by a lower bound on what it costs (PLD rounded down)."""
     epsilon = 0.7
@@ -329,31 +293,6 @@ def central_limit(parts: Any, noise: Any, delta: float, **_: Any) -> float:
 
 
 # ---- item 17 ----
-
-#: Lines that run before the forks, for a mutant.
-BEFORE_FORKS = ""
-_FORKS = """
-import os
-from graphveil.privacy import SecureRandomness
-{mutant}
-source = SecureRandomness()
-source.uint64(3)
-for child in range(4):
-    read, write = os.pipe()
-    if os.fork() == 0:
-        os.write(write, source.bytes(16).hex().encode())
-        os._exit(0)
-    os.wait()
-    print(os.read(read, 64).decode())
-print(source.bytes(16).hex())
-"""
-
-
-def forked_workers_share_no_noise() -> None:
-    """Item 17: four children and their parent draw five different streams."""
-    script = _FORKS.format(mutant=BEFORE_FORKS)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ)
-    assert len(set(done.stdout.split())) == 5
 
 
 def noise_is_fresh(name: str) -> None:

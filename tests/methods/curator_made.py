@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows
 from graphveil.graphs import Split, make_graph, normalise_edges, random_split
+from graphveil.graphs.features import features_from_dense
 from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -52,8 +53,6 @@ def without_node(start: Any, node: int = 5) -> Any:
     x = made.dense(start.x)
     x[node] = 0.0
     y = start.y.clone()
-    from graphveil.graphs.features import features_from_dense
-
     changed = make_graph(features_from_dense(x), start.edge_index, y, start.schema)
     changed.edge_index = start.edge_index[:, keep]
     return changed
@@ -79,6 +78,12 @@ class Unreadable:
     @property
     def edge_index(self) -> NoReturn:
         raise AssertionError("edges were read")
+
+
+class Edgeless(Unreadable):
+    """The same, with the small graph's features and labels."""
+
+    x, y = graph().x, graph().y  # type: ignore[assignment]
 
 
 class Replay:

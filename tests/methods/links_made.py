@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from graphveil.graphs import make_graph
+from graphveil.graphs import make_graph, social_graph
 from tests.methods import made
+from tests.models.test_block_model import planted
 
 
 class Sealed:
@@ -43,6 +44,16 @@ def graph(*, directed: bool = False, seed: int = 1) -> Any:
     private = ("features", "labels", "edges")
     schema = replace(plain.schema, name=f"people-{seed}", directed=directed, private=private)
     return make_graph(plain.x, edges, plain.y, schema, ids=[f"person {seed}/{v}" for v in range(made.NODES)])
+
+
+def communities(nodes: int = 600, *, directed: bool = False) -> Any:
+    """People in 3 communities whose links tell more than their features."""
+    edges, classes = planted(nodes, 16, 0.9, seed=1)
+    if directed:
+        edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
+    order = torch.argsort(edges[0] * nodes + edges[1])
+    x = social_graph(nodes, 6, 20, 3, apps=4, seed=1).x
+    return make_graph(x, edges[:, order], classes, graph(directed=directed).schema)
 
 
 def toggled(start: Any, source: int, target: int) -> Any:

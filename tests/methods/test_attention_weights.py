@@ -16,9 +16,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
 from graphveil.methods.curator import recipe as room
-from graphveil.methods.curator.controls import curator_ceiling
 from graphveil.methods.runs.plan import plan
-from graphveil.models.attention import PairAttention
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, budget_split, pipeline_epsilon
 from graphveil.training.attention import AttentionDescent
 from tests.methods import curator_made as cm
@@ -123,17 +121,6 @@ def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
     assert float(abs(moved.data).max()) * 2.0**-rows.weight_bits <= sums.w_max == 1.0
 
 
-def test_after_publishing_no_edge_is_read() -> None:
-    start = cm.graph()
-    method = GAP(**{**cm.FAST, "epsilon": 2.0, **OWN})
-    published = method.publish(start, split=cm.split_of(start), randomness=SeededRandomness(1))
-    sealed = cm.Unreadable(start)
-    again = [method.fit_published(published).predict_proba() for _ in range(2)]
-    assert torch.equal(*again)
-    assert len(method.ledger.spends) == 1
-    assert sealed.schema == method.schema
-
-
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match=r"weights = attention with unit node: .*; allowed: uniform, similarity"):
         GAP(epsilon=1.0, unit="node", **OWN)
@@ -162,17 +149,6 @@ def test_it_is_saved_and_a_query_reads_a_sum_alone(tmp_path: Any, monkeypatch: p
     query = again.ledger.spends[-1]
     assert (query.mechanism, query.epsilon) == ("noisy sums", 2.0)
     assert "multiplier_attention" not in query.parameters
-
-
-def test_without_a_price_it_is_trained_without_noise() -> None:
-    start = cm.graph()
-    public = fit(start, epsilon=math.inf)
-    assert public.published.noise.sigmas == (0.0,)
-    assert not public.published.noise.multipliers
-    (attention,) = [n for n in public.published.networks if isinstance(n, PairAttention)]
-    assert all(bool(p.isfinite().all()) for p in attention.parameters())
-    hits = curator_ceiling(fit(start), start, cm.split_of(start), randomness=SeededRandomness(1))
-    assert set(hits) <= {0.0, 1.0}
 
 
 def test_the_plan_shows_the_price() -> None:

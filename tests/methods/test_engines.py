@@ -14,8 +14,6 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, social_graph
 from graphveil.mechanisms.by_blocks import PEOPLE
 from graphveil.methods import METHODS
-from graphveil.methods.runs import experiment
-from graphveil.methods.runs.search import Search
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
 
@@ -139,16 +137,3 @@ def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
             method.fit(cm.Unreadable(cm.graph()), engine=LocalEngine(2))
         assert not method.ledger.spends
-
-
-def test_trials_of_a_search_refuse_an_engine_before_anything_is_read() -> None:
-    search = Search({"epochs": (1, 2)}, trials=2)
-    with pytest.raises(InputError, match="trials of a search run here"):
-        experiment.run(
-            "class-sums",
-            cm.Unreadable(cm.graph()),
-            settings={"epsilon": 2.0},
-            search=search,
-            randomness=SeededRandomness(1),
-            engine=LocalEngine(2),
-        )

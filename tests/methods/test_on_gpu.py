@@ -56,17 +56,6 @@ def test_an_epoch_of_a_network_is_read_once(name: str, readings: int) -> None:
     assert waits[1] - waits[0] == 3 * readings
 
 
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize("name", marked(["dp-mlp", "gap, node", "progap, node"]))
-def test_a_private_training_waits_no_longer_for_more_steps(name: str) -> None:
-    waits = []
-    for epochs in (2, 5):
-        with pretended_gpu() as gpu:
-            fitted(name, "cuda", epochs=epochs)
-            waits.append(gpu.waits.total())
-    assert waits[0] == waits[1]
-
-
 def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None:
     with pretended_gpu() as gpu:
         method = fitted("gap", "cuda", epochs=2)

@@ -289,15 +289,6 @@ def test_another_collection_is_not_fitted_for_the_price_of_one(name: str) -> Non
     assert mine.ledger == paid
 
 
-@pytest.mark.parametrize("name", ["lpgnn asks new ids", "solitude asks new ids"])
-def test_another_name_of_the_graph_makes_nobody_new(name: str) -> None:
-    call = CALLS[name]
-    method, graph = build(call), asked(call)
-    first, paid = call.ask(method, graph, SecureRandomness()), method.ledger
-    graph.schema = replace(graph.schema, name="renamed")
-    assert torch.equal(call.ask(method, graph, Undrawn()), first) and method.ledger == paid
-
-
 def test_a_federation_that_was_stopped_does_not_publish_again() -> None:
     federation = VFGNN(epsilon=1.0, epochs=1)
     with pytest.raises(Read):

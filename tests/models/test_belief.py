@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from graphveil.aggregation import adjacency, from_scipy
+from graphveil.mechanisms import RandomizedResponse
+from graphveil.models.answers import answer_shares, fit_answers, with_answers
 from graphveil.models.belief import Edges, edges_of, propagate_beliefs
+from graphveil.models.friends_answers import DISCOUNT, TEMPER, heard_of_friends
 from graphveil.models.label_prior import channel
+from graphveil.privacy import SeededRandomness
 
 # A tree: 0 - 1 - 2, 1 - 3, 3 - 4, 3 - 5 and the single node 6.
 TREE = torch.tensor([[0, 1, 1, 3, 3], [1, 2, 3, 4, 5]])
@@ -84,3 +89,68 @@ def test_what_a_node_hears_is_weakened_by_temper_and_discount_and_alone_it_belie
     reports = torch.tensor([0, -1, -1, -1, -1, -1, 0, -1])
     said = propagate_beliefs(edges(hub, 8), evidence(reports), PRIOR, 0.75, temper=0.5, discount=0.5)
     assert 0 < float(said[1, 0] - said[1, 1]) < float(said[7, 0] - said[7, 1])
+
+
+# ---- what friends' answers say ----
+
+
+EVEN = torch.tensor([0.5, 0.5])
+#: 0 - 1, 0 - 2.
+BEFORE = torch.tensor([[0.5, 0.5], [0.6, 0.4], [0.5, 0.5]])
+
+
+def star() -> Edges:
+    return edges_of(from_scipy(adjacency(torch.tensor([[0, 1, 0, 2], [1, 0, 2, 0]]), 3), symmetric=True))
+
+
+def test_the_formula_on_one_friend_and_on_busy_people() -> None:
+    """Node 1 moves from 0.6 to 0.9; H is 1.5 for equal classes and 0.5 for others; all edges weigh the same."""
+    after = BEFORE.clone()
+    after[1] = torch.tensor([0.9, 0.1])
+    found = heard_of_friends(star(), BEFORE, after, EVEN, 0.5)
+    expected = TEMPER * np.log([(0.9 * 1.5 + 0.1 * 0.5) / (0.6 * 1.5 + 0.4 * 0.5), (0.45 + 0.15) / (0.3 + 0.6)])
+    assert found[0].numpy() == pytest.approx(expected, rel=1e-5)
+    assert not found[1:].any(), "node 1 is no friend of its own, and node 0 gave no answer"
+    # A path of four: the edge in the middle has ends of degree 2.
+    path = edges_of(from_scipy(adjacency(torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]), 4), symmetric=True))
+    before = torch.full((4, 2), 0.5)
+    after = before.clone()
+    after[1] = torch.tensor([0.9, 0.1])
+    heard = heard_of_friends(path, before, after, EVEN, 0.5)
+    assert float(heard[0, 0] / heard[2, 0]) == pytest.approx(2**DISCOUNT, rel=1e-5)
+
+
+# ---- classes from labels and answers ----
+
+
+TABLE = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+
+
+def world(people: int, epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True classes [n], posteriors from labels [n, 3] and the evidence of noisy answers [n, 2]."""
+    source = np.random.default_rng(seed)
+    posterior = source.dirichlet(np.full(3, 0.7), people)
+    true = (source.random(people)[:, None] > posterior.cumsum(axis=1)).sum(axis=1)
+    answer = (source.random(people) < TABLE[true, 1]).astype(np.int64)
+    mechanism = RandomizedResponse(epsilon=epsilon, classes=2)
+    return true, posterior, mechanism.evidence(mechanism.randomize(answer, randomness=SeededRandomness(seed)))
+
+
+def test_how_classes_answer_is_learned_from_noisy_answers_alone() -> None:
+    """40,000 people at epsilon 2: within 0.03, where the answers of everybody are up to 0.4 away."""
+    _, posterior, evidence = world(40_000, 2.0, 1)
+    table = fit_answers(posterior, evidence)
+    assert table == pytest.approx(TABLE, abs=0.03)
+    assert np.abs(answer_shares(evidence) - TABLE).max() > 0.3
+    assert answer_shares(evidence) == pytest.approx(TABLE.mean(axis=0), abs=0.02)
+
+
+def test_the_formula_on_one_person() -> None:
+    """0.5 x (0.9 x 0.88 + 0.1 x 0.12) against 0.5 x (0.2 x 0.88 + 0.8 x 0.12)."""
+    evidence = np.log(np.array([[0.88, 0.12]]))
+    found = with_answers(np.array([[0.5, 0.5]]), evidence, TABLE[:2])
+    assert found[0, 0] == pytest.approx(0.804 / (0.804 + 0.272))
+    assert with_answers(np.array([[0.3, 0.7]]), np.zeros((1, 2)), TABLE[:2]) == pytest.approx(np.array([[0.3, 0.7]]))
+    _, posterior, few = world(12, 1.0, 3)  # few people lean on what was declared
+    assert np.abs(fit_answers(posterior, few, TABLE) - TABLE).max() < 0.15
+    assert np.abs(fit_answers(posterior, few) - TABLE).max() > 0.15

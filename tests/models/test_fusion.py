@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.aggregation import Inputs, build_inputs
+from graphveil.models.class_reader import ClassReader
 from graphveil.models.fusion import Fusion
 from tests.sizes import LargestTensor
 
@@ -89,3 +90,41 @@ def test_slopes_of_a_large_layer_are_those_of_what_dropout_left() -> None:
     # Every part has dropout of its own.
     dropped = model.rest(torch.ones_like(first), none)
     assert not torch.equal(dropped[:1000], dropped[1 << 16 :][:1000])
+
+
+# ---- a network that reads all classes alike ----
+
+
+NODES, CLASSES, OWN, COMMON = 20, 5, 4, 3
+RENAMED = torch.tensor([3, 0, 4, 1, 2])
+
+
+def reader(hidden: int = 8) -> ClassReader:
+    """With a head that is not 0, as before any training."""
+    network = ClassReader(OWN, COMMON, hidden, generator=torch.Generator().manual_seed(0))
+    network.head.data = drawn(hidden, seed=1)
+    return network
+
+
+def test_classes_renamed_are_scores_renamed() -> None:
+    own, common = drawn(NODES, CLASSES, OWN), drawn(NODES, COMMON, seed=2)
+    network = reader()
+    found, first = network(own, common), torch.eye(CLASSES)[0]
+    assert torch.allclose(network(own[:, RENAMED], common), found[:, RENAMED], atol=1e-5)
+    # Weights that know the place of a class are noticed: here the first has a score of its own.
+    assert not torch.allclose(network(own[:, RENAMED], common) + first, (found + first)[:, RENAMED])
+    other = own.clone()
+    other[:, 0] += 1  # classes hear of each other, and of the node
+    assert not torch.allclose(network(other, common)[:, 1:], found[:, 1:])
+    assert not torch.allclose(network(own, common + 1), found)
+
+
+def test_any_number_of_classes_and_an_untrained_reader_scores_by_the_mean() -> None:
+    network = reader()
+    own, common = drawn(NODES, 2, 9, OWN), drawn(NODES, 2, COMMON)
+    together = network(own, common)
+    assert together.shape == (NODES, 2, 9)
+    assert torch.allclose(together[:, 1], network(own[:, 1], common[:, 1]), atol=1e-6)
+    own = drawn(NODES, CLASSES, OWN)
+    network = ClassReader(OWN, COMMON, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(network(own, drawn(NODES, COMMON)), own.mean(dim=2), atol=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -111,17 +110,3 @@ def test_nobody_to_train_on_and_a_loss_that_is_no_number_are_refused() -> None:
         train_full_batch(Plain(), Rows(some.inputs[:0], some.classes[:0]), some, FullBatch(epochs=1))
     with pytest.raises(InputError, match="not a number at epoch 1"):
         train_full_batch(Plain(), Rows(some.inputs * math.nan, some.classes), some, FullBatch(epochs=2))
-
-
-@pytest.mark.parametrize("classes", [1, 2, 7])
-def test_any_number_of_declared_classes(classes: int) -> None:
-    """Also one that nobody has: its column stays, and the training is finite."""
-    some: Any = rows(20)
-    few = Rows(some.inputs, some.classes.clamp(max=classes - 1))
-    model = Plain(classes=classes)
-    told: list[tuple[int, int]] = []
-    how: Any = {"progress": lambda at: told.append((at.done, at.total))}
-    history = train_full_batch(model, few, few, FullBatch(epochs=3), **how)
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert model(few.inputs).shape == (20, classes)
-    assert all(math.isfinite(epoch.loss) for epoch in history)

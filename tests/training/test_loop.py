@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.training import Schedule, Trained, train
+from graphveil.training import Epoch, Schedule, Trained, fastest_threads, selection_rule, threads, train
 from graphveil.training.adam import Adam
+from graphveil.training.selection import SMOOTHING
 
 TARGET = torch.tensor([0, 1, 0, 1])
 
@@ -160,3 +162,109 @@ def test_the_steps_of_torchs_own_optimiser() -> None:
     assert all(torch.equal(one, two) for one, two in zip(ours, theirs, strict=True))
     assert not any(torch.equal(one, start) for one, start in zip(ours, parameters(), strict=True))
     assert all(one.grad is None for one in ours)
+
+
+# ---- which epoch is kept, as tables of epochs ----
+
+
+# epoch: (validation loss, train accuracy, validation accuracy) and whether it is better than the best so far.
+# A perfect model meets 0.5 of the noisy labels.
+PUBLISHED = [
+    (2.0, 0.10, 0.10, True),  # the first is accepted whatever it is
+    (1.9, 0.20, 0.20, True),  # all three better
+    (1.9, 0.30, 0.30, False),  # loss not lower
+    (1.8, 0.30, 0.20, False),  # validation accuracy not higher
+    (1.8, 0.20, 0.30, False),  # training accuracy not higher
+    (1.8, 0.30, 0.51, False),  # validation accuracy above the ideal
+    (1.8, 0.53, 0.30, False),  # training accuracy above 1.05 times the ideal
+    (1.8, 0.525, 0.50, True),  # both limits may be met
+    (1.0, 0.525, 0.50, False),  # and then nothing can be better
+]
+
+
+def epochs(rows: list[tuple[float, float, float]]) -> list[Epoch]:
+    return [Epoch(number, 1.0, loss, train, val, 0.0) for number, (loss, train, val) in enumerate(rows, start=1)]
+
+
+def accepted(name: str, rows: list[tuple[float, float, float]], ideal: float = 0.5) -> list[bool]:
+    rule = selection_rule(name, ideal=ideal)
+    return [rule(epoch) for epoch in epochs(rows)]
+
+
+def losses(*values: float) -> list[tuple[float, float, float]]:
+    return [(value, 0.0, 0.0) for value in values]
+
+
+def test_the_published_chain_row_by_row() -> None:
+    assert accepted("published", [row[:3] for row in PUBLISHED]) == [row[3] for row in PUBLISHED]
+
+
+def test_the_published_chain_can_stick_at_the_first_epoch_and_robust_does_not() -> None:
+    """A first epoch above the ideal blocks every later one (known fault of the published rule)."""
+    rows = [(2.0, 0.6, 0.6), (1.0, 0.4, 0.4), (0.5, 0.5, 0.5)]
+    assert accepted("published", rows) == [True, False, False]
+    assert accepted("robust", rows) == [True, True, True]
+
+
+def test_robust_keeps_the_highest_smoothed_estimate() -> None:
+    """Whatever the loss says; the estimates are smoothed as an exponential average."""
+    estimates = [0.1, 0.4, 0.9, 0.2, 0.5, 0.6, 0.6]
+    rule, smooth, best, expected = selection_rule("robust", ideal=0.5), estimates[0], -1.0, []
+    for number, value in enumerate(estimates):
+        smooth = value if number == 0 else (1 - SMOOTHING) * smooth + SMOOTHING * value
+        expected.append(smooth > best)
+        best = max(best, smooth)
+    rows = [Epoch(n, 1.0, float(n), 0.0, 0.0, value) for n, value in enumerate(estimates, start=1)]
+    assert [rule(row) for row in rows] == expected
+    assert False in expected[1:] and True in expected[1:]
+
+
+def test_robust_tells_equal_estimates_apart_by_the_smoothed_loss() -> None:
+    values = [2.0, 1.0, 3.0, 0.5, 0.4, 2.9, 0.1]
+    smooth, best, expected = values[0], float("inf"), []
+    for number, value in enumerate(values):
+        smooth = value if number == 0 else (1 - SMOOTHING) * smooth + SMOOTHING * value
+        expected.append(smooth < best)
+        best = min(best, smooth)
+    assert accepted("robust", losses(*values)) == expected
+    assert False in expected[1:] and True in expected[1:]
+
+
+def test_robust_is_not_taken_in_by_one_lucky_epoch_and_last_takes_any() -> None:
+    """An outlier hardly moves the average, and the epochs after it are still judged."""
+    rows = losses(1.0, 0.9, 0.1, 0.8, 0.7)
+    assert accepted("robust", rows) == [True, True, True, True, True]
+    assert accepted("robust", losses(1.0, 1.2, 0.99)) == [True, False, False]
+    assert accepted("robust", losses(1.0, 1.0, 1.0)) == [True, False, False]
+    assert accepted("last", losses(1.0, 2.0, 3.0)) == [True, True, True]
+
+
+# ---- the thread count that measures fastest ----
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def measure(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> int:
+    """The choice on a machine of four cores where each thread count takes the given time."""
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: range(4), raising=False)
+    monkeypatch.setattr(threads, "_time", lambda _: seconds[torch.get_num_threads()])
+    return fastest_threads(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "best"),
+    [({1: 4.0, 2: 2.0, 4: 1.0}, 4), ({1: 1.0, 2: 0.95, 4: 0.93}, 1), ({1: 1.0, 2: 3.0, 4: 0.5}, 4)],
+    ids=["the fastest wins", "more must win clearly", "a slow middle hides no fast end"],
+)
+def test_threads_are_chosen_by_time(seconds: dict[int, float], best: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measure(monkeypatch, seconds) == best == torch.get_num_threads()
+
+
+def test_one_core_means_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: range(1), raising=False)
+    assert fastest_threads(lambda: None, repeats=1) == 1

@@ -210,15 +210,6 @@ def test_an_account_comes_back_from_its_facts_as_json_tells_them() -> None:
     assert not older.collections
 
 
-def test_facts_whose_spends_exceed_their_budget_are_no_account() -> None:
-    held = account()
-    held.recognise("a", [spend()])
-    facts = held.facts()
-    facts["ledger"]["spends"] *= 2
-    with pytest.raises(BudgetError):
-        restored_account(facts)
-
-
 PARTS = {"labels": torch.tensor([0, 1, 2, 3]), "bits": torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8)}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.asking import (
@@ -21,59 +18,9 @@ from graphveil.methods.base.asking import (
     require_queries,
     side_by_side,
 )
-from graphveil.methods.base.core import FittedCore, Stored, signature_of, stored_probabilities
+from graphveil.methods.base.core import Stored, stored_probabilities
 from graphveil.methods.base.people import BY_ID, Found
 from graphveil.privacy import Ledger, SeededRandomness, Spend
-
-FACTS = GraphSchema("made", 8, 0.0, 1.0, ("a", "b"))
-
-
-@dataclass(frozen=True)
-class Left:
-    schema: GraphSchema = FACTS
-
-
-class Plain(FittedCore[Left]):
-    name, fits = "plain method", "fit_reports"
-
-    def leave(self) -> None:
-        self._fitted = Left()
-
-
-class Alone(Plain):
-    name, fits = "lonely method", ""
-
-
-def test_before_fitting_there_is_nothing_to_ask() -> None:
-    for core, said in ((Plain(), "call fit or fit_reports first"), (Alone(), "call fit first")):
-        assert not core.fitted
-        for ask in (lambda core=core: core.result, lambda core=core: core.schema):
-            with pytest.raises(InputError, match=f"this {core.name} has not been fitted; {said}"):
-                ask()
-
-
-@dataclass(frozen=True)
-class Options:
-    epochs: int = 5
-    hidden: int = 4
-    seed: int = 0
-
-
-class Settled:
-    """A core whose settings are fields of a type; one is left out, one follows from others."""
-
-    settings_type = Options
-    derived, left_out = ("hidden",), ("seed",)
-
-    def __init__(self, *, epsilon: float, **settings: Any) -> None: ...
-
-
-def test_a_signature_spells_every_setting_out() -> None:
-    found = signature_of(Settled).parameters
-    assert list(found) == ["epsilon", "epochs", "hidden"]
-    assert found["epsilon"].default is inspect.Parameter.empty
-    assert (found["epochs"].default, found["hidden"].default) == (5, None)
-    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in found.values())
 
 
 def stored(probabilities: Any) -> Stored:

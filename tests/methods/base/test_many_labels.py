@@ -20,7 +20,6 @@ from graphveil.methods.base.many_labels import f1_by_label, f1_shares, many_labe
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.baselines.network import baseline
-from graphveil.methods.runs.experiment import run
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -83,15 +82,6 @@ def test_plain_networks_learn_several_labels(model: str, tmp_path: Path) -> None
     assert again.score(graph, split.test) == method.score(graph, split.test)
 
 
-def test_a_run_says_that_its_figures_are_f1() -> None:
-    graph = several()
-    result = run("gcn", graph, settings={"epochs": 5, "hidden": 4}, randomness=NOISE)
-    assert "micro-averaged F1" in result.notes[0]
-    assert result.scores.ceiling is not None
-    assert 0 <= result.scores.accuracy.mean <= 1
-    assert "F1" not in " ".join(run("gcn", made.graph(20), settings={"epochs": 2}, randomness=NOISE).notes)
-
-
 def test_features_may_be_private_where_several_labels_are_public() -> None:
     graph = several()
     method = LPGNN(epsilon_x=1.0, epsilon_y=math.inf, epochs=3, hidden=4)
@@ -127,18 +117,6 @@ def test_degrees_are_one_hot_and_the_last_code_stands_for_all_larger_ones(dimens
     found = rows("degree", dimension)
     assert found.argmax(axis=1).tolist() == codes and found.sum(axis=1).tolist() == [1.0] * 5
     assert set(np.unique(found)) <= {0.0, 1.0}
-
-
-def test_uniform_numbers_fill_the_unit_interval_evenly_and_follow_the_seed() -> None:
-    many = stand_in_features("uniform", replace(STAR, num_nodes=2000), 20, 7)[0]
-    assert isinstance(many, np.ndarray) and many.dtype == np.float32 and many.min() >= 0 and many.max() < 1
-    # 40,000 numbers: five deviations of their mean and of each tenth's share; false alarms below 1e-5.
-    assert abs(many.mean() - 0.5) < 5 * (1 / 12 / 40_000) ** 0.5
-    shares = np.histogram(many, bins=10, range=(0, 1))[0] / 40_000
-    assert abs(shares - 0.1).max() < 5 * (0.09 / 40_000) ** 0.5
-    assert (rows("uniform", 3, 1) == rows("uniform", 3, 1)).all() and (
-        rows("uniform", 3, 1) != rows("uniform", 3, 2)
-    ).any()
 
 
 @pytest.mark.parametrize("kind", STAND_INS)

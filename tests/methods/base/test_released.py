@@ -12,16 +12,12 @@ import torch
 from graphveil.aggregation import normalised
 from graphveil.errors import InputError
 from graphveil.graphs import load_parts
-from graphveil.methods import METHODS
-from graphveil.methods.base.cost import MOST_TIMED, assumed_propagation, drawn, propagation_of
+from graphveil.methods.base.cost import drawn, propagation_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
 from graphveil.methods.base.released import (
     Topology,
     randomize_people,
-    require_matching,
     require_servable,
-    topology_of,
 )
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
@@ -37,11 +33,6 @@ def test_any_change_of_the_topology_changes_the_fingerprint() -> None:
     assert len(fingerprints) == 5
 
 
-def test_features_and_labels_are_no_part_of_the_fingerprint() -> None:
-    graph = made.graph()
-    assert topology_of(made.neighbour(graph)).fingerprint == topology_of(graph).fingerprint
-
-
 def test_only_training_and_validation_nodes_send_a_label() -> None:
     graph = made.graph()
     split = made.split_of(graph)
@@ -52,33 +43,11 @@ def test_only_training_and_validation_nodes_send_a_label() -> None:
     assert bool((released.labels[~asked] == -1).all())
 
 
-def test_public_parts_are_sent_as_they_are_and_draw_no_noise() -> None:
-    graph = made.graph()
-    noise = made.Counted()
-    released = randomize_people(graph, made.split_of(graph), LocalPrivacy(math.inf, math.inf), randomness=noise)
-    assert released.features is graph.x
-    assert noise.asked == []
-    assert released.void is None
-
-
 def test_reproducible_noise_is_marked_on_the_reports() -> None:
     graph = made.graph()
     for noise, void in ((SecureRandomness(), None), (SeededRandomness(9), "noise was reproducible (seed 9)")):
         for privacy in (LocalPrivacy(1.0, math.inf), LocalPrivacy(None, 1.0), LocalPrivacy(math.inf, 1.0)):
             assert randomize_people(graph, made.split_of(graph), privacy, randomness=noise).void == void
-
-
-def test_reports_say_what_they_were_made_with() -> None:
-    graph = made.graph()
-    privacy = LocalPrivacy(2.0, 1.0, "one-bit")
-    released = randomize_people(graph, made.split_of(graph), privacy, randomness=SecureRandomness())
-    assert released.privacy == privacy
-    assert released.schema == graph.schema
-    require_matching(released, topology_of(graph), LocalPrivacy(2.0, 1.0, "one-bit"))
-    for other in (LocalPrivacy(2.0, 1.1, "one-bit"), LocalPrivacy(2.0, 1.0), LocalPrivacy(None, 1.0)):
-        with pytest.raises(InputError, match="the reports were made with") as refused:
-            require_matching(released, topology_of(graph), other)
-        assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("flags", [(True, False, False), (False, True, False)], ids=["train", "validate"])
@@ -132,43 +101,3 @@ def test_a_plan_counts_what_a_training_holds(name: str) -> None:
 def test_a_directed_graph_is_held_twice() -> None:
     edges = np.array([[0, 1, 2], [1, 2, 0]])
     assert propagation_of(edges, 3).nbytes == normalised(torch.from_numpy(edges), 3).nbytes == 2 * (4 * 4 + 8 * 3)
-
-
-def test_made_edges_are_as_many_as_asked_for_at_most() -> None:
-    assert assumed_propagation(5_000, 100).entries <= 100
-    assert assumed_propagation(2_000, 2 * MOST_TIMED).entries <= MOST_TIMED
-
-
-# ---- the ranges of settings ----
-
-
-def holds(bounds: Bounds, value: float) -> bool:
-    """Whether a number lies within its bounds."""
-    if math.isinf(value):
-        return bounds.infinite
-    ends = (
-        bounds.least is None or value >= bounds.least,
-        bounds.most is None or value <= bounds.most,
-        bounds.above is None or value > bounds.above,
-        bounds.below is None or value < bounds.below,
-    )
-    return all(ends)
-
-
-OPTIONS = [(name, key, option) for name, info in METHODS.items() for key, option in info.options.items()]
-
-
-def test_every_range_is_of_a_setting_that_some_method_takes() -> None:
-    kinds = {key: option.type for _, key, option in OPTIONS}
-    assert {key for key, kind in kinds.items() if kind in (int, float)} == {*NUMBERS, "bins"}
-    assert all(kinds[key] is str for key in NAMES)
-
-
-def test_defaults_lie_within_their_ranges() -> None:
-    for name, key, option in OPTIONS:
-        if option.default is None:
-            continue
-        if option.type is str:
-            assert option.default in (option.within or NAMES.get(key) or (option.default,)), (name, key)
-        elif key in NUMBERS:
-            assert holds(NUMBERS[key], option.default), (name, key)

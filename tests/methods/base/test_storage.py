@@ -68,32 +68,16 @@ def test_a_changed_epsilon_is_noticed(content: bytes, tmp_path: Path) -> None:
     assert "does not match its recorded hash" in refusal(file)
 
 
-def test_foreign_files_are_refused(tmp_path: Path) -> None:
-    foreign = {
-        "text": b"name,age\nann,3\n" * 20,
-        "json": b'{"model": "lpgnn"}' * 20,
-        "pickle": pickle.dumps({"weights": [1.0] * 50}),
-        "zeros": bytes(500),
-    }
-    for name, found in foreign.items():
-        file = tmp_path / f"{name}.safetensors"
-        file.write_bytes(found)
-        refusal(file)
-
-
-def test_nothing_in_a_file_is_ever_run(tmp_path: Path) -> None:
+def test_files_of_others_are_refused_and_nothing_in_them_is_ever_run(tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self) -> tuple[object, ...]:
             return (Path.touch, (tmp_path / "sprung",))
 
-    file = tmp_path / "trap.safetensors"
-    file.write_bytes(pickle.dumps(Trap()))
-    refusal(file)
-    assert not (tmp_path / "sprung").exists()
-
-
-def test_safetensors_of_others_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.safetensors"
+    for found in (b"name,age\nann,3\n" * 20, b'{"model": "lpgnn"}' * 20, bytes(500), pickle.dumps(Trap())):
+        file.write_bytes(found)
+        refusal(file)
+    assert not (tmp_path / "sprung").exists()
     save_file({"weight": torch.zeros(3)}, file)
     assert "that graphveil did not write" in refusal(file)
     for header in ("no json", "[1, 2]", "{}", json.dumps({"format": FORMAT + 1})):
@@ -106,10 +90,13 @@ def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
     assert "holds a 'nothing-of-ours' model; allowed: lpgnn, label-propagation" in refusal(file)
 
 
-def test_known_kinds_with_missing_facts_are_refused(tmp_path: Path) -> None:
+def test_known_kinds_with_missing_facts_or_of_another_method_are_refused(content: bytes, tmp_path: Path) -> None:
     for kind in ("lpgnn", "label-propagation"):
         file = save_method(tmp_path, kind, {"seed": 0}, {"weight": torch.zeros(3)})
         assert "has a missing or damaged field" in refusal(file)
+    file.write_bytes(content)
+    with pytest.raises(ModelFileError, match="label-propagation"):
+        LabelPropagation.load(file)
 
 
 SHAPES = {
@@ -149,13 +136,6 @@ def test_every_backbone_has_the_shapes_that_loading_expects(model: str, scaling:
     for other in set(BACKBONES) - {model, {"gcn": "mlp", "mlp": "gcn"}.get(model)}:  # these two have the same shapes
         save_method(file, kind, {**facts, "settings": {**facts["settings"], "model": other}}, tensors)
         refusal(file)
-
-
-def test_saving_makes_folders_and_leaves_nothing_else_behind(tmp_path: Path) -> None:
-    file = save_method(tmp_path / "a" / "b", "kind", {"x": 1}, {"weight": torch.arange(3)})
-    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["model.safetensors"]
-    kind, facts, tensors = read_method(file)
-    assert (kind, facts, tensors["weight"].tolist()) == ("kind", {"x": 1}, [0, 1, 2])
 
 
 def test_a_failed_save_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:

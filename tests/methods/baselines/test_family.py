@@ -61,28 +61,15 @@ def test_it_is_lpgnn_without_noise(name: str) -> None:
 
 
 def test_only_the_perceptron_reads_no_edges() -> None:
-    assert {name: "edges" in find_method(name).reads for name in NAMES} == {
-        "gcn": True,
-        "sage": True,
-        "gat": True,
-        "mlp": False,
-    }
+    assert [name for name in NAMES if "edges" not in find_method(name).reads] == ["mlp"]
     start = graph()
     first = fitted("mlp").predict_proba()
-    moved = replace_edges(start)
+    moved = graph()
+    moved.edge_index = moved.edge_index[:, :0]
     again = build_method("mlp", FAST, 3).fit(moved, split=made.split_of(start), randomness=SeededRandomness(1))
     assert torch.equal(again.predict_proba(), first)
     sage = build_method("sage", FAST, 3).fit(moved, split=made.split_of(start), randomness=SeededRandomness(1))
     assert not torch.equal(sage.predict_proba(), fitted("sage").predict_proba())
-
-
-def replace_edges(start: Any) -> Any:
-    """The same people, every one tied to the next alone."""
-    from graphveil.graphs import make_graph
-
-    ring = torch.arange(made.NODES)
-    pairs = torch.stack([ring, ring.roll(-1)])
-    return make_graph(start.x, torch.cat([pairs, pairs.flip(0)], dim=1), start.y, start.schema)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,10 +17,8 @@ from graphveil.privacy import (
     Guarantee,
     Hops,
     RepeatAndSelect,
-    analytic_gaussian_sigma,
     gaussian_epsilon,
     pipeline_epsilon,
-    several,
 )
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
@@ -142,20 +140,6 @@ def test_noise_of_k_relationships_of_one_person_is_exact(k: int) -> None:
     assert (privacy.unit_for(SCHEMA), privacy.unit_for(DIRECTED)) == ("k-edges", "k-edges")
     if k == 1:
         assert noise == CuratorPrivacy(2.0, 1e-7, "edge").noise(SCHEMA, hops=2)
-
-
-def test_one_of_k_relationships_costs_less_and_naive_groups_cost_more() -> None:
-    """Epsilon 2 for five: one of them costs a third of a nat, where dividing by five would promise 0.4."""
-    privacy = CuratorPrivacy(2.0, 1e-6, "k-edges", relationships=5)
-    one = privacy.epsilon_relationship(SCHEMA, privacy.noise(SCHEMA, hops=1))
-    assert one == pytest.approx(gaussian_epsilon(math.sqrt(30 / 2) / _mu(2.0, 1e-6), 1e-6), rel=1e-3)
-    assert one is not None and one < 2.0 / 3
-    edge = several(CuratorPrivacy(one, 1e-6, "edge").guarantee(SCHEMA), 5)
-    assert edge.epsilon > 2.0 or edge.delta > 1e-6
-
-
-def _mu(epsilon: float, delta: float) -> float:
-    return 1 / analytic_gaussian_sigma(epsilon, delta, 1.0)
 
 
 @pytest.mark.parametrize(("unit", "k", "change"), [("edge", None, 2), ("directed-edge", None, 1), ("k-edges", 3, 6)])

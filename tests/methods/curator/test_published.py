@@ -19,7 +19,6 @@ from graphveil.methods.curator.eclipse import spread
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, gaussian_epsilon, pipeline_epsilon
-from graphveil.training.convolved import ConvolvedRegression
 from tests.methods import curator_made as cm
 
 FAST: dict[str, Any] = {"epochs": 4, "hidden": 4, "passes": 4, "batch": 1000}
@@ -94,13 +93,6 @@ def test_a_chain_costs_what_one_release_of_its_growth_costs(hops: int) -> None:
     assert len(method.published.parts) == 2
 
 
-def test_depth_costs_little_and_a_higher_floor_less() -> None:
-    noise = [fit("caribou", hops=hops).published.noise.sigmas[0] for hops in (1, 4, 16, 64)]
-    assert noise == sorted(noise) and noise[-1] < 1.001 * noise[-2] < 2.01 * noise[0]
-    halved = fit("caribou", floor=40).published.noise.sigmas[0]
-    assert halved == pytest.approx(fit("caribou").published.noise.sigmas[0] / 2)
-
-
 # ---- dpdgc ----
 
 
@@ -149,23 +141,6 @@ def test_a_full_basis_gives_the_graph_itself_and_a_smaller_one_its_part() -> Non
     assert torch.allclose(spread(matrix @ part, part, part).double(), matrix @ part, atol=1e-4)
 
 
-def test_more_products_come_nearer_to_the_leading_singular_vectors() -> None:
-    """Without noise: the part of the graph that lies outside the product's span becomes smaller, down to the best."""
-    start = cm.graph()
-    dense = torch.zeros(start.num_nodes, start.num_nodes, dtype=torch.float64)
-    dense[start.edge_index[1], start.edge_index[0]] = 1.0
-
-    def left(hops: int) -> float:
-        parts = fit("eclipse", hops=hops, epsilon=math.inf).published.parts
-        assert len(parts) == 3 or hops > 1
-        basis = torch.linalg.qr(parts[1].double()).Q
-        return float((dense - basis @ (basis.T @ dense)).norm())
-
-    best = float(torch.linalg.svdvals(dense)[4:].norm())
-    few, many = left(1), left(12)
-    assert best - 1e-6 <= many < few
-
-
 # ---- gcon ----
 
 
@@ -176,16 +151,6 @@ def test_head_and_sum_are_one_stack_of_normal_releases() -> None:
     assert gaussian_epsilon(1 / math.sqrt(sum(parts)), 1e-5) == pytest.approx(2.0, rel=1e-3)
     assert parts[0] / sum(parts) == pytest.approx(0.6, rel=1e-3)
     assert (row.parameters["restart"], row.parameters["penalty"], row.parameters["depth"]) == (0.5, 0.1, 2)
-
-
-def test_a_stronger_penalty_needs_less_noise_of_the_head() -> None:
-    """The same multiplier of a smaller bound; and without a walk the head moves with no edge."""
-    public = {"depth": 2, "people": 30, "columns": 4, "classes": 3}
-    bounds = [ConvolvedRegression(restart=0.5, penalty=penalty, **public).sensitivity for penalty in (0.01, 0.1, 1.0)]
-    assert bounds == sorted(bounds, reverse=True)
-    walks = [ConvolvedRegression(restart=restart, penalty=0.1, **public).sensitivity for restart in (0.2, 0.8, 1.0)]
-    assert walks == sorted(walks, reverse=True) and walks[-1] == 0.0
-    assert fit("gcon", penalty=1.0).published.noise == fit("gcon", penalty=0.1).published.noise
 
 
 # ---- lpgnet ----

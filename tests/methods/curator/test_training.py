@@ -7,7 +7,6 @@ rows would tie them together before anything is clipped.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,22 @@ from torch import Tensor, nn
 
 from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import make_graph
+from graphveil.graphs import social_graph
 from graphveil.methods import DPMLP, load_method
 from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
+from graphveil.methods.curator.gap import GapRecipe
+from graphveil.methods.curator.node_sums import VoteRecipe
 from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.progap import ProgapRecipe
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages import Recipe
 from graphveil.methods.curator.training import (
+    ATTENTION,
     build_seeded,
-    dense_blocks,
     of_all,
+    parameters_of,
     read_features,
     receiver_rows,
     train_with_noise,
@@ -82,16 +86,6 @@ def test_the_first_private_training_reads_every_nodes_features_as_they_are(
     audits.fit(name, made.changed(start, x=x), **SMALL)
     same = (first == trained.rows[0]).all(dim=1)
     assert same.tolist() == [place != 4 for place in range(len(nodes))]
-
-
-def test_rows_of_several_parts_stand_side_by_side_as_they_are() -> None:
-    """What later trainings read: parts of released sums, or sparse features, of the chosen nodes."""
-    generator = torch.Generator().manual_seed(0)
-    dense = torch.randn(9, 4, generator=generator)
-    sparse = sp.random_array((9, 5), density=0.4, rng=np.random.default_rng(0), format="csr")
-    nodes = torch.tensor([7, 0, 3])
-    wanted = np.concatenate([dense.numpy(), sparse.toarray().astype(np.float32)], axis=1)[nodes.numpy()]
-    assert np.array_equal(dense_blocks([dense, sparse], nodes).numpy(), wanted)
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "both"])
@@ -209,54 +203,20 @@ def test_the_last_training_is_paid_for_once(name: str) -> None:
         method.fit_published(method.published, randomness=SeededRandomness(2))
 
 
-@pytest.mark.slow  # trainings
-@EVERY
-def test_no_network_mixes_samples(name: str) -> None:
-    names = [type(part).__name__ for net in cm.fit(name, **NODE).published.networks for part in net.modules()]
-    assert "BatchNorm1d" not in names and "Linear" in names
-    freely = cm.fit(name, epsilon=float("inf")).published.networks
-    open_names = [type(part).__name__ for net in freely for part in net.modules()]
-    assert "BatchNorm1d" in open_names
-
-
 def test_a_broken_promise_is_refused() -> None:
     privacy = CuratorPrivacy(8.0, unit="node", degree_bound=1, rule="declared")
     with pytest.raises(InputError, match="more than the declared"):
         receiver_rows(cm.graph(), privacy, CuratorSettings(), torch.ones(60, 4))
 
 
-def test_stages_go_on_from_one_another() -> None:
-    """The first layer trains in every stage, from where the stage before left it."""
-    stages = cm.fit("progap", hops=2, patience=0).core.result.networks
-    assert [len(stage.bases) for stage in stages] == [1, 2, 3]
-    first = [stage.bases[0].layer.weight for stage in stages]
-    assert not torch.equal(first[0], first[1])
-    near, far = (first[0] - first[1]).norm(), first[0].norm()
-    assert float(near.detach()) < float(far.detach())
-
-
 # ---- dP-MLP: a node's features and label, and no edge ----
 
 
 def test_edges_are_never_read() -> None:
-    class Edgeless(cm.Unreadable):
-        x, y = cm.graph().x, cm.graph().y  # type: ignore[assignment]
-
     start = cm.graph()
     method = DPMLP(epsilon=2.0, **cm.FAST)
-    method.fit(Edgeless(start), split=cm.split_of(start), randomness=SeededRandomness(1))
+    method.fit(cm.Edgeless(start), split=cm.split_of(start), randomness=SeededRandomness(1))
     assert torch.equal(method.predict_proba(), cm.fit("dp-mlp", start).predict_proba())
-
-
-def test_a_saved_model_predicts_other_nodes_for_free(tmp_path: Path) -> None:
-    method, start = cm.fit("dp-mlp"), cm.graph(seed=2)
-    other = make_graph(start.x, start.edge_index, start.y, replace(start.schema, name="elsewhere"))
-    method.save(tmp_path)
-    loaded = load_method(tmp_path)
-    assert torch.equal(loaded.predict_proba(other), method.predict_proba(other))
-    assert loaded.ledger == method.ledger and loaded.guarantee == method.guarantee
-    with pytest.raises(InputError, match="each is for that node only"):
-        loaded.predict_proba()
 
 
 @pytest.mark.parametrize("hidden", [3, 16, None])
@@ -270,3 +230,20 @@ def test_a_plan_counts_the_numbers_that_are_trained(hidden: int | None) -> None:
     planned = core.planned_noise(graph.schema, int(split.train.sum()))
     assert planned == core.collect(graph, split=split, randomness=SeededRandomness(1)).noise
     assert planned.multipliers
+
+
+# ---- numbers of networks by arithmetic, against the networks ----
+
+
+SIZED = social_graph(60, average_degree=6, dimension=30, classes=4, seed=1).schema
+
+
+@pytest.mark.parametrize(("hops", "hidden", "weights"), [(1, 1, ATTENTION), (3, 16, "uniform"), (3, 1, ATTENTION)])
+@pytest.mark.parametrize("recipe", [GapRecipe(), ProgapRecipe(), VoteRecipe()], ids=lambda recipe: recipe.kind)
+def test_sizes_are_those_of_the_networks(recipe: Recipe, weights: str, hidden: int, hops: int) -> None:
+    """The price has in it how often noise is drawn: a plan that counted otherwise would tell another epsilon."""
+    settings = CuratorSettings(hidden=hidden, hops=hops, weights=weights)
+    built = recipe.networks(settings, SIZED, batch_norm=False)
+    assert recipe.sizes(settings, SIZED) == [parameters_of(network) for network in built]
+    # Attention trains on edges, in steps of its own: a plan counts no epochs for it.
+    assert len(recipe.layers(hops)) == len(built) - (recipe.kind == "gap" and weights == ATTENTION)

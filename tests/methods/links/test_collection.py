@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +15,16 @@ from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import (
     LinkReports,
     among,
-    graph_guarantee,
     named_pairs,
     open_ledger,
     people_key,
     randomize_graph,
     randomize_lists,
-    randomize_new_people,
     reported_edges,
 )
 from graphveil.methods.links.names import LIST_MECHANISMS
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
 PEOPLE = LocalPrivacy(1.0, 1.0)
@@ -63,57 +60,14 @@ def test_item_19_any_part_that_was_collected_before_refuses_the_whole(part: str)
     """Averaging over fresh noise would reveal the data; the ledger refuses before a device is asked."""
     links = LinkPrivacy(4.0)
     ledger = open_ledger(PEOPLE, links)
-    spends = {spend.unit: spend for spend in (*PEOPLE.spends(links_made.graph().schema), *spends_of_lists(links))}
+    spends = {
+        spend.unit: spend
+        for spend in (*PEOPLE.spends(links_made.graph().schema), *links.spends(links_made.graph().schema, made.NODES))
+    }
     method = Solitude(epsilon_x=1.0, epsilon_y=1.0, epsilon_a=4.0)
     method.ledger = ledger.spend(spends[part])
     with pytest.raises(BudgetError, match=part):
         method.randomize(links_made.Sealed(links_made.graph()), split=SPLIT, randomness=SeededRandomness(1))
-
-
-def spends_of_lists(links: LinkPrivacy) -> Any:
-    return links.spends(links_made.graph().schema, made.NODES)
-
-
-@pytest.mark.slow  # trainings
-def test_item_19_what_the_refused_averaging_would_reveal() -> None:
-    """One report of a list at epsilon 1 leaves a link open; the mean of 1,000 fresh ones shows nearly all of them.
-
-    Each bit is told with error below 1e-11 by 1,000 answers; one report gets 27 % of the bits wrong.
-    """
-    graph, links = links_made.graph(), LinkPrivacy(1.0)
-    truth = torch.zeros(made.NODES, made.NODES, dtype=torch.bool)
-    truth[graph.edge_index[0], graph.edge_index[1]] = True
-    upper = torch.triu(torch.ones_like(truth), 1)
-    heard, noise = torch.zeros(made.NODES, made.NODES), SeededRandomness(1)
-    for count in range(1, 1_001):
-        lists = randomize_lists(graph, links, randomness=noise)["lists"].to_edge_index()
-        heard[lists[0], lists[1]] += 1
-        if count == 1:
-            wrong = ((heard > 0.5) != truth)[upper].float().mean()
-            assert 0.2 < float(wrong) < 0.34
-    assert bool(((heard / 1_000 > 0.5) == truth)[upper].all())
-
-
-def test_public_links_are_sent_as_they_are_and_draw_no_noise() -> None:
-    graph, noise = links_made.graph(), made.Counted()
-    links, people = LinkPrivacy(math.inf), LocalPrivacy(math.inf, math.inf)
-    sent = randomize_graph(graph, SPLIT, people, links, randomness=noise)
-    assert (noise.asked, sent.void) == ([], None)
-    assert torch.equal(reported_edges(sent), graph.edge_index)
-
-
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_reproducible_noise_is_marked_whichever_part_used_it(mode: str) -> None:
-    graph = links_made.graph(directed=mode == "directed")
-    for people in (LocalPrivacy(math.inf, math.inf), LocalPrivacy(1.0, math.inf)):
-        for links in (LinkPrivacy(4.0, mode), LinkPrivacy(math.inf, mode)):
-            private = math.isfinite(people.epsilon_x or 0) or not links.public
-            for noise, void in ((SecureRandomness(), None), (SeededRandomness(9), "noise was reproducible (seed 9)")):
-                sent = randomize_graph(graph, SPLIT, people, links, randomness=noise)
-                assert sent.void == (void if private else None)
-                found = graph_guarantee(people, links, graph.schema, made.NODES, void=sent.void)
-                assert found.void == sent.void
-                assert all(part.void is None for part in found.parts)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
@@ -170,17 +124,6 @@ def test_people_are_told_apart_by_public_facts_alone() -> None:
         )
     ]
     assert len(set(keys)) == len(keys)
-
-
-def test_new_people_send_no_label_and_nothing_that_is_public_is_noised() -> None:
-    graph, links = links_made.graph(seed=2), LinkPrivacy(1 / 3, "both", "degree-and-lists", 1 / 3)
-    sent = randomize_new_people(graph, PEOPLE, links, randomness=SecureRandomness())
-    assert bool((sent.people.labels == -1).all())
-    assert (sent.people_key, sent.void) == (people_key(graph), None)
-    noise = made.Counted()
-    public = LocalPrivacy(math.inf, 1.0), LinkPrivacy(math.inf)
-    sent = randomize_new_people(graph, *public, randomness=noise)
-    assert (noise.asked, sent.void) == ([], None)
 
 
 def test_a_part_of_a_graph_has_its_own_people_and_the_links_among_them() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ import torch
 from graphveil.methods import LinkBeliefs, Solitude
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.controls import (
-    RIVAL_NETWORKS,
     expected_links,
     link_controls_of,
     random_edges,
@@ -27,19 +24,9 @@ from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
-from tests.methods.cases import copied, load_like
 
 SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
-
-
-class SealedLists(dict[str, Any]):
-    """Reports of neighbour lists; whoever looks is caught."""
-
-    def __getitem__(self, *name: str) -> NoReturn:
-        raise AssertionError("neighbour lists were read")
-
-    get = items = values = __getitem__  # type: ignore[assignment]
 
 
 class TestLabelsOnly(links_made.Sealed):
@@ -70,13 +57,6 @@ def beliefs(mode: str = "lower", **settings: Any) -> Any:
 
 def fitted(method: Any, graph: Any) -> Any:
     return method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-
-
-def with_lists(method: Any, lists: dict[str, Any]) -> Any:
-    """The same fitted method, the lists it was sent exchanged."""
-    other = copied(method)
-    other.core.released = replace(method.released, lists=lists)
-    return other
 
 
 @pytest.fixture(autouse=True)
@@ -152,20 +132,6 @@ def test_controls_look_at_reports_alone(method: Any) -> None:
         assert np.array_equal(opened[name](), sealed[name]()), name
 
 
-@pytest.mark.parametrize("build", [solitude, beliefs])
-def test_no_edges_and_public_only_never_look_at_the_lists(build: Any) -> None:
-    graph = links_made.graph()
-    split = made.split_of(graph)
-    method = fitted(build(), graph)
-    sealed = link_controls_of(with_lists(method, SealedLists()), graph, split)
-    opened = link_controls_of(method, graph, split)
-    for name in ("no-edges", "public-only"):
-        assert np.array_equal(sealed[name](), opened[name]()), name
-    for name in CONTROLS - {"no-edges", "public-only"}:
-        with pytest.raises(AssertionError, match="neighbour lists were read"):
-            sealed[name]()
-
-
 def _noting(start: Any, built: list[Any]) -> Any:
     def begin(self: Any, **options: Any) -> None:
         start(self, **options)
@@ -204,16 +170,6 @@ def _entries(released: Any) -> set[tuple[int, int]]:
     return set(map(tuple, edges.T.tolist()))
 
 
-@pytest.mark.parametrize("directed", [False, True])
-def test_random_edges_have_no_loops_no_duplicates_and_both_directions(directed: bool) -> None:
-    edges = random_edges(50, 200, directed, 3)
-    pairs = set(map(tuple, edges.T.tolist()))
-    assert len(pairs) == edges.shape[1]
-    assert not any(i == j for i, j in pairs)
-    assert all((j, i) in pairs for i, j in pairs) == (not directed)
-    assert torch.equal(edges, random_edges(50, 200, directed, 3))
-
-
 def test_public_links_have_no_rivals_and_no_strangers() -> None:
     graph = links_made.graph()
     split = made.split_of(graph)
@@ -242,28 +198,3 @@ def test_rivals_whose_own_collection_is_too_large_are_left_out() -> None:
     found = rivals_left_out(method, graph.schema, 100_000)
     assert set(found) == {"blink", "dprr"}
     assert all("more than 20,000,000" in why for why in found.values())
-
-
-def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> None:
-    graph = links_made.graph()
-    for number, method in enumerate((solitude(), beliefs())):
-        path = fitted(method, graph).save(tmp_path / str(number))
-        loaded = load_like(method, path)
-        assert link_controls_of(loaded, graph, made.split_of(graph)) == {}
-        assert rivals_of(loaded, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}
-
-
-# ---- settings and validation labels of rivals ----
-
-
-def test_rivals_have_the_settings_that_most_scouts_of_the_panel_chose() -> None:
-    """Of the choosing half of the families alone; a tie leaves the choice open."""
-    lines = (Path(__file__).parents[3] / "benchmarks" / "panel-runs" / "links.jsonl").read_text().splitlines()
-    families = {"citation", "university", "gender"}
-    scouts = [row for row in map(json.loads, lines) if row["kind"] == "scout" and row["family"] in families]
-    for rival, contender in (("solitude", "solitude"), ("blink", "blink"), ("no-edges", "no-lists")):
-        chosen = [row["settings"] for row in scouts if row["contender"] == contender]
-        assert len(chosen) == 3
-        for name, value in RIVAL_NETWORKS[rival].items():
-            if name in chosen[0]:
-                assert sum(one[name] == value for one in chosen) >= 2, (rival, name)

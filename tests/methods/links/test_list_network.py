@@ -15,11 +15,9 @@ from graphveil.methods import LinkBeliefs
 from graphveil.methods.base.features import labels_of
 from graphveil.methods.base.network import Labels
 from graphveil.methods.links.collection import pairs_of
-from graphveil.methods.links.list_counts import STRENGTHS, two_steps
+from graphveil.methods.links.list_counts import two_steps
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
-from graphveil.methods.links.regression import regress
 from graphveil.models import NamedPairs
-from graphveil.models.label_prior import log_channel
 from graphveil.models.list_sums import unbiased_labels
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
@@ -42,15 +40,6 @@ def released(**settings: Any) -> Any:
     graph = links_made.graph()
     method = LinkBeliefs(**{"epsilon_x": math.inf, "epsilon_a": 4.0, **settings})
     return method.randomize(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
-
-
-@pytest.mark.parametrize(("mode", "columns"), [("lower", 6), ("both", 6), ("directed", 12)])
-def test_counts_stand_beside_in_columns_of_one_scale(mode: str, columns: int) -> None:
-    """Amounts and proportions of each class; links with a direction have both for either end."""
-    z = beside(pairs(mode), shares())
-    assert z.shape == (PEOPLE, columns)
-    assert torch.allclose(z.mean(dim=0), torch.zeros(columns), atol=1e-5)
-    assert torch.allclose(z.std(dim=0, correction=0), torch.ones(columns), atol=1e-3)
 
 
 def test_public_features_are_given_as_they_are_and_private_ones_standardised() -> None:
@@ -80,17 +69,6 @@ def test_validation_labels_take_no_part_in_what_they_judge() -> None:
     assert torch.equal(trained(nobody).judged, trained(scrambled).judged)
 
 
-def test_in_the_end_the_network_learns_from_validation_labels_as_well() -> None:
-    told = labels()
-    found = trained(told)
-    met = [
-        float(torch.exp(scores)[told.val].gather(1, told.values[told.val][:, None]).mean())
-        for scores in (found.judged, found.final)
-    ]
-    assert met[1] > met[0] + 0.05
-    assert torch.allclose(found.final.exp().sum(dim=1), torch.ones(PEOPLE), atol=1e-5)
-
-
 # ---- the regression on counts ----
 
 
@@ -101,22 +79,3 @@ def test_columns_of_both_steps_have_one_scale(mode: str, columns: int) -> None:
     assert torch.allclose(z[:, : columns // 2], beside(pairs(mode), shares()))
     assert torch.allclose(z.mean(dim=0), torch.zeros(columns), atol=1e-5)
     assert torch.allclose(z.std(dim=0, correction=0), torch.ones(columns), atol=1e-3)
-
-
-def test_two_steps_tell_classes_that_friends_do_not_show() -> None:
-    """Everyone names people of one class, whichever their own is: 0.5 and less is what a guess has."""
-    draw, nodes = torch.Generator().manual_seed(1), 300
-    classes, taste = torch.randint(2, (2, nodes), generator=draw)
-    named = (torch.rand(nodes, nodes, generator=draw) < 0.1) & (taste[:, None] == classes)
-    named.fill_diagonal_(False)
-    mechanism = AdjacencyRR(epsilon=4.0, nodes=nodes, mode="directed")
-    sent = pairs_of(mechanism, mechanism.randomize(named.nonzero().T.contiguous(), randomness=SeededRandomness(1)))
-    number = torch.arange(nodes)
-    labels = Labels(classes, number % 4 < 2, number % 4 == 2, 2, 1.0, 0.0)
-    known = unbiased_labels(classes, number % 4 < 3, 2, 1.0, 0.0)
-    heard = log_channel(2, 1.0, 0.0)
-    unseen = number % 4 == 3
-    one, two = (regress(make(sent, known), labels, heard, STRENGTHS)[1] for make in (beside, two_steps))
-    met = [float((found.argmax(dim=1) == classes)[unseen].float().mean()) for found in (one, two)]
-    assert met[0] < 0.65
-    assert met[1] > 0.85

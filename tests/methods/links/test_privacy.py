@@ -152,20 +152,6 @@ def test_regimes_begin_where_the_plan_says(mode: str, mechanism: str) -> None:
     assert clean.per_person == pytest.approx(CLEAN, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "says"),
-    [
-        (3.0, "at epsilon 3 a relationship each list is expected to hold 64.2 false entries: below epsilon 5.4"),
-        (7.0, "denoising pays, as it does from epsilon 5.4 to 11.1 a relationship"),
-        (14.0, "above epsilon 11.1 a relationship there is nothing left to denoise"),
-    ],
-)
-def test_advice_names_the_regime(epsilon: float, says: str) -> None:
-    (line,) = plan(epsilon).advice
-    assert says in line
-    assert ("are swamped; links weighs and counts the reports" in line) == (epsilon < 5)
-
-
 def test_public_links_have_no_plan_and_wrong_modes_are_refused() -> None:
     assert link_plan(LinkPrivacy(math.inf), SCHEMA, 100) is None
     with pytest.raises(InputError, match="mode directed for a graph whose links are undirected; allowed: lower, both"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import pytest
@@ -11,53 +10,17 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split, make_graph, social_graph
+from graphveil.graphs import Split
 from graphveil.methods import Solitude
 from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import Topology
-from graphveil.methods.links.collection import LinkReports, randomize_graph, reported_edges
+from graphveil.methods.links.collection import LinkReports, randomize_graph
 from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
-from tests.methods.cases import Case, Inductive
-from tests.methods.conformance import MethodSuite
-from tests.models.test_block_model import planted
 
 SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4}
-
-
-def of(x: float | None, a: float, y: float, mode: str, inductive: Inductive = "reports", **settings: Any) -> Case:
-    asked = None if settings.pop("left_open", False) else mode
-    build = partial(Solitude, epsilon_x=x, epsilon_a=a, epsilon_y=y, mode=asked, **{**SHORT, **settings})
-    return Case(build, x or 0.0, y, inductive, 20, links=a, mode=mode)
-
-
-CASES = {
-    "lower": of(1.0, 4.0, math.inf, "lower", mechanism="gaussian"),
-    "both": of(1.0, 3.0, 2.0, "both", model="gcn"),
-    "mode left open": of(math.inf, 4.0, math.inf, "lower", left_open=True),
-    "links public": of(1.0, math.inf, 1.0, "lower", model="mlp"),
-    "all public": of(math.inf, math.inf, math.inf, "lower", "public"),
-    "no features": of(None, 4.0, 1.0, "lower", "never"),
-    "complement": of(1.0, 4.0, math.inf, "both", complement=10),
-    "none": of(1.0, 4.0, math.inf, "directed", denoiser="none", steps_y=2),
-    "beliefs": of(1.0, 4.0, 1.0, "lower", denoiser="beliefs", model="gat"),
-    "dprr": of(1.0, 4.0, math.inf, "both", denoiser="degree-preserving"),
-    "blink-hybrid": of(math.inf, 6.0, math.inf, "lower", denoiser="blink-hybrid", degree_share=1 / 3),
-    "blink-soft": of(1.0, 4.0, 1.0, "directed", denoiser="blink-soft"),
-}
-
-
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
-
-
-class TestSolitude(MethodSuite):
-    pass
 
 
 def short(**settings: Any) -> Solitude:
@@ -86,16 +49,6 @@ def test_a_mode_that_does_not_fit_the_links_is_refused_before_they_are_read(mode
     with pytest.raises(InputError, match=f"mode {mode} for a graph whose links are"):
         method.randomize(graph, split=None, randomness=SeededRandomness(1))  # type: ignore[arg-type]
     assert method.ledger.spends == ()
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 50.0])
-@pytest.mark.parametrize("denoiser", DENOISERS)
-def test_extreme_epsilons_train_to_finite_numbers(denoiser: str, epsilon: float) -> None:
-    """Nearly every pair reported, or exactly the true ones."""
-    method = short(epsilon_a=epsilon, denoiser=denoiser, mode="both")
-    graph = links_made.graph()
-    found = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
-    assert bool(found.isfinite().all())
 
 
 # ---- calibration ----
@@ -133,24 +86,6 @@ def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: Local
     split = Split(half, torch.zeros_like(half), ~half)
     noise = SeededRandomness(1)
     return randomize_graph(graph, split, people, links, randomness=noise)
-
-
-def communities(nodes: int = 400, *, directed: bool = False) -> Any:
-    edges, classes = planted(nodes, 12, 0.9, seed=1)
-    if directed:
-        edges = edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
-    order = torch.argsort(edges[0] * nodes + edges[1])
-    plain = social_graph(nodes, 6, 20, 3, apps=4, seed=1)
-    schema = links_made.graph(directed=directed).schema
-    return make_graph(plain.x, edges[:, order], classes, schema)
-
-
-def share_true(topology: Topology, graph: Any) -> float:
-    """The share of the weight that lies on true links."""
-    codes = set((graph.edge_index[0] * graph.num_nodes + graph.edge_index[1]).tolist())
-    found = (topology.edge_index[0] * graph.num_nodes + topology.edge_index[1]).tolist()
-    weights = torch.ones(len(found)) if topology.weights is None else topology.weights
-    return float(weights[torch.tensor([code in codes for code in found])].sum() / weights.sum())
 
 
 def pairs_of(edges: Tensor) -> list[tuple[int, ...]]:
@@ -194,20 +129,9 @@ def test_public_links_need_no_denoising(denoiser: str) -> None:
     assert torch.equal(found.edge_index, graph.edge_index)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-@pytest.mark.parametrize("denoiser", ["blink-hard", "blink-hybrid", "beliefs"])
-def test_posteriors_put_more_weight_on_true_links_than_the_lists(denoiser: str, mode: str) -> None:
-    graph = communities(directed=mode == "directed")
-    sent = released(graph, denoiser, 3.0 if mode == "both" else 5.0, mode)
-    found = denoise(sent, denoiser, 0)
-    assert isinstance(found, Topology)
-    plain = Topology(reported_edges(sent), graph.num_nodes)
-    assert share_true(found, graph) > share_true(plain, graph) + (0.0 if denoiser == "blink-hard" else 0.02)
-
-
 def test_label_evidence_is_prior_and_likelihood() -> None:
     """Nobody's report: the class shares; a report of class k: the channel's column k on top."""
-    graph = communities()
+    graph = links_made.communities()
     sent = released(graph, "none", 4.0, "lower", LocalPrivacy(math.inf, 2.0))
     found = label_evidence(sent)
     labels = sent.people.labels
@@ -219,10 +143,3 @@ def test_label_evidence_is_prior_and_likelihood() -> None:
     mine = ratio[torch.arange(len(heard)), labels[labels >= 0]]
     assert torch.allclose(mine, torch.full_like(mine, keep), atol=1e-4)
     assert torch.allclose(ratio.sum(dim=1), torch.ones(len(heard)), atol=1e-4)
-
-
-def test_soft_links_cannot_be_read_by_gat() -> None:
-    found = denoise(released(links_made.graph(), "blink-soft", 4.0, "both"), "blink-soft", 0)
-    assert found.structure("gcn").shape == (made.NODES, made.NODES)
-    with pytest.raises(InputError, match="gat"):
-        found.structure("gat")

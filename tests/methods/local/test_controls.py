@@ -61,14 +61,6 @@ def test_each_method_is_compared_with_what_it_is_not() -> None:
         assert set(controls_of(method, graph, made.split_of(graph))) == common | controls
 
 
-def test_public_only_is_an_even_guess_where_labels_are_private() -> None:
-    graph = made.graph()
-    split = made.split_of(graph)
-    method = LabelPropagation(epsilon_y=1.0).fit(graph, split=split, randomness=SeededRandomness(1))
-    found = controls_of(method, graph, split)["public-only"]()
-    assert found.tolist() == [1 / 3] * int(split.test.sum())
-
-
 def test_the_ceiling_is_one_whatever_the_noise() -> None:
     """It reads the truth, so neither epsilon nor the draw of noise reaches it."""
     graph = made.graph()
@@ -89,12 +81,6 @@ def test_hits_are_counted_on_test_nodes_alone() -> None:
     right[~split.test] = 0
     assert hits(right, graph, split).tolist() == [1.0] * int(split.test.sum())
     assert hits(1 - right, graph, split).sum() == 0
-
-
-def test_a_loaded_method_has_no_reports_to_build_controls_on(tmp_path: Any) -> None:
-    graph = made.graph()
-    method = LabelPropagation(epsilon_y=1.0).fit(graph, randomness=SeededRandomness(1))
-    assert controls_of(LabelPropagation.load(method.save(tmp_path)), graph, made.split_of(graph)) == {}
 
 
 def test_the_majority_is_the_class_that_most_released_labels_name() -> None:

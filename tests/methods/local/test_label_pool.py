@@ -17,7 +17,6 @@ from graphveil.models.label_prior import channel, class_shares
 from graphveil.models.report_pool import (
     CENTRE_B,
     DOUBT,
-    FARTHEST,
     HEED,
     LEAST,
     SHARED,
@@ -81,21 +80,6 @@ def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     expected = torch.softmax(pool.prior_weight * log_prior, dim=0)
     assert torch.allclose(pool.probabilities[SILENT], expected, atol=1e-6)
     assert float(pool.probabilities[ISOLATED[0], 1]) > float(expected[1])
-
-
-def test_costly_members_are_left_out_where_they_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """5 processes of 40 steps, two products of depth 20 each, for every edge and 5 blocks of 3 classes."""
-    from graphveil.aggregation import adjacency
-
-    pairs = topology().edge_index
-    work = 5 * 40 * 2 * 20 * adjacency(pairs, N).nnz * (FOLDS + 1) * C
-    monkeypatch.setattr(label_pool, "MOST_WORK", work)
-    assert len(pooled().weights) == 21
-    monkeypatch.setattr(label_pool, "MOST_WORK", work - 1)
-    pool = pooled()
-    assert sound(pool)
-    assert len(pool.weights) == 13
-    assert all(name.startswith(("spread ", "hops ")) for name in pool.weights)
 
 
 # ---- at the edge ----
@@ -242,18 +226,3 @@ def test_without_reports_the_weights_are_those_of_the_prior() -> None:
     assert found.doubt == pytest.approx(DOUBT)
     assert torch.allclose(found.members, torch.full((4,), (1 - DOUBT) * sum(SIZES) / len(SIZES) / 4))
     assert found.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e4])
-def test_the_search_for_weights_stays_finite_where_nothing_can_be_learned(steepness: float) -> None:
-    """Few reports, scores of any size, likelihoods that say one thing for certain: the search has a box to stay in."""
-    for seed in range(20):
-        torch.manual_seed(seed)
-        scores = steepness * torch.randn(1 + seed, 3, 16)
-        likelihood = torch.full((1 + seed, 3), 1e-6)
-        likelihood[:, seed % 3] = 1.0
-        found = fit_weights(scores, likelihood, torch.full((3,), 1 / 3).log())
-        assert bool(found.members.isfinite().all())
-        assert bool((found.members > 0).all())
-        assert abs(found.prior - CENTRE_B) <= FARTHEST + 1

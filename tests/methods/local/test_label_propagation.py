@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from typing import Any
 
 import pytest
@@ -25,28 +23,6 @@ from graphveil.methods.local.label_propagation import (
 )
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
-from tests.methods.cases import Case
-from tests.methods.conformance import MethodSuite
-
-CASES = {
-    "private labels": Case(partial(LabelPropagation, epsilon_y=1.0), 0.0, 1.0, "never", trains=False),
-    "public labels": Case(partial(LabelPropagation, epsilon_y=math.inf), 0.0, math.inf, "never", trains=False),
-    "pool": Case(partial(LabelPropagation, epsilon_y=1.0, rule="pool"), 0.0, 1.0, "never"),
-    "pool of public labels": Case(
-        partial(LabelPropagation, epsilon_y=math.inf, rule="pool"), 0.0, math.inf, "never", dimension=20
-    ),
-}
-
-
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
-
-
-class TestLabelPropagation(MethodSuite):
-    pass
-
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
@@ -110,12 +86,6 @@ def test_the_variant_is_the_best_on_validation_labels_when_training_labels_are_s
     total = mass.sum(1, keepdim=True)
     expected = torch.where(total > 0, mass / total.clamp_min(1e-30), torch.full_like(mass, 0.5))
     assert torch.allclose(found.double(), expected, atol=1e-5)
-
-
-def test_nodes_that_no_label_reaches_get_an_even_guess() -> None:
-    none = torch.zeros(7, dtype=torch.bool)
-    found, _ = propagate_labels(normalised(EDGES, 7), LABELS, LABELLED, none, classes=2, keep=1.0, flip=0.0)
-    assert found[6].tolist() == [0.5, 0.5]
 
 
 def test_the_channel_of_randomized_response_is_inverted() -> None:

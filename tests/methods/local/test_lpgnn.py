@@ -1,4 +1,4 @@
-"""LPGNN and the non-private baselines, which are the same network with nothing protected."""
+"""LPGNN: its settings, its training, and UPGNet, which reads the same reports through other layers."""
 
 from __future__ import annotations
 
@@ -11,51 +11,12 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split
-from graphveil.methods import LPGNN, baseline
-from graphveil.methods.base.released import topology_of
+from graphveil.methods import LPGNN
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
-from tests.methods.cases import Case
-from tests.methods.conformance import MethodSuite
 from tests.sizes import LargestTensor
 
 SHORT: dict[str, Any] = {"epochs": 3, "hidden": 4, "steps_x": 2, "steps_y": 2}
-EPSILONS: dict[str, tuple[float | None, float]] = {
-    "private features": (1.0, math.inf),
-    "private labels": (math.inf, 1.0),
-    "both private": (1.0, 2.0),
-    "no features": (None, 1.0),
-}
-PAIRS = (("sage", "private labels"), ("gcn", "both private"), ("gat", "private features"), ("mlp", "no features"))
-
-
-def private(epsilon_x: float | None, epsilon_y: float, dimension: int = 100, **settings: Any) -> Case:
-    inductive = "never" if epsilon_x is None else "public" if math.isinf(epsilon_x) else "reports"
-    build = partial(LPGNN, epsilon_x=epsilon_x, epsilon_y=epsilon_y, **{**SHORT, **settings})
-    return Case(build, epsilon_x or 0.0, epsilon_y, inductive, dimension)
-
-
-CASES = {
-    # In pairs: every backbone and every combination of budgets once. A core treats all mechanisms alike, but for those
-    # with a delta and those whose reports are dense.
-    **{f"{model}, {name}": private(*EPSILONS[name], model=model) for model, name in PAIRS},
-    **{m: private(1.0, 1.0, dimension=20, mechanism=m) for m in ("one-bit", "gaussian")},
-    "several bits": private(8.0, 1.0, steps_x=0, steps_y=0, scaling="published", selection="published"),
-    **{
-        f"plain {model}": Case(partial(baseline, model, epochs=3, hidden=4), math.inf, math.inf, "public", dimension)
-        for model, dimension in (("gcn", 100), ("mlp", 20))
-    },
-}
-
-
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    found: Case = request.param
-    return found
-
-
-class TestLpgnn(MethodSuite):
-    pass
 
 
 def short(**settings: Any) -> LPGNN:
@@ -97,15 +58,6 @@ def test_nothing_of_size_n_times_d_is_built_where_features_stay_sparse() -> None
     assert watch.numbers < n * d / 20
 
 
-def test_predictions_are_those_of_the_epoch_that_was_kept() -> None:
-    method = short(epochs=15, dropout=0.0)
-    graph = made.graph()
-    method.fit(graph, randomness=SeededRandomness(1))
-    kept = method.core.result.network.epoch
-    stopped = short(epochs=kept, dropout=0.0, selection="last").fit_reports(method.released, topology_of(graph))
-    assert torch.allclose(method.predict_proba(), stopped.predict_proba(), atol=1e-6)
-
-
 def test_a_split_without_training_nodes_is_refused() -> None:
     graph = made.graph()
     none = torch.zeros(made.NODES, dtype=torch.bool)
@@ -133,3 +85,40 @@ def test_without_validation_nodes_the_last_epoch_is_kept(selection: str) -> None
         for name in (selection, "last")
     ]
     assert torch.equal(*fitted)
+
+
+# ---- UPGNet ----
+
+
+UPGNET = partial(LPGNN, denoising="upgnet", epsilon_x=4.0, epsilon_y=1.0, **SHORT)
+
+
+def predicted(**settings: Any) -> torch.Tensor:
+    graph = made.graph()
+    method = LPGNN(**{"epsilon_x": 4.0, "epsilon_y": 1.0, **SHORT, **settings})
+    answer: torch.Tensor = method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1)).predict_proba()
+    return answer
+
+
+def test_the_same_reports_are_read_through_other_layers() -> None:
+    plain, upgnet = LPGNN(epsilon_x=4.0, epsilon_y=1.0), UPGNET()
+    graph, split = made.graph(), made.split_of(made.graph())
+    sent = [one.randomize(graph, split=split, randomness=SeededRandomness(1)).digest for one in (plain, upgnet)]
+    assert sent[0] == sent[1]
+    assert not torch.equal(predicted(), predicted(denoising="upgnet"))
+
+
+@pytest.mark.parametrize("epsilon_x", [math.inf, None])
+def test_what_holds_no_noise_is_left_as_lpgnn_reads_it(epsilon_x: float | None) -> None:
+    assert torch.equal(predicted(epsilon_x=epsilon_x), predicted(epsilon_x=epsilon_x, denoising="upgnet"))
+
+
+def test_the_units_of_features_change_nothing() -> None:
+    """The threshold is one for features in [0, 1]: declared in other units, features give the same network."""
+    graph = made.graph(20)
+    wide = made.changed(graph, x=16 * made.dense(graph.x), low=16 * graph.schema.low, high=16 * graph.schema.high)
+    found = [
+        UPGNET(seed=0).fit(one, split=made.split_of(one), randomness=SeededRandomness(1)).predict_proba()
+        for one in (graph, wide)
+    ]
+    assert torch.allclose(found[0], found[1], atol=1e-4)

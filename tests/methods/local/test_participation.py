@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation.propagation import Adjacency
-from graphveil.attacks.forged_reports import Truth, with_fakes
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.methods import LPGNN, METHODS, load_method
@@ -83,13 +82,6 @@ def test_a_missing_report_has_no_row_that_says_anything(graph: Graph, sent: Loca
     assert (rows[who.numpy()] != whole[who.numpy()]).nnz == 0 and rows[~who.numpy()].nnz == 0
 
 
-def test_reports_of_some_are_predicted_from_too(graph: Graph, sent: LocalReports) -> None:
-    some = of_some(sent, half(graph))
-    core = lpgnn().fit_reports(some, topology_of(graph))
-    again = core.probabilities(graph, reports=some)
-    assert torch.allclose(again, core.probabilities(), atol=1e-6)
-
-
 def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports) -> None:
     silent = sent.train & half(graph)
     fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)
@@ -121,15 +113,6 @@ def test_ends_that_agree_weigh_the_more() -> None:
     edges = torch.tensor([[0, 0, 0], [1, 2, 3]])
     assert agreement(beliefs, edges).tolist() == pytest.approx([1.0, LEAST, 0.5])
     assert torch.equal(agreement(beliefs, edges), agreement(beliefs, edges.flip(0)))
-
-
-def test_links_of_fakes_weigh_less_than_those_of_people() -> None:
-    graph, reports, topology = people()
-    bent, grown = with_fakes(reports, topology, 24, Truth.of(graph.x, graph.y, 3), 1)
-    made = trimmed(grown, bent, seed=0)
-    assert made.weights is not None
-    fake = (grown.edge_index >= PEOPLE).any(dim=0)
-    assert made.weights[fake].mean() < 0.9 * made.weights[~fake].mean()
 
 
 def test_without_it_nothing_changes() -> None:
@@ -205,12 +188,6 @@ def test_a_fit_puts_its_edges_in_order_once(case: str) -> None:
     released = method.core.randomize(GRAPH, split=split, randomness=SeededRandomness(0))
     assert adjacencies(lambda: method.core.fit_reports(released, topology)) == times
     assert vars(method.core.topology).keys() == vars(topology_of(GRAPH)).keys()
-
-
-def test_the_count_sees_each_time_that_edges_are_put_in_order() -> None:
-    topology = topology_of(GRAPH)
-    assert adjacencies(lambda: [topology.propagation(), topology.structure("sage"), topology.both_ways]) == 1
-    assert adjacencies(lambda: [topology.apart().propagation() for _ in range(2)]) == 2
 
 
 def test_matrices_are_those_of_the_edges_themselves() -> None:

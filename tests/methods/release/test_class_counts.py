@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphveil.errors import BudgetError, DataError, InputError
-from graphveil.graphs import Split, load_graph, make_graph, social_graph, validate, write_release
+from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
 from graphveil.methods.registry import METHODS, require_trainable
@@ -33,21 +33,6 @@ def fitted(graph: Any = None, *, noise: int = 1, **settings: Any) -> ClassCounts
 @pytest.fixture(scope="module")
 def model() -> ClassCounts:
     return fitted()
-
-
-def two_camps(people: int = 240) -> Any:
-    """Two classes that features say nothing of; friends are of one's own class, and all friendships private."""
-    rng = np.random.default_rng(4)
-    label = torch.arange(people) % 2
-    pairs = {tuple(sorted((u, v))) for u in range(people) for v in rng.choice(range(u % 2, people, 2), 6) if u != v}
-    half = torch.tensor(sorted(pairs)).T
-    edges = torch.cat([half, half.flip(0)], dim=1)
-    edges = edges[:, torch.argsort(edges[0] * people + edges[1])]
-    like = made.graph(20)
-    x = torch.from_numpy(rng.random((people, 20)).astype(np.float32))
-    from dataclasses import replace
-
-    return make_graph(x, edges, label, replace(like.schema, name="camps", classes=("a", "b")))
 
 
 # ---- what one edge may change ----
@@ -79,50 +64,7 @@ def test_what_is_published_holds_no_private_edge_and_no_test_label() -> None:
     assert torch.equal(out.release.counts.groups[known], graph.y[known])
 
 
-# ---- what is made of it ----
-
-
-@pytest.mark.slow
-def test_counts_tell_what_public_data_cannot() -> None:
-    """Of 60 test nodes chance has 30 right; 48 or more have probability 2e-6 where nothing is learned."""
-    graph = two_camps()
-    place = torch.arange(240) // 2 % 4
-    split = Split(place < 2, place == 2, place == 3)
-    method = ClassCounts(epsilon_a=2.0).fit(graph, split=split, randomness=SeededRandomness(2))
-    assert method.variant == COUNTS_USED
-    assert method.score(graph, split.test) > 0.8
-
-
-@pytest.mark.slow
-def test_counts_that_say_nothing_leave_the_public_part_as_it_is() -> None:
-    """At epsilon 0.001 a count has a deviation of 2,800."""
-    graph = released_made.graph()
-    split = made.split_of(graph)
-    method = fitted(graph, epsilon_a=0.001)
-    assert method.variant == COUNTS_UNUSED
-
-    public = torch.softmax(read_public(public_part_of(graph, split, domain_of(graph))), dim=1)
-    assert torch.equal(method.predict_proba(), public)
-
-
-@pytest.mark.slow
-def test_without_validation_nodes_the_readings_have_their_first_weights() -> None:
-    graph = released_made.graph()
-    split = made.split_of(graph)
-    alone = Split(split.train, torch.zeros_like(split.val), split.test)
-    method = ClassCounts(epsilon_a=3.0).fit(graph, split=alone, randomness=SeededRandomness(1))
-    assert torch.isfinite(method.predict_proba()).all()
-
-
 # ---- folders and files ----
-
-
-def test_a_folder_gives_the_same_counts(tmp_path: Path) -> None:
-    out = ClassCounts(epsilon_a=3.0).release(released_made.graph(), randomness=SeededRandomness(1))
-    write_release(out, tmp_path / "out", out.release, card="")
-    read = load_graph(str(tmp_path / "out"))
-    assert torch.equal(read.release.counts.counts, out.release.counts.counts)
-    assert torch.equal(read.release.counts.groups, out.release.counts.groups)
 
 
 @pytest.mark.slow
@@ -174,9 +116,6 @@ def test_other_people_and_what_cannot_be_served_are_refused(model: ClassCounts) 
         HeteroRR(epsilon_x=1.0, epsilon_a=1.0, edges="class-counts")
 
 
-# ---- runs ----
-
-
 # ---- readings of published counts ----
 
 
@@ -220,17 +159,6 @@ def test_labels_of_test_nodes_are_never_seen() -> None:
     first, second = part(graph, split), part(other, split)
     counts = telling(graph, first)
     assert torch.equal(read_counts(first, counts, RATE).scores, read_counts(second, counts, RATE).scores)
-
-
-@pytest.mark.slow
-def test_counts_of_the_wrong_people_are_left_out() -> None:
-    """Rows dealt out anew among people say nothing of them, however little noise is claimed."""
-    graph = released_made.graph()
-    public = part(graph)
-    right = telling(graph, public)
-    dealt = torch.randperm(made.NODES, generator=torch.Generator().manual_seed(5))
-    wrong = NeighbourCounts(right.groups, right.counts[dealt])
-    assert read_counts(public, wrong, RATE).variant == COUNTS_UNUSED
 
 
 # ---- published counts where they meet plans, runs and tuning ----

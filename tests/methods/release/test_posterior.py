@@ -122,17 +122,6 @@ def test_another_set_of_private_edges_is_the_same_public_part() -> None:
     assert torch.equal(first.sums, second.sums)
 
 
-@pytest.mark.slow  # trainings
-def test_groups_are_labels_where_they_are_known_and_guesses_elsewhere() -> None:
-    graph = released_made.graph()
-    split = made.split_of(graph)
-    public, known = part(graph, split), split.train | split.val
-    groups = public.groups()
-    assert torch.equal(groups[known], graph.y[known])
-    assert torch.equal(groups[~known], public.experts(public.sums).argmax(dim=1)[~known])
-    assert int(groups.min()) >= 0 and int(groups.max()) < public.people.classes
-
-
 @pytest.mark.parametrize("labelled", [0, 1, 3, 8])
 def test_a_quarter_of_those_with_a_label_validates(labelled: int) -> None:
     labels = torch.full((20,), -1)

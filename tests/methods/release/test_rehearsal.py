@@ -76,15 +76,6 @@ def test_made_edges_are_those_of_people_who_may_have_some() -> None:
     assert found.shape[1] == pytest.approx(10.0 * 100 / 2, rel=0.2)
 
 
-def test_whether_it_is_rehearsed_follows_from_public_facts() -> None:
-    graph = town()
-    sealed: Any = PrivateSealed(graph)
-    with pytest.raises(RuntimeError, match="private edges were read"):
-        sealed.edge_index[:, ~graph.public_edges]
-    assert rehearsable(edges_alone(4.0), sealed)
-    assert alternatives(edges_alone(4.0), sealed) == alternatives(edges_alone(4.0), graph)
-
-
 @pytest.mark.slow  # trainings
 def test_no_private_edge_is_read_nor_counted() -> None:
     """Everything but private edges may be read; with two thirds fewer of them nothing else is expected."""
@@ -94,14 +85,6 @@ def test_no_private_edge_is_read_nor_counted() -> None:
     assert rehearse(edges_alone(4.0), sealed, others) == found
     fewer = released_made.with_private(graph, released_made.private_pairs(graph)[:, ::3])
     assert rehearse(edges_alone(4.0), fewer, others) == found
-
-
-@pytest.mark.slow
-def test_a_tree_at_little_epsilon_is_worse_than_the_public_part_and_counts_are_not() -> None:
-    tree, counts = rehearse(edges_alone(1.0, "public-tree"), town(), ["class-counts"], share=0.8)
-    assert tree.edges == "public-tree" and tree.lift.high < 0
-    assert counts.edges == "class-counts" and counts.lift.mean > -0.02
-    assert tree.sentence.startswith("-") and " to " in tree.sentence
 
 
 def with_labels(start: Any, y: Tensor) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graphveil.errors import BudgetError, DataError, InputError, MissingExtraError
+from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.graphs.score_file import read_scores
 from graphveil.methods.base.score_mean import central_mean
 from graphveil.methods.release.extractor import Extractor, embedded
@@ -88,14 +87,6 @@ def test_importance_finds_the_features_that_decide(several: bool) -> None:
     assert public_scores(part) == found
     both = public_scores(part, masked=torch.where(torch.arange(8) == 0, 0.0, x), gamma=0.5)
     assert both.shares[1] > both.shares[0]  # as important, and not sensitive
-
-
-def test_the_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "shap", None)
-    part = PublicPart(torch.rand(4, 20), torch.tensor([0, 1, 0, 1]), made.graph(20).schema, 60)
-    with pytest.raises(MissingExtraError, match=r"graphveil\[shap\]"):
-        public_scores(part)
-    assert public_scores(part, masked=torch.zeros(4, 20), gamma=0.0).source == PUBLIC
 
 
 def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:
@@ -203,9 +194,3 @@ def test_rows_that_depend_on_one_another_are_refused() -> None:
     norm = nn.BatchNorm1d(4)
     Extractor(norm, 4, -1.0, 1.0, "fixed statistics")(torch.rand(5, 4))
     assert not norm.training
-
-
-@pytest.mark.parametrize(("width", "low", "high"), [(2, 0.0, 1.0), (3, 1.0, 1.0), (3, 0.0, float("inf"))])
-def test_another_width_or_no_range_is_refused(width: int, low: float, high: float) -> None:
-    with pytest.raises(InputError):
-        Extractor(doubled, width, low, high, "arithmetic")(torch.rand(2, 4))

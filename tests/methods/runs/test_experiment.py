@@ -19,9 +19,9 @@ from graphveil.methods.links.controls import settings_of as link_controls_settin
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.result import Result
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from graphveil.progress import Progress
-from tests.methods import links_made, made
+from tests.methods import made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
 CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
@@ -88,13 +88,6 @@ def test_a_run_records_its_promise_its_epochs_and_its_cost(twice: Result) -> Non
     assert (twice.method, twice.data) == ("lpgnn", made.graph().schema.name)
 
 
-def test_repeats_are_called_a_simulation(twice: Result) -> None:
-    assert any("2 repeats with fresh noise and splits: a simulation" in note for note in twice.notes)
-    assert not any("simulation" in note for note in small(controls=False).notes)
-    assert any("one run" in note for note in small(controls=False).notes)
-    assert all("of one graph says nothing of new graphs" in found.notes[-1] for found in (twice, small(controls=False)))
-
-
 def test_progress_names_stages_and_the_epsilon_spent(twice: Result, told: list[Progress]) -> None:
     stages = {row.stage for row in told}
     assert {"lpgnn 1/2", "lpgnn 2/2", "ceiling", *(f"control {name}" for name in CONTROLS)} == stages
@@ -140,57 +133,6 @@ def test_every_method_runs_with_its_controls(name: str) -> None:
     assert result.scores.ceiling is not None
 
 
-LISTED = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
-
-
-@pytest.mark.parametrize(
-    ("name", "directed"),
-    [
-        ("dprr", False),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("solitude", True), ("list-sums", False), ("links", True), ("blink", True))
-        ),
-    ],
-)
-def test_private_lists_run_with_controls_and_rivals_at_the_same_price(name: str, directed: bool) -> None:
-    told: list[Progress] = []
-    settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, **({"mode": "directed"} if directed else {})}
-    graph = links_made.graph(directed=directed)
-    result = small(name, graph, settings=settings, repeats=2, progress=told.append)
-    expected = {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links", "blink", "dprr"} - {name}
-    if name in ("blink", "dprr"):  # their reports are read by themselves alone
-        expected = {"blink", "dprr"} - {name}
-    assert set(result.scores.controls) == LISTED
-    assert set(result.scores.rivals) == expected
-    assert all(len(score.runs) == 2 for score in result.scores.rivals.values())
-    assert result.scores.best_rival == max(result.scores.rivals, key=lambda rival: result.scores.rivals[rival].mean)
-    assert result.scores.best_control in LISTED
-    both = 2 if name in ("blink", "dprr") and not directed else 1
-    # Of a directed graph both ends may list a relationship, each for themselves.
-    assert result.privacy.epsilon_relationship == 3.0 * (2 if directed else both)
-    assert result.privacy.ledger.total("links")[0] == pytest.approx(3.0 * both)
-    assert any("false entries" in note for note in result.notes)
-    stages = {row.stage for row in told}
-    assert {f"rival {rival}" for rival in expected} | {f"control {control}" for control in LISTED} < stages
-    assert all(row.done <= row.total for row in told)
-
-
-@pytest.mark.slow
-def test_rivals_that_were_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is lowered in place of a graph of 100,000 people."""
-    from graphveil.mechanisms.edges import adjacency as edges
-    from graphveil.mechanisms.edges import degree_preserving
-
-    for module in (edges, degree_preserving):
-        monkeypatch.setattr(module, "FALSE_EDGES_WARNING", 200)
-    settings = {"epsilon_x": 1.0, "epsilon_a": 3.0}
-    result = small("solitude", links_made.graph(), settings=settings)
-    assert not {"blink", "dprr"} & set(result.scores.rivals)
-    assert sum("was left out: epsilon" in note for note in result.notes) == 2
-    assert not any("left out" in note for note in small("solitude", links_made.graph(), controls=False).notes)
-
-
 def test_controls_draw_no_noise_and_can_be_left_out() -> None:
     """One report per person: the controls are post-processing of what the method collected."""
     with_controls, without = made.Counted(), made.Counted()
@@ -222,25 +164,6 @@ def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch
     result = small(repeats=3, seed=5, controls=False)
     assert seeds == [5, 6, 7]
     assert len(set(result.scores.accuracy.runs)) > 1 or len(set(map(str, result.history))) == 3
-
-
-def test_the_same_seeds_give_the_same_result_and_fresh_noise_does_not() -> None:
-    first, second = small(controls=False), small(controls=False)
-    assert first.history == second.history
-    fresh = [small(controls=False, randomness=SecureRandomness()).history for _ in range(2)]
-    assert fresh[0] != fresh[1]
-
-
-def test_unknown_methods_settings_and_repeats_are_refused() -> None:
-    graph = made.Sealed(made.graph())
-    for name, options, words in (
-        ("gnn", {}, "method 'gnn' is not known; allowed: lpgnn"),
-        ("lpgnn", {"settings": {"epoch": 3}}, "setting 'epoch' is not known"),
-        ("lpgnn", {"repeats": 0}, "repeats = 0; allowed: a whole number of at least 1"),
-    ):
-        asked = {"settings": {}, "randomness": SecureRandomness(), **options}
-        with pytest.raises(InputError, match=words):
-            run(name, graph, **asked)
 
 
 def test_a_graph_without_test_nodes_is_refused() -> None:

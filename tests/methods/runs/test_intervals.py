@@ -11,18 +11,6 @@ from graphveil.methods import Interval, interval
 from graphveil.methods.runs.intervals import over_runs
 
 
-def varied(rng: np.random.Generator, *, runs: int, nodes: int, spread: float) -> list[np.ndarray]:
-    """Hits of runs whose own accuracies lie around 0.7."""
-    shares = np.clip(0.7 + spread * rng.standard_normal((runs, 1)), 0.0, 1.0)
-    return list((rng.random((runs, nodes)) < shares).astype(float))
-
-
-def narrowed(found: Interval) -> Interval:
-    """The same interval a third narrower on either side."""
-    low, high = (found.mean + 2 / 3 * (end - found.mean) for end in (found.low, found.high))
-    return Interval(found.mean, low, high, found.runs)
-
-
 def test_runs_that_vary_use_students_t_on_the_scale_of_log_odds() -> None:
     """Means 0.5, 0.55, 0.6: half 4.3027 x 0.05 / sqrt 3; by the delta method over 0.55 x 0.45."""
     found = interval([np.array([1, 0]), np.array([0.5, 0.6]), np.array([1, 1, 1, 0, 0])])
@@ -82,35 +70,3 @@ def test_an_even_guess_is_known_exactly() -> None:
     """1/3 at every node is a probability, not a hit."""
     found = interval([np.full(50, 1 / 3)])
     assert (found.low, found.high, found.kind) == (pytest.approx(1 / 3), pytest.approx(1 / 3), "exact")
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize(("runs", "nodes", "spread"), [(1, 12, 0.0), (3, 400, 0.08)])
-def test_intervals_cover_the_truth_as_often_as_they_say(runs: int, nodes: int, spread: float) -> None:
-    """4,000 experiments at a true mean of 0.7: coverage is 95% +- 2 points; intervals a third narrower fail.
-
-    The deviation of the share is 0.34 points, so a false alarm has a chance below 1e-6 but for the small skew, and for
-    the point that the wider of two intervals covers more than either.
-    """
-    rng = np.random.default_rng(0)
-    covered = narrow = 0
-    for _ in range(4_000):
-        found = interval(varied(rng, runs=runs, nodes=nodes, spread=spread))
-        covered += found.low <= 0.7 <= found.high
-        narrow += narrowed(found).low <= 0.7 <= narrowed(found).high
-    assert abs(covered / 4_000 - 0.95) < 0.02
-    assert abs(narrow / 4_000 - 0.95) > 0.02
-
-
-def test_paired_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    """4,000 experiments on 200 nodes; false alarms and the narrower interval as above."""
-    rng, better, worse = np.random.default_rng(0), 0.1, 0.05
-    covered = narrow = 0
-    for _ in range(4_000):
-        where = rng.random(200)
-        values = np.where(where < better, 1.0, np.where(where < better + worse, -1.0, 0.0))
-        found = interval([values], difference=True)
-        covered += found.low <= better - worse <= found.high
-        narrow += narrowed(found).low <= better - worse <= narrowed(found).high
-    assert abs(covered / 4_000 - 0.95) < 0.02
-    assert abs(narrow / 4_000 - 0.95) > 0.02

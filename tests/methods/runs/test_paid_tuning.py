@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dp_accounting
@@ -14,7 +13,6 @@ import pytest
 from dp_accounting import rdp
 
 from graphveil.errors import BudgetError, DataError, GraphveilError, InputError
-from graphveil.methods import GAP, load_method
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.runs import paid_tuning
 from graphveil.methods.runs.experiment import run
@@ -47,12 +45,12 @@ def four_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RepeatAndSelect, "draw", lambda self, randomness: 4)
 
 
-def tuned(kind: str, start: Any = None, *, noise: int = 2, tuning: RepeatAndSelect = TUNING, **how: Any) -> Any:
-    name, settings, over = KINDS[kind]
+def tuned(kind: str, start: Any = None, over: Any = None, settings: Any = None, **how: Any) -> Any:
+    name, own, space = KINDS[kind]
     start = cm.graph() if start is None else start
     split = how.pop("split", None) or cm.split_of(start)
-    chosen = {"split": split, "randomness": SeededRandomness(noise), **how}
-    return tune_at_a_price(name, start, {**FAST, **settings}, over, tuning=tuning, **chosen)
+    chosen = {"split": split, "randomness": SeededRandomness(2), "tuning": TUNING, **how}
+    return tune_at_a_price(name, start, {**FAST, **own, **(settings or {})}, over or space, **chosen)
 
 
 # ---- the price ----
@@ -129,17 +127,6 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
         tuned(kind)
 
 
-def test_more_trials_cost_more_noise_and_never_more_than_declared() -> None:
-    schema = cm.graph().schema
-    for unit in ("edge", "node"):
-        noises = [
-            GAP(**FAST, unit=unit, tuning=RepeatAndSelect(mean)).planned_noise(schema, 30)
-            for mean in (2.0, 10.0, 500.0)
-        ]
-        assert noises[0].sigmas < noises[1].sigmas < noises[2].sigmas
-        assert all(3.99 < noise.epsilon <= 4.0 and noise.delta == 1e-5 for noise in noises)
-
-
 def test_a_relationship_costs_what_the_tuning_costs_it() -> None:
     """unit directed-edge: both entries of an undirected edge, through all trials."""
     found = tuned("progap by entry").method
@@ -161,22 +148,6 @@ def test_a_budget_that_cannot_pay_reads_no_data(kind: str) -> None:
         tuned(kind, cm.Unreadable(cm.graph()), ledger=ledger, split=cm.split_of(cm.graph()))
 
 
-@ALL
-def test_a_price_that_no_noise_reaches_reads_no_data(kind: str) -> None:
-    name, settings, over = KINDS[kind]
-    sealed, split = cm.Unreadable(cm.graph()), cm.split_of(cm.graph())
-    with pytest.raises(InputError, match="no noise reaches"):
-        tune_at_a_price(
-            name,
-            sealed,
-            {**FAST, **settings, "epsilon": 1e-4},
-            over,
-            tuning=RepeatAndSelect(1000.0),
-            split=split,
-            randomness=SeededRandomness(1),
-        )
-
-
 def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
     ledger = Ledger.open({"edges": (6.0, 1e-4)})
     found = tuned("gap by edge", ledger=ledger).method.ledger
@@ -191,12 +162,7 @@ def test_a_ledger_pays_once_and_keeps_what_it_paid_before() -> None:
         ("gap", {}, {"epsilon": (1.0, 2.0)}, "epsilon is part of the guarantee"),
         ("gap", {}, {"delta": (1e-5,)}, "delta is part of the guarantee"),
         ("gap", {}, {"unit": ("edge", "node")}, "unit is part of the guarantee"),
-        (
-            "gap",
-            {"unit": "node", "rule": "declared"},
-            {"degree_bound": (3, 4)},
-            "degree_bound is part of the guarantee",
-        ),
+        ("gap", {"unit": "node", "rule": "declared"}, {"degree_bound": (3, 4)}, "degree_bound is part of"),
         ("gap", {}, {"degree_bound": (3, 4)}, "degree_bound is part of the guarantee"),
         ("gap", {}, {"queries": (0, 1)}, "queries is part of the guarantee"),
         ("gap", {}, {}, "nothing to try"),
@@ -231,17 +197,7 @@ def test_the_best_is_kept_and_every_trial_is_told_to_the_curator(kind: str) -> N
 def test_every_trial_has_fresh_noise() -> None:
     """Four trials of the same settings draw four times the noise of one, and meet different numbers of labels."""
     log: list[Mapping[str, Any]] = []
-    start = cm.graph()
-    tune_at_a_price(
-        "gap",
-        start,
-        {**FAST, "epsilon": 1.0, "bits": 5},
-        {"hops": (2,)},
-        tuning=TUNING,
-        split=cm.split_of(start),
-        randomness=SeededRandomness(5),
-        log=log.append,
-    )
+    tuned("gap by edge", None, {"hops": (2,)}, {"epsilon": 1.0}, randomness=SeededRandomness(5), log=log.append)
     assert len({entry["score"] for entry in log}) > 1
 
 
@@ -325,27 +281,10 @@ def test_the_noise_of_a_count_follows_its_law() -> None:
 # ---- what comes out ----
 
 
-@pytest.mark.slow  # trainings
-def test_a_saved_model_still_says_what_tuning_cost(tmp_path: Path) -> None:
-    found = tuned("gap by node").method
-    found.save(tmp_path / "model.safetensors")
-    loaded: Any = load_method(tmp_path / "model.safetensors")
-    assert loaded.privacy == found.privacy and loaded.privacy.tuning == RepeatAndSelect(5.0)
-    assert loaded.guarantee == found.guarantee and loaded.ledger == found.ledger
-
-
 def test_a_query_of_a_tuned_model_is_one_more_row_at_the_whole_price() -> None:
     start = cm.graph()
     other, third = (made.changed(start, name=name) for name in ("elsewhere", "third"))
-    found = tune_at_a_price(
-        "gap",
-        start,
-        {**FAST, "bits": 5, "queries": 1},
-        {"hops": (1, 2)},
-        tuning=TUNING,
-        split=cm.split_of(start),
-        randomness=SeededRandomness(2),
-    ).method
+    found = tuned("gap by edge", start, {"hops": (1, 2)}, {"queries": 1}).method
     found.predict(other, randomness=SeededRandomness(3))
     first, second = found.ledger.spends
     assert "law" in first.parameters and "law" not in second.parameters
