@@ -123,6 +123,10 @@ def test_the_tutorial_is_typed_as_it_stands(type_in: Terminal, tmp_path: Path) -
                 done = type_in(*typed)
                 assert done.code == 0, f"{words}: {done.err}"
     assert (tmp_path / "tried-run" / "report.html").exists() and (tmp_path / "collected-run" / "report.html").exists()
+    # An organiser's folder is closed to others.
+    office = tmp_path / "clubs"
+    assert all((office / name).stat().st_mode & 0o077 == 0 for name in (".", "organiser.key", "tokens.csv"))
+    assert (office / "organiser.key").read_text() not in (office / "task.json").read_text()
     assert named and 70 < read_export(tmp_path / "collected").facts["answered"] <= 100
 
 

@@ -67,6 +67,20 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
     assert "Traceback" not in complaints
 
 
+@pytest.mark.slow
+def test_a_terminal_of_another_alphabet_shows_question_marks(tmp_path: Path) -> None:
+    folder = tmp_path / "d\u00e4ten"
+    folder.mkdir()
+    toml = 'private = ["labels"]\nrange = [0, 1]\nclasses = ["\u56fe", "b"]\ndirected = false\n'
+    (folder / "graph.toml").write_text(toml, "utf-8")
+    (folder / "nodes.csv").write_text("id,f,label\n1,0,\u56fe\n2,1,b\n", "utf-8")
+    (folder / "edges.csv").write_text("source,target\n1,2\n")
+    with start("data", "describe", folder.name, cwd=tmp_path, encoding="ascii") as process:
+        out, err = process.communicate(timeout=FOREVER)
+    assert process.returncode == 0, err
+    assert "? 1, b 1" in out
+
+
 # ---- which libraries a command never loads ----
 
 

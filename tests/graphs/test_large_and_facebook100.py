@@ -96,6 +96,12 @@ def test_facebook100_of_some_class_years_is_the_people_of_those_years(tmp_path):
         load_graph("facebook100-made1-2009-2005", tmp_path)
 
 
+def test_facebook100_declares_the_same_whatever_the_codes(tmp_path):
+    one = load_graph("facebook100-made1", university(tmp_path / "a", [[1, 1, 1, 1, 1, 2004, 1]] * 3)).schema
+    other = load_graph("facebook100-made1", university(tmp_path / "b", [[2**31 - 1] * 7] * 3)).schema
+    assert all(getattr(one, name) == getattr(other, name) for name in ("dimension", "low", "high", "classes"))
+
+
 def test_facebook100_asked_for_gender_hides_it_from_the_features(tmp_path):
     fields = [[1, 2, 270, 0, 95, 2005, 1], [1, 1, 1, 1, 1, 0, 1], [6, 0, 14, 14, 0, 2009, 1], [6, 3, 1, 1, 1, 2009, 1]]
     graph = validate(load_graph("facebook100-made1-gender", university(tmp_path, fields)))

@@ -96,6 +96,16 @@ def test_hostile_names_stay_text_in_the_page(render: Callable[[Any], str]) -> No
     assert "\x1b" not in render(made.record(**_hostile()))
 
 
+def test_hostile_names_stay_text_in_the_card() -> None:
+    card = card_markdown(made.record(**_hostile()))
+    assert not re.search(r"(?<!\\)<", card)
+    assert "\n# heading" not in card
+    assert "\x1b" not in card
+    for line in card.splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) in (4, 6, 7), line
+
+
 @pytest.mark.parametrize("render", [card_markdown, card_html, page_html])
 def test_a_void_run_is_loud_and_figures_of_several_labels_are_called_f1(render: Callable[[Any], str]) -> None:
     shown, plain = render(made.record(void="noise was reproducible (seed 3)")), render(made.record())

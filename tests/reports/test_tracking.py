@@ -149,6 +149,16 @@ def test_an_adapter_that_leaks_is_caught(tracker: str, tmp_path: Path) -> None:
     assert leaked(loose, secrets) == list(secrets)
 
 
+@pytest.mark.slow
+def test_nothing_private_reaches_a_data_base_of_mlflow(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    write = find_tracker("mlflow")
+    write(RELEASED, f"sqlite:///{tmp_path}/kept/runs.db")
+    assert leaked(tmp_path / "kept", [PERSON, FEATURE, "val_accuracy"]) == ["val_accuracy"]
+    write(replace(RELEASED, figures={"accuracy": FEATURE}), f"sqlite:///{tmp_path}/kept/runs.db")
+    assert leaked(tmp_path / "kept", [PERSON, FEATURE]) == [FEATURE]
+
+
 def test_what_cannot_be_tracked_is_refused_before_training(
     type_in: Terminal,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

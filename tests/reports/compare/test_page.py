@@ -105,6 +105,11 @@ def test_epsilons_of_different_units_never_share_a_column() -> None:
     ]
 
 
+def test_hostile_names_stay_text_where_two_runs_are_compared() -> None:
+    hostile = page_of({"data": HOSTILE}, {"settings": {HOSTILE: HOSTILE}})
+    assert "\x1b" not in hostile and "<script>alert" not in hostile
+
+
 def test_the_page_lies_in_the_first_run_for_its_maker_alone(tmp_path: Path) -> None:
     for name in ("a", "b"):
         run_folder.write_run(made.result(), tmp_path / name, options=OPTIONS)
