@@ -1,47 +1,49 @@
-"""How a collection stands is told without counting millions of rows anew, and is what they would say."""
+"""How a collection stands and what it refused is counted, without reading all rows, and told to a Prometheus."""
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import socket
+import threading
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event, func, select
+from sqlalchemy.exc import OperationalError
 
 from graphveil.collection.intake import Intake
+from graphveil.collection.metrics import exposition
 from graphveil.collection.service import Collector
 from graphveil.collection.standing import Standing
 from graphveil.collection.store import Store, hashed
 from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
+from graphveil.collection.tally import Tally
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
+from tests.collection.faults import until
 from tests.collection.listening import served
 from tests.collection.test_service import asked
 from tests.on_device.signing import label
+from tests.pages import page
 
 
-def counted(store: Store) -> dict[str, int]:
-    """The same numbers, of the rows themselves."""
-    with store.engine.connect() as connection:
+def require_right(running: Collection) -> None:
+    """What is told is what the rows themselves would say."""
+    with running.store.engine.connect() as connection:
 
         def many(table: Any, *where: Any) -> int:
             return connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one()
 
         epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
-        return {
-            "people": many(PEOPLE), "enrolled": many(ENROLMENTS), "epoch": epoch,
-            "received": many(REPORTS, REPORTS.c.epoch == epoch),
-        }  # fmt: skip
-
-
-def told(store: Store) -> dict[str, int]:
-    return {name: value for name, value in store.status().items() if name not in ("open", "refused")}
-
-
-def require_right(running: Collection) -> None:
-    assert told(running.store) == counted(running.store)
-    hours = Standing(running.store, running.task).hours()
-    assert sum(one["reports"] for one in hours) == counted(running.store)["received"]
+        received = many(REPORTS, REPORTS.c.epoch == epoch)
+        rows = {"people": many(PEOPLE), "enrolled": many(ENROLMENTS), "epoch": epoch, "received": received}
+    status = running.store.status()
+    assert {name: status[name] for name in rows} == rows
+    assert sum(one["reports"] for one in Standing(running.store, running.task).hours()) == received
 
 
 @pytest.mark.slow  # processes, or many people
@@ -53,8 +55,7 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
     for epoch in range(3):
         for _ in range(12):
             words = [running.report(dice.randrange(MANY - 2), {"label": dice.choice(("sad", "glad"))}) for _ in "abc"]
-            taken = (running.store, other)[dice.randrange(2)]
-            Intake(taken, running.task).take(words)
+            Intake((running.store, other)[dice.randrange(2)], running.task).take(words)
             require_right(running)
         # Once more with its own key, then with another one's, then somebody new.
         assert running.store.enrol(running.task, token(0), key(0)) is not None
@@ -63,13 +64,12 @@ def test_counts_are_those_of_the_rows(url: str) -> None:
             assert other.enrol(running.task, token(MANY - 1 - epoch), key(50 + epoch)) is not None
             running = running.after(bytes([epoch]) * 16)
         require_right(running)
-    assert counted(running.store)["enrolled"] == MANY
     other.engine.dispose()
     running.store.engine.dispose()
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/admin/status", "/epoch"])
-def test_nothing_that_is_asked_often_reads_all_rows(tmp_path: Any, path: str) -> None:
+def test_nothing_that_is_asked_often_reads_all_rows(tmp_path: Path, path: str) -> None:
     """By the plan of each statement: of a table that grows with people, none is read from end to end."""
     running = begun(url_of(tmp_path), label())
     running.intake.take([running.report(number, {}) for number in range(5)])
@@ -88,7 +88,72 @@ def test_nothing_that_is_asked_often_reads_all_rows(tmp_path: Any, path: str) ->
     with running.store.engine.connect() as connection:
         for statement, parameters in asks:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
-            read = [line[3] for line in plan if line[3].startswith("SCAN")]
-            large = [line for line in read if line.split()[1] in ("people", "enrolments", "reports")]
+            large = [line[3] for line in plan if re.match("SCAN (people|enrolments|reports)", line[3])]
             # The whole of a count of distinct people is asked once for each closed epoch, and kept.
             assert not large or "distinct" in statement.lower(), (statement, large)
+
+
+def read(text: str) -> dict[str, float]:
+    """Samples of the text form, each of a name whose kind was said before."""
+    kinds = dict(re.findall(r"^# TYPE (\w+) (gauge|counter)$", text, re.M))
+    samples = re.findall(r'^(\w+)((?:\{code="(?:[^"\\\n]|\\[\\"n])*"\})?) (\d+)$', text, re.M)
+    assert text.endswith("\n") and text.count("\n") == 2 * len(kinds) + len(samples)
+    assert all(kinds[name] == ("counter" if name.endswith("_total") else "gauge") for name, _, _ in samples)
+    return {name.removeprefix("graphveil_") + labels: float(value) for name, labels, value in samples}
+
+
+def test_a_server_tells_counts_in_the_text_form_and_names_nobody(tmp_path: Path) -> None:
+    running = begun(url_of(tmp_path), enrolled=3)
+    with served(Collector(running.store)) as url:
+        asked(f"{url}/reports", running.report(0, {"label": "sad"}).to_bytes())
+        asked(f"{url}/reports", running.report(1, {}).to_bytes()[:-1] + b"\0")
+        status, body, headers = asked(f"{url}/metrics")
+    assert status == 200 and headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    told = {"people": MANY, "enrolled": 3, "epoch": 1, "open": 1, "received": 1, 'refused_total{code="bad-tag"}': 1}
+    assert read(body.decode()) == told
+    assert all(f"`graphveil_{name.partition('{')[0]}" in page("organise-collections") for name in told)
+    odd = {"people": 1, "enrolled": 0, "epoch": 0, "open": False, "received": 0, "refused": {'a"\\\n': 7}}
+    assert read(exposition(odd))['refused_total{code="a\\"\\\\\\n"}'] == 7
+
+
+def test_what_cannot_be_read_is_counted_by_reason(url: str) -> None:
+    running = begun(url)
+    one, two = (running.report(number, {"label": "sad"}).to_bytes() for number in range(2))
+    with served(Collector(running.store)) as address:
+        for body in (b"", one[:-1], b"\1" + one[1:], one + two[:9], one * 1001):
+            asked(f"{address}/reports", body)
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 5) as long:
+            long.sendall(b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: 33554432\r\n\r\n")
+            assert b" 413 " in long.recv(1 << 12)
+        for wrong in ({"token": token(99).hex(), "key": key(3).hex()}, {"token": "zz", "key": key(3).hex()}):
+            asked(f"{address}/enrolments", json.dumps(wrong).encode(), **{"Content-Type": "application/json"})
+        expected = {"truncated": 3, "bad-version": 1, "too-many": 1, "too-large": 1, "bad-token": 1, "bad-enrolment": 1}
+        # Written every second, and at the end.
+        until(lambda: running.store.refusals() == expected)
+    assert running.store.refusals() == expected and running.store.status()["received"] == 1
+    running.store.engine.dispose()
+
+
+def test_a_database_that_is_away_loses_no_count_and_threads_lose_none() -> None:
+    stored, away = Counter[str](), [True]
+
+    def store(counts: Counter[str]) -> None:
+        if away[0]:
+            raise OperationalError("", {}, Exception())
+        stored.update(counts)
+
+    tally = Tally(store)  # type: ignore[arg-type]
+
+    def ask() -> None:
+        for _ in range(500):
+            tally.add("busy")
+            tally.write()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    away[0] = False
+    for thread in threads:
+        thread.join()
+    tally.write()
+    assert stored == {"busy": 2000}

@@ -12,16 +12,11 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from graphveil.collection.service import Collector
 from graphveil.collection.serving import Place, address, listening, server_of
+from graphveil.federation.crypto.keys import new_identity
 from tests.collection.collections import begun, url_of
 from tests.collection.faults import Server, until
 from tests.collection.test_connections import ended
@@ -33,19 +28,9 @@ HANDSHAKE = 1.5
 
 def certified(folder: Path) -> Place:
     """A place with a certificate that this test alone trusts."""
-    own = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(own.public_key())
-        .serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(own, hashes.SHA256())
-    )  # fmt: skip
-    encoding = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(made.public_bytes(encoding))
-    plain = own.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "key.pem").write_bytes(plain)
+    own = new_identity("localhost")
+    (folder / "cert.pem").write_bytes(own.certificate)
+    (folder / "key.pem").write_bytes(own.private_key)
     return Place("localhost", 0, folder / "cert.pem", folder / "key.pem")
 
 
