@@ -93,19 +93,13 @@ REFUSALS = {
     "no toml": ({"graph__toml": None}, "graph.toml: no graph.toml found; write for example: private"),
     "unknown key": (toml("directed", "directd"), "graph.toml: unknown key 'directd'; allowed: private"),
     "no range": (toml("range = [0, 10]", ""), "graph.toml: range is not declared; write"),
-    "range order": (
-        toml("[0, 10]", "[10, 0]"),
-        "range is [10, 0]; allowed: two finite numbers from -1e+15",
-    ),
+    "range order": (toml("[0, 10]", "[10, 0]"), "range is [10, 0]; allowed: two finite numbers from -1e+15"),
     "directed kind": (toml("false", '"no"'), "directed is 'no'; allowed: true or false"),
     "no group": (toml("[0, 10]", "{ age = [0, 10] }"), "range has no entry for the feature column 'height'"),
     # nodes
     "no nodes": (nodes(None), "found neither nodes.csv nor nodes.parquet"),
     "both nodes": ({"nodes__parquet": "x"}, "found both nodes.csv and nodes.parquet; remove one"),
-    "no id column": (
-        nodes("name,age\na,1\n"),
-        "nodes.csv: has no column 'id'; allowed: its columns are name, age",
-    ),
+    "no id column": (nodes("name,age\na,1\n"), "nodes.csv: has no column 'id'; allowed: its columns are name, age"),
     "id missing": (nodes(NODES.replace("b,3", ",3")), "nodes.csv, line 3: id is missing"),
     "id twice": (nodes(NODES.replace("c,5", "a,5")), "nodes.csv, line 4: id 'a' appears twice"),
     # One person to everybody but a program: asked and charged as two.
@@ -114,10 +108,7 @@ REFUSALS = {
         r"nodes.csv, line 4: id 'a' and 'A\xa0' are one id to people",
     ),
     "column twice": (nodes("id,age,age\na,1,2\n"), "nodes.csv, line 1: has two columns 'age'"),
-    "value missing": (
-        nodes(NODES.replace("3,4", ",4")),
-        "nodes.csv, line 3: age is missing; allowed: a number",
-    ),
+    "value missing": (nodes(NODES.replace("3,4", ",4")), "nodes.csv, line 3: age is missing; allowed: a number"),
     "nan": (nodes(NODES.replace("3,4", "3,NaN")), "line 3: height is 'NaN'; allowed: finite numbers, no NaN"),
     "inf": (nodes(NODES.replace("3,4", "3,-inf")), "line 3: height is '-inf'; allowed: finite"),
     "out of range": (
@@ -132,10 +123,7 @@ REFUSALS = {
         nodes('id,age,height,label\n"a\n1",1,2,cat\nb,3,4,cow\n'),
         "nodes.csv, line 4: label is 'cow'",
     ),
-    "line after blank lines on top": (
-        nodes("\n\n" + NODES.replace("dog", "cow")),
-        "nodes.csv, line 5: label",
-    ),
+    "line after blank lines on top": (nodes("\n\n" + NODES.replace("dog", "cow")), "nodes.csv, line 5: label"),
     "feature column": ({"graph__toml": TOML + 'features = ["town"]'}, "nodes.csv: has no column 'town'"),
     "split": (
         {"graph__toml": TOML + 'split = "height"'},
@@ -156,10 +144,7 @@ REFUSALS = {
         "edges.csv, line 4: source 'z' is not an id in the nodes file; allowed: ids written as they are there",
     ),
     # features
-    "no dimension": (
-        sparse("id,feature\na,1\n", TOML),
-        "dimension is not declared, but features.csv exists",
-    ),
+    "no dimension": (sparse("id,feature\na,1\n", TOML), "dimension is not declared, but features.csv exists"),
     "range without 0": (
         sparse("id,feature\na,1\n", SPARSE.replace("[0, 10]", "[1, 10]")),
         "what is not listed counts as 0; allowed: range = [low, high] with low <= 0 <= high",
@@ -172,10 +157,7 @@ REFUSALS = {
         sparse("id,feature,value\na,1,1\nb,1,1\na,1,2\n"),
         "features.csv, line 4: feature '1' of this id appears twice",
     ),
-    "sparse value": (
-        sparse("id,feature,value\na,1,11\n"),
-        "features.csv, line 2: value is '11'; allowed: the",
-    ),
+    "sparse value": (sparse("id,feature,value\na,1,11\n"), "features.csv, line 2: value is '11'; allowed: the"),
 }
 
 

@@ -58,22 +58,19 @@ def test_a_party_without_digests_is_held_against_the_agreement(type_in: Terminal
     for name, content in (("guarantee.json", said), ("outcome.json", outcome)):
         (folder / name).write_text(to_json(content))
     check_party(folder)
-    for change in ("outcome epsilon", "one guarantee", "both guarantees", "emptied ledger", "raised budget"):
-        shutil.copytree(folder, "forged")
-        forged = Path("forged")
-        if change == "outcome epsilon":
-            (forged / "outcome.json").write_text(to_json({**outcome, "epsilon": 0.001}))
-        if change in ("one guarantee", "both guarantees"):
-            (forged / "guarantee.json").write_text(to_json({**said, "epsilon": 0.001}))
-        if change == "both guarantees":
-            lower = {"epsilon": 0.001, "guarantee": {**said, "epsilon": 0.001}}
-            (forged / "outcome.json").write_text(to_json({**outcome, **lower}))
-        ledger = json.loads((forged / "ledger.json").read_text())
-        if change == "emptied ledger":
-            (forged / "ledger.json").write_text(to_json({**ledger, "spends": []}))
-        if change == "raised budget":
-            ledger["budget"][0]["epsilon"] = 9.0
-            (forged / "ledger.json").write_text(to_json(ledger))
+    ledger = json.loads((folder / "ledger.json").read_text())
+    lower, lowered = {**said, "epsilon": 0.001}, {**outcome, "epsilon": 0.001}
+    raised = {**ledger, "budget": [{**ledger["budget"][0], "epsilon": 9.0}, *ledger["budget"][1:]]}
+    for change in (
+        {"outcome": lowered},
+        {"guarantee": lower},
+        {"guarantee": lower, "outcome": {**lowered, "guarantee": lower}},
+        {"ledger": {**ledger, "spends": []}},
+        {"ledger": raised},
+    ):
+        forged = Path(shutil.copytree(folder, "forged"))
+        for name, content in change.items():
+            (forged / f"{name}.json").write_text(to_json(content))
         with pytest.raises(ModelFileError):
             check_party(forged)
         answer = type_in("compare-runs", forged)

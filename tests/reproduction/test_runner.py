@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,31 +70,6 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     more = Counted()
     run(tmp_path, more, splits=3)
     assert more.seen == [("labels, eps_y=2", 2), ("labels, eps_y=4", 2)]
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from tests.reproduction.test_runner import Counted, run
-
-class Killed(Counted):
-    def __call__(self, entry, graph, number):
-        found = super().__call__(entry, graph, number)
-        if len(self.seen) == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-
-run(Path(sys.argv[1]), Killed())
-"""
-
-
-@pytest.mark.slow  # seconds
-def test_a_killed_run_loses_the_split_it_was_in_and_no_other(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=dict(os.environ), check=False)
-    assert ended.returncode == -signal.SIGKILL
-    again = Counted()
-    run(tmp_path, again)
-    assert again.seen == [("labels, eps_y=4", 0), ("labels, eps_y=4", 1)]
 
 
 def test_only_names_data_or_rows() -> None:

@@ -16,7 +16,6 @@ from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
-from graphveil.reports.compare.figure import figure
 from graphveil.reports.compare.rows import Row
 from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
@@ -121,24 +120,6 @@ def test_groups_never_mix_trust_or_units() -> None:
     (last,) = [group for group in groups if not group.promise.parts]
     assert last is groups[-1] or last == groups[-1]
     assert {one.method for one in last.rows} == {"gcn", "mlp", "lpgnn"}
-
-
-def test_the_figure_has_one_epsilon_axis_for_each_group_and_one_of_accuracy() -> None:
-    sheet = page()
-    drawn = figure(sheet)
-    assert drawn is not None
-    panels = [axes for axes in drawn.axes if axes.get_visible()]
-    assert len(panels) == len(sheet.groups)
-    for axes, group in zip(panels, sheet.groups, strict=True):
-        label = axes.get_xlabel().replace("\n", " ")
-        assert axes.get_title(loc="left").startswith(f"{group.letter}. ")
-        assert group.promise.parts[0].unit.text in label if group.promise.parts else label == "no epsilon"
-        assert not axes.get_shared_x_axes().get_siblings(axes)[1:]
-        assert axes.get_ylim() == panels[0].get_ylim()
-        dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
-        assert dashed, "controls are drawn as lines"
-    (edges,) = [axes for axes in panels if axes.get_xlabel() == "epsilon of one undirected edge"]
-    assert [text.get_text() for text in edges.get_xticklabels()] == ["4", "8"]
 
 
 def test_sentences_refuse_to_compare_across_groups() -> None:
