@@ -62,10 +62,6 @@ def _total(epsilon: float) -> Settings:
 
 
 def _lists(epsilon: float) -> Settings:
-    return {"epsilon_x": None, "epsilon_y": math.inf, "epsilon_a": epsilon}
-
-
-def _open_lists(epsilon: float) -> Settings:
     return {"epsilon_x": math.inf, "epsilon_y": math.inf, "epsilon_a": epsilon}
 
 
@@ -89,8 +85,8 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "lpgnn": Subject(_both, _hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), _PEOPLE),
     "upgnet": Subject(_both, _hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), _PEOPLE),
     "label-pool": Subject(_total, (), _PEOPLE),
-    "solitude": Subject(_open_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
-    "blink": Subject(_open_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
+    "solitude": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
+    "blink": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
     "links": Subject(_lists, _each(hidden=(16, 64), dropout=(0.2, 0.5)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
     "gap": Subject(_total, _SUMS, _EDGES),

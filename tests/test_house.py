@@ -200,7 +200,6 @@ def test_rooms_export_sorted_lists_that_exist(room: str) -> None:
 RAW_READERS = {
     "methods/advise/facts.py:facts_of": "who has a label, and labels where they are declared public",
     "methods/advise/worlds.py:_made": "who has a label, and features and labels that are declared public",
-    "methods/base/released.py:require_one_label": "the number of dimensions of the labels",
     "methods/base/released.py:require_labels": "the number of dimensions of the labels",
     "methods/base/released.py:randomize_people": "the collection itself",
     "methods/base/released.py:_features": "the collection itself",
