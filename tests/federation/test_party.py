@@ -97,14 +97,16 @@ def run_threads(path: Path, *, kills: dict[str, list[int]] | None = None, **chan
     return found
 
 
-@pytest.mark.slow  # whole rounds
-@pytest.mark.parametrize("mode", ["individual", "paper", "shared-linear"])
+@pytest.mark.parametrize(
+    "mode", ["individual", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("paper", "shared-linear"))]
+)
 def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The first one too: key, weights and randomized labels are kept before it, so a party may be lost in it."""
     wire = Watching(monkeypatch)
-    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true")
-    found = run_threads(path, kills={"holder2": [2, 4], "server": [3]})
+    path = folders(tmp_path, f"mode={mode}", "epochs=5", "opened=true", "epsilon-y=2")
+    found = run_threads(path, kills={"holder1": [0, 1], "holder2": [2, 4], "server": [0, 3]})
     for name in NAMES:
         assert isinstance(found[name], Outcome), found[name]
     for place, name in enumerate(NAMES[1:], start=1):
@@ -118,19 +120,6 @@ def test_rounds_that_run_again_cost_nothing_and_masks_are_new(
     assert torch.equal(found["holder1"].order >= 0, torch.ones(100, dtype=torch.bool))
     for file in path.glob("run/*/checkpoints/*"):
         assert file.stat().st_mode & 0o077 == 0, file
-
-
-@pytest.mark.parametrize("mode", ["individual", pytest.param("shared-linear", marks=pytest.mark.slow)])
-def test_a_first_round_that_runs_again_is_the_same_publication(
-    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Key, weights and randomized labels are kept before the first round, so a party may be lost in it."""
-    wire = Watching(monkeypatch)
-    path = folders(tmp_path, f"mode={mode}", "epochs=2", "epsilon-y=2")
-    found = run_threads(path, kills={"holder1": [0, 1], "server": [0]})
-    assert all(isinstance(one, Outcome) for one in found.values()), found
-    for place in (1, 2) if mode == "individual" else ():
-        assert len(set(wire.of("embeddings", place))) == 2
 
 
 def test_labels_and_guesses_that_are_sent_again_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

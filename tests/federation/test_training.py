@@ -86,28 +86,6 @@ def test_a_step_on_shares_is_the_step_of_one_model_that_sees_everything(mode: st
         )
 
 
-@pytest.mark.slow  # whole rounds
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"mode": "individual", "combine": "mean", "aggregator": "gcn"},
-        {"mode": "individual", "combine": "concat", "aggregator": "gat"},
-        {"mode": "paper", "combine": "concat", "aggregator": "sage"},
-        {"mode": "paper", "combine": "regression", "aggregator": "gat"},
-        {"mode": "shared-linear", "combine": "regression"},
-        {"mode": "shared-linear", "combine": "mean"},
-    ],
-    ids=lambda changes: "-".join(changes.values()),
-)
-def test_every_mode_learns_with_every_combination_and_aggregator(changes: dict[str, Any]) -> None:
-    _, _, held = run(**changes, epochs=30)
-    head = held["h1"].head
-    assert head is not None
-    assert head.history[-1]["loss"] < head.history[0]["loss"]
-    assert head.predictions is not None
-    assert head.predictions.shape == (N, CLASSES)
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_only_what_is_listed_crosses_the_wire_and_only_between_its_roles(mode: str) -> None:
     trained, setting, _ = run(3, mode=mode, epochs=2)

@@ -6,7 +6,6 @@ import contextlib
 import multiprocessing
 import os
 import resource
-import secrets
 import socket
 import threading
 import time
@@ -177,21 +176,6 @@ def house(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     made.close()
 
 
-def test_bytes_pass_unchanged_both_ways(house: House) -> None:
-    one = house.enter(party="holder1")
-    data = secrets.token_bytes(5_000_000)
-    sender = threading.Thread(target=one.sendall, args=(data,))
-    sender.start()
-    assert read(one, len(data)) == data
-    sender.join(FOREVER)
-    one.shutdown(socket.SHUT_WR)
-    assert read(one, 1) == b""  # the end too, and properly
-    room = Path(house.proxy._folder.name)
-    assert room.stat().st_mode & 0o077 == 0
-    house.close()
-    assert not room.exists()
-
-
 def test_a_hello_in_pieces_is_a_hello_and_what_is_none_never_gets_inside(house: House) -> None:
     slow = house.connect()
     for byte in HELLO:
@@ -258,13 +242,6 @@ def test_those_that_enter_are_few_and_who_has_answered_goes_last(house: House, m
         assert len(entering) <= admission.ENTERING_OF_ONE + 1  # one that is just going
     answering.sendall(b"finished")
     assert read(answering, 8) == b"finished"
-
-
-def test_a_refusal_of_the_server_is_told_and_looks_like_none_of_the_doors(house: House) -> None:
-    one = house.enter()
-    one.sendall(b"a certificate to refuse")
-    assert read(one, 1) == b""  # hung up properly, not cut off
-    until(lambda: house.refused == ["127.0.0.1"])
 
 
 def few_files(said: Any) -> None:
