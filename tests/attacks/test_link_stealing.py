@@ -188,15 +188,6 @@ def test_differences_agree_with_the_closed_form() -> None:
     assert np.abs(wrong - exact).max() > 1e-2 * exact.max()  # so coarse a difference is turned down
 
 
-def test_effects_in_parts_are_the_effects_of_each_node_alone() -> None:
-    network, nodes = deployed(made.plain(), made.graph()), np.arange(0, 300, 2)
-    together = influence_gcn(network, nodes)
-    for place in (0, 63, 64, 149):
-        chosen = np.array([nodes[place], nodes[0], nodes[63], nodes[64], nodes[149]])
-        alone = influence_gcn(network, chosen)[0]
-        assert alone == pytest.approx(together[place][[place, 0, 63, 64, 149]], abs=1e-12)
-
-
 def test_reach_is_what_a_walk_reaches() -> None:
     adjacency = service_of(made.plain(), made.graph()).adjacency
     assert adjacency is not None

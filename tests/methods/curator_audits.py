@@ -1,7 +1,7 @@
 """What an auditor asks of the curator's methods, by item of the reviewer's checklist; a failed audit raises.
 
-The same questions are asked of the methods as they are (test_training_checklist.py) and of mutants, which must fail
-them (test_training_mutants.py). Numbers that judge are computed here: from what was released, and from textbooks.
+The same questions are asked of the methods as they are and of mutants, which must fail them
+(test_training_checklist.py). Numbers that judge are computed here: from what was released, and from textbooks.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,13 @@ from graphveil.engine import LOCAL, LocalEngine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, social_graph
 from graphveil.mechanisms.by_blocks import PEOPLE
-from graphveil.methods import METHODS
+from graphveil.methods import DPDGC, GAP, GCON, METHODS, Caribou, Eclipse, LPGNet
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm
+from tests.methods.on_gpu import METHODS as ON_GPU
+from tests.methods.on_gpu import fitted
+from tests.methods.on_gpu import people as gpu_people
+from tests.pretended import pretended_gpu
 
 _EPSILON: dict[str, Any] = {"epsilon": 4.0}
 _ALL = {"epsilon": 8.0, "batch": 10_000, "passes": 2}
@@ -137,3 +142,53 @@ def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_
         with pytest.raises(InputError, match=f"{name} does not work by blocks yet"):
             method.fit(cm.Unreadable(cm.graph()), engine=LocalEngine(2))
         assert not method.ledger.spends
+
+
+# ---- on a GPU that is not there: all tensors of a training on one device, one reading an epoch ----
+
+
+SLOW_ON_GPU = {"label-pool", "class-sums", "gap, node", "progap, node"}
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    """The names as parameters of a test, slow ones marked."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW_ON_GPU)) for name in names]
+
+
+@pytest.mark.slow  # trainings
+@pytest.mark.parametrize("name", marked(ON_GPU))
+def test_a_fit_mixes_no_devices_and_predicts_what_the_cpu_does(name: str) -> None:
+    """The pretended GPU computes as the CPU does, but for products in torch's kernels in place of compiled loops."""
+    with pretended_gpu() as gpu:
+        found = fitted(name, "cuda", epochs=2).predict_proba()
+        assert not gpu.holds(found)
+        assert gpu.waits
+    expected = fitted(name, "cpu", epochs=2).predict_proba()
+    assert torch.allclose(torch.as_tensor(found), torch.as_tensor(expected), atol=1e-5)
+
+
+def test_what_was_trained_on_a_gpu_is_loaded_without_one(tmp_path: Path) -> None:
+    with pretended_gpu() as gpu:
+        method = fitted("gap", "cuda", epochs=2)
+        assert not any(gpu.holds(part) for part in method.published.parts)
+        method.save(tmp_path / "model.safetensors")
+    loaded = GAP.load(tmp_path / "model.safetensors")
+    assert torch.equal(torch.as_tensor(loaded.predict_proba()), torch.as_tensor(method.predict_proba()))
+
+
+def test_what_the_cpu_alone_can_do_is_refused_elsewhere() -> None:
+    """Methods whose sums take other roads."""
+    with pretended_gpu():
+        for build in (GCON, DPDGC, Caribou, Eclipse, LPGNet):
+            with pytest.raises(InputError, match="by the CPU; allowed: cpu; leave the device out"):
+                build(epsilon=4.0, device="cuda")
+    with pytest.raises(InputError, match="where torch finds a GPU"):
+        GAP(epsilon=4.0, device="cuda")
+
+
+def test_no_row_of_a_query_is_read_by_the_wrong_device() -> None:
+    """A graph that was not trained on: its features and edges go to the network, its answer comes back."""
+    with pretended_gpu() as gpu:
+        method = fitted("gap, asked", "cuda", epochs=2)
+        answer = method.predict_proba(gpu_people(seed=2), randomness=SeededRandomness(5))
+        assert not gpu.holds(answer)

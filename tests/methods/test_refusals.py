@@ -13,23 +13,18 @@ from typing import Any
 import pytest
 
 from graphveil import methods
-from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import GraphSchema, social_graph
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS
 from graphveil.methods.base.method import AnyMethod
 from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.registry import PUBLIC, build_method, chosen_settings, name_of
-from graphveil.methods.runs.plan import plan
-from graphveil.privacy import SeededRandomness
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
-GRAPH = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1)
-OTHER = social_graph(50, average_degree=4, dimension=20, classes=3, seed=2)
 #: Settings beside which a setting has a meaning, and short trainings.
 BESIDE = {"delta": {"mechanism": "gaussian"}, "degree_share": {"denoiser": "blink-hybrid"}}
-SHORT = {"epochs": 1, "passes": 1, "batch": 1000}
 
 
 def built(method: AnyMethod, settings: dict[str, Any]) -> Any:
@@ -117,34 +112,6 @@ def test_a_core_knows_what_users_call_it(name: str) -> None:
     question = {"question": "0>=0.5"} if name == "answer-pool" else {}
     assert name_of(built(METHODS[name], question).core) == name
     assert not set(METHODS[name].fixed) & set(METHODS[name].options)
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize("name", ["links", "list-sums", "label-pool", "edge-rand", "gcon", "class-sums"])
-def test_who_cannot_be_predicted_is_refused_by_the_method_that_was_trained(name: str) -> None:
-    method = METHODS[name]
-    fitted = built(method, {key: value for key, value in SHORT.items() if key in method.options})
-    fitted.fit(GRAPH, randomness=SeededRandomness(0))
-    with pytest.raises(InputError, match=f"{name} predicts only"):
-        fitted.predict(OTHER, randomness=SeededRandomness(1))
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize(("name", "unit"), [("gap", {}), ("progap", {}), ("gap", {"unit": "node"}), ("node-sums", {})])
-def test_people_who_join_later_are_told_the_setting_and_the_total(name: str, unit: dict[str, str]) -> None:
-    method = METHODS[name]
-    settings = {"epsilon": 8.0, **unit, **{key: value for key, value in SHORT.items() if key in method.options}}
-    total = "--set queries=1, epsilon 16, delta 2e-05 in total"
-    fitted = built(method, settings).fit(GRAPH, randomness=SeededRandomness(0))
-    with pytest.raises(BudgetError, match=f"room for 0 .queries.; nothing was read .* train {name} DATA {total}"):
-        fitted.predict(OTHER, randomness=SeededRandomness(1))
-    assert len(fitted.ledger.spends) == 1
-    room = built(method, {**settings, "queries": 1}).fit(GRAPH, randomness=SeededRandomness(0))
-    room.predict(OTHER, randomness=SeededRandomness(1))
-    assert (room.guarantee.epsilon, room.guarantee.delta) == (16.0, pytest.approx(2e-5))
-    assert any("--set queries=1" in line and "epsilon 16" in line for line in plan(name, GRAPH, settings).advice)
-    declared = plan(name, GRAPH, {**settings, "queries": 2}).advice
-    assert any("queries = 2 makes room for 2: epsilon 24, delta 3e-05 in total" in line for line in declared)
 
 
 # ---- methods by name ----

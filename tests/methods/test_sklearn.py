@@ -7,7 +7,6 @@ import re
 import warnings
 from functools import partial
 from typing import Any
-from unittest import SkipTest
 
 import numpy as np
 import pytest
@@ -193,25 +192,3 @@ def here(names: list[str]) -> list[str]:
 @pytest.mark.parametrize("check", here(PASS))
 def test_what_is_said_to_pass_passes(name: str, check: str) -> None:
     run(name, check)
-
-
-@pytest.mark.parametrize("check", here(ASK_NOTHING))
-def test_what_asks_nothing_ends_at_once(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is fitted or predicted in it."""
-    asked: list[str] = []
-    for method in ("fit", "predict", "predict_proba", "score"):
-        monkeypatch.setattr(
-            f"graphveil.methods.base.estimator.Estimator.{method}", lambda *_, **__: asked.append("called")
-        )
-    try:
-        run("lpgnn", check)
-    except SkipTest:
-        return
-    assert not asked
-
-
-@pytest.mark.parametrize("check", here(DO_NOT_APPLY))
-def test_what_does_not_apply_does_not_pass(check: str) -> None:
-    """Else it belongs among those that pass. Those of array libraries are skipped unless SciPy takes them."""
-    with pytest.raises((AssertionError, AttributeError, TypeError, ValueError, SkipTest)):
-        run("lpgnn", check)

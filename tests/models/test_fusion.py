@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -11,7 +10,6 @@ from torch.nn import functional
 from graphveil.aggregation import Inputs, build_inputs
 from graphveil.models.class_reader import ClassReader
 from graphveil.models.fusion import Fusion
-from tests.sizes import LargestTensor
 
 N, D, K, H, C = 30, 12, 4, 8, 3
 
@@ -40,16 +38,6 @@ def test_it_is_the_formula_of_the_docstring() -> None:
     alone = fusion(beside=0).eval()
     expected = functional.selu(x @ alone.weight1 + alone.bias1) @ alone.weight2 + alone.bias2
     assert torch.allclose(logits(alone, x, torch.zeros(N, 0)), expected, atol=1e-5)
-
-
-def test_features_stay_sparse() -> None:
-    n, d = 500, 4_000
-    rows = sp.random(n, d, density=0.002, format="csr", dtype="float32", rng=0)
-    model = Fusion(d, K, H, C, 0.5, generator=torch.Generator().manual_seed(0))
-    with LargestTensor() as watch:
-        z = drawn(n, K)
-        model.rest(model.first(build_inputs(rows, None, 0, width=H), z), z).sum().backward()
-    assert watch.numbers < n * d / 20
 
 
 def test_a_large_layer_in_parts_is_the_same_layer() -> None:

@@ -91,16 +91,9 @@ def test_slopes_go_through_the_product() -> None:
 
 
 def test_backbones_read_what_they_read_of_edges_and_who_receives_nothing_gets_zeros() -> None:
-    empty = torch.zeros(0, dtype=torch.int64)
-    nothing = soft_links(
-        empty,
-        empty,
-        torch.zeros(0, dtype=torch.float64),
-        torch.zeros(1, 1, dtype=torch.float64),
-        torch.zeros(4, dtype=torch.int64),
-        torch.tensor([4]),
-        directed=False,
-    )
+    empty, zero = torch.zeros(0, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.float64)
+    group, sizes = torch.zeros(4, dtype=torch.int64), torch.tensor([4])
+    nothing = soft_links(empty, empty, empty.double(), zero, group, sizes, directed=False)
     assert not times(nothing.normalised("gcn"), 4).any()
     assert times(nothing.normalised("gcn", self_loops=True), 4).tolist() == np.eye(4).tolist()
     links = made(4, directed=False, seed=0).links

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.models.dropout import dropout
-from graphveil.models.perceptrons import Encoder, HopClassifier, Stage, selu, unit
+from graphveil.models.perceptrons import selu, unit
 
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -30,19 +30,6 @@ def test_selu_and_its_slope_are_those_of_torch_also_for_slices_of_a_gradient() -
     assert torch.equal(value, value2)
     assert slope is not None and slope2 is not None
     assert torch.allclose(slope, slope2, rtol=1e-12)
-
-
-@pytest.mark.parametrize("batch_norm", [False, True])
-def test_heads_are_over_the_features(batch_norm: bool) -> None:
-    x = X.float()
-    for model in (
-        Encoder(5, 4, 3, batch_norm=batch_norm),
-        HopClassifier([2, 3], 4, 3, batch_norm=batch_norm),
-        Stage([2, 3], 4, 3, batch_norm=batch_norm),
-    ):
-        model.eval()
-        assert torch.equal(model(x), model.head(model.features(x)))
-        assert model(x).shape == (7, 3)
 
 
 N = 200_000

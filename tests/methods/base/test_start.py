@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import ModelFileError
+from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, random_split, social_graph
 from graphveil.methods import load_method
 from graphveil.methods.base.start import SHIPPED, Reader, read_start, save_start, start_notes

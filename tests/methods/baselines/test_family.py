@@ -103,14 +103,6 @@ def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself(
     assert np.array_equal(ceiling, hits)
 
 
-def test_it_has_no_rivals_and_no_warning_and_says_what_it_read() -> None:
-    model, people = fitted("gcn"), graph()
-    assert BASELINES.rivals(model, people, made.split_of(people), randomness=SeededRandomness(2)) == {}
-    assert BASELINES.warning(model, people) is None
-    (note,) = BASELINES.notes(model, people, {}, controlled=True)
-    assert "NOT PROTECTED" in note and "declared private: features, labels" in note and BASELINES.serves_releases
-
-
 def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_ones(tmp_path: Path) -> None:
     people = graph()
     people.schema = replace(people.schema, private=("features", "labels", "edges"))

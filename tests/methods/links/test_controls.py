@@ -179,17 +179,6 @@ def test_public_links_have_no_rivals_and_no_strangers() -> None:
     assert rivals_left_out(method, graph.schema, 10**6) == {}
 
 
-def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> None:
-    graph = links_made.graph()
-    split = made.split_of(graph)
-    hidden = fitted(beliefs(epsilon_y=1.0), graph)
-    found = link_controls_of(hidden, graph, split)["public-only"]()
-    assert found.tolist() == [1 / 3] * int(split.test.sum())
-    shown = link_controls_of(fitted(beliefs(), graph), graph, split)["public-only"]()
-    most = graph.y[(split.train | split.val) & (graph.y >= 0)].mode().values
-    assert shown.tolist() == (graph.y[split.test] == most).tolist()
-
-
 def test_rivals_whose_own_collection_is_too_large_are_left_out() -> None:
     """100,000 people, epsilon 8: 1.7 million false entries if one end reports, 180 million if both do at half."""
     graph = links_made.graph()

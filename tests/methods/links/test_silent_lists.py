@@ -13,10 +13,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import LinkReports, pairs_of, randomize_graph, reported_edges
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore
-from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -56,21 +53,6 @@ def test_every_pair_is_worth_what_its_heard_ends_said(mode: str) -> None:
         asked = [(i, j), (j, i)] if mode == "both" else [(i, j)]
         expected = sum(worth * (1 if pair in said else -1) for pair in asked if heard[pair[0]])
         assert found == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    "reading",
-    ["beliefs", pytest.param("sums", marks=pytest.mark.slow), pytest.param("all", marks=pytest.mark.slow)],
-)
-def test_link_beliefs_predict_everybody(reading: str) -> None:
-    graph = made.graph()
-    split, links, people = made.split_of(graph), LinkPrivacy(4.0), LocalPrivacy(2.0, 2.0)
-    released = randomize_graph(graph, split, people, links, randomness=SeededRandomness(2))
-    some = replace(released, heard=torch.arange(int(graph.num_nodes)) % 3 > 0)
-    core = LinkBeliefsCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=4.0, reading=reading, rounds=3)
-    found = core.fit_reports(some).probabilities()
-    assert found.shape[0] == int(graph.num_nodes) and bool(torch.isfinite(found).all())
-    assert some.digest != released.digest
 
 
 def partly(core: SolitudeCore, every: int) -> LinkReports:

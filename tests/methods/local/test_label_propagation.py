@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ from torch import Tensor
 from graphveil.aggregation import normalised
 from graphveil.methods import LabelPropagation
 from graphveil.methods.base.drop import label_matrix
+from graphveil.methods.base.released import Topology
+from graphveil.methods.local import label_pool
+from graphveil.methods.local.label_pool import FOLDS, TRACE, Pool, pool_labels
 from graphveil.methods.local.label_propagation import (
     ALPHAS,
     HOPS,
@@ -20,6 +25,18 @@ from graphveil.methods.local.label_propagation import (
     shares_to_probabilities,
     spread,
     variants,
+)
+from graphveil.models.label_prior import channel, class_shares
+from graphveil.models.report_pool import (
+    CENTRE_B,
+    DOUBT,
+    HEED,
+    LEAST,
+    SHARED,
+    SIZES,
+    SPREAD_B,
+    SPREAD_U,
+    fit_weights,
 )
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -100,3 +117,208 @@ def test_the_chosen_variant_is_reported_and_saved(tmp_path: Any) -> None:
     assert method.variant in {f"alpha={a}" for a in ALPHAS} | {f"hops={h}" for h in HOPS}
     method.save(tmp_path)
     assert LabelPropagation.load(tmp_path).variant == method.variant
+
+
+# ---- the pool: folds, members, weights ----
+
+
+N, C, KEEP, FLIPS = 40, 3, 0.6, 0.2
+ISOLATED, SILENT = (38, 39), 39  # two nodes without edges, of which one has not reported
+
+
+def topology(*, directed: bool = False) -> Topology:
+    source, target = torch.randint(0, ISOLATED[0], (2, 90), generator=torch.Generator().manual_seed(0))
+    pairs = torch.stack([source, target])
+    return Topology(pairs if directed else torch.cat([pairs, pairs.flip(0)], dim=1), N)
+
+
+def reports() -> Tensor:
+    """Three quarters report."""
+    labels = torch.randint(0, C, (N,), generator=torch.Generator().manual_seed(1))
+    labels[1::4] = -1
+    labels[ISOLATED[0]], labels[SILENT] = 1, -1
+    return labels
+
+
+def pooled(labels: Tensor | None = None, found: Topology | None = None, **options: Any) -> Pool:
+    asked = {"classes": C, "keep": KEEP, "flip": FLIPS, "seed": 0, **options}
+    return pool_labels(topology() if found is None else found, reports() if labels is None else labels, **asked)
+
+
+def sound(pool: Pool) -> bool:
+    p = pool.probabilities
+    return bool(
+        p.isfinite().all()
+        and (p >= 0).all()
+        and torch.allclose(p.sum(dim=1), torch.ones(len(p)), atol=1e-5)
+        and all(math.isfinite(weight) and weight >= 0 for weight in pool.weights.values())
+        and math.isfinite(pool.prior_weight)
+    )
+
+
+# ---- the whole ----
+
+
+def test_probabilities_add_up_and_the_same_seed_gives_the_same() -> None:
+    first, again, other = pooled(), pooled(), pooled(seed=1)
+    assert sound(first)
+    assert first.probabilities.shape == (N, C)
+    assert torch.equal(first.probabilities, again.probabilities)
+    assert (first.weights, first.prior_weight) == (again.weights, again.prior_weight)
+    assert not torch.equal(first.probabilities, other.probabilities)
+
+
+def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
+    """As strongly as the pool believes in them: pi^b, normalised."""
+    pool = pooled()
+    counts = torch.bincount(reports()[reports() >= 0], minlength=C)
+    log_prior = class_shares(reports(), C, KEEP, FLIPS).lerp(counts / counts.sum(), TRACE).log()
+    expected = torch.softmax(pool.prior_weight * log_prior, dim=0)
+    assert torch.allclose(pool.probabilities[SILENT], expected, atol=1e-6)
+    assert float(pool.probabilities[ISOLATED[0], 1]) > float(expected[1])
+
+
+# ---- at the edge ----
+
+
+def one_report() -> Tensor:
+    labels = torch.full((N,), -1)
+    labels[4] = 2
+    return labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "bare"),
+    [
+        (reports(), True),
+        (reports().clamp_max(1), False),
+        (torch.zeros(N, dtype=torch.int64), False),
+        (one_report(), False),
+        (one_report(), True),
+        (torch.full((N,), -1), False),
+    ],
+    ids=["no edges", "a class never reported", "one class only", "one report", "one report, no edges", "no report"],
+)
+@pytest.mark.parametrize(("keep", "flip"), [(KEEP, FLIPS), (1.0, 0.0), (0.3334, 0.3333)])
+def test_poor_data_give_probabilities_all_the_same(labels: Tensor, bare: bool, keep: float, flip: float) -> None:
+    found = Topology(torch.zeros(2, 0, dtype=torch.int64), N) if bare else topology()
+    assert sound(pooled(labels, found, keep=keep, flip=flip))
+
+
+# ---- held-out reports ----
+
+
+def held_out(labels: Tensor, setting: Any) -> tuple[Tensor, Tensor]:
+    """Folds [n] and the members' scores [n, b, c, m] as pool_labels makes them."""
+    folds = label_pool._folds(labels, 0)
+    used = torch.stack([(folds >= 0) & (folds != f) for f in range(FOLDS)] + [folds >= 0], dim=1).float()
+    return folds, label_pool._members(setting, used, None)[1]
+
+
+def test_folds_share_the_reports_out_and_do_not_depend_on_them() -> None:
+    labels = reports()
+    folds = label_pool._folds(labels, 0)
+    assert torch.equal(folds >= 0, labels >= 0)
+    counts = torch.bincount(folds[folds >= 0], minlength=FOLDS)
+    assert int(counts.max() - counts.min()) <= 1
+    assert torch.equal(label_pool._folds(torch.where(labels >= 0, (labels + 1) % C, -1), 0), folds)
+    assert not torch.equal(label_pool._folds(labels, 1), folds)
+
+
+@pytest.mark.slow  # trainings
+@pytest.mark.parametrize("node", [0, 3, 14, ISOLATED[0]])
+def test_no_report_takes_part_in_its_own_held_out_score(node: int) -> None:
+    """One report is changed: bit for bit the block that leaves it out stays, for every node and member.
+
+    Class shares and homophily, which all reports estimate together, are held as they were.
+    """
+    labels, other = reports(), reports()
+    other[node] = (other[node] + 1) % C
+    setting = label_pool._Setting.build(topology(), labels, C, KEEP, FLIPS, "cpu")
+    likelihood = channel(C, KEEP, FLIPS)[:, other.clamp_min(0)].T.contiguous()
+    folds, before = held_out(labels, setting)
+    mute = [len(label_pool.SPREADS + label_pool.WALKS) <= m < 13 and node in ISOLATED for m in range(before.shape[3])]
+    _, after = held_out(other, replace(setting, labels=other, likelihood=likelihood))
+    assert torch.equal(before[:, folds[node]], after[:, folds[node]])
+    for block in {*range(FOLDS + 1)} - {int(folds[node])}:
+        changed = (before[:, block] != after[:, block]).any(dim=0).any(dim=0)
+        assert torch.equal(changed, ~torch.tensor(mute))  # without neighbours no label is any hops away
+
+
+# ---- weights ----
+
+
+def made_scores(rows: int = 300) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of four members: two that know the class, one that knows nothing, one that is always wrong."""
+    generator = torch.Generator().manual_seed(3)
+    truth = torch.randint(0, C, (rows,), generator=generator)
+    right = torch.nn.functional.one_hot(truth, C).float() - 1 / C
+    noise = torch.randn(rows, C, 4, generator=generator)
+    scores = torch.stack([2 * right, right, 0 * right, -2 * right], dim=2) + noise
+    said = torch.where(torch.rand(rows, generator=generator) < KEEP, truth, (truth + 1) % C)
+    return scores, channel(C, KEEP, FLIPS)[:, said].T, torch.tensor([0.4, 0.3, 0.3]).log()
+
+
+Data = tuple[Tensor, Tensor, Tensor]
+
+
+def loss(weights: Tensor, b: Tensor | float, data: Data) -> Tensor:
+    scores, likelihood, log_prior = (part.double() for part in data)
+    return -(torch.softmax(scores @ weights + b * log_prior, dim=1) * likelihood).sum(dim=1).log().sum()
+
+
+def believed(data: Data) -> tuple[Tensor, float]:
+    """The experts' mean, spelled out one expert at a time in double precision."""
+    members = data[0].shape[2]
+    even = torch.full((members,), 1 / members, dtype=torch.float64)
+    ones = torch.eye(members, dtype=torch.float64)
+    experts = [size * even for size in SIZES]
+    experts += [size * (SHARED * even + (1 - SHARED) * one) for one in ones for size in SIZES]
+    chances = [(1 - DOUBT) / len(experts) * torch.exp(-HEED * loss(one, CENTRE_B, data)) for one in experts]
+    alone = DOUBT * torch.exp(-HEED * loss(torch.zeros_like(even), 1.0, data))
+    total = alone + torch.stack(chances).sum()
+    mean = torch.stack([chance * one for chance, one in zip(chances, experts, strict=True)]).sum(dim=0) / total
+    return mean.clamp_min(LEAST), float(alone / total)
+
+
+def posterior(v: Tensor, b: Tensor, data: Data) -> Tensor:
+    """What is minimised over log-weights v and b in double precision; the common shift is at its own minimum."""
+    members = data[0].shape[2]
+    first, doubt = believed(data)
+    start, centre = first.log(), doubt + (1 - doubt) * CENTRE_B
+    common = (v - start).sum() / (SPREAD_U**2 + members)
+    penalty = ((v - common - start) / SPREAD_U).square().sum() + common.square() + ((b - centre) / SPREAD_B) ** 2
+    return loss(v.exp(), b, data) + penalty / 2
+
+
+def test_weights_are_where_the_posterior_has_no_slope() -> None:
+    data = made_scores()
+    found = fit_weights(*data)
+    v = found.members.double().log().requires_grad_()
+    at = torch.tensor(found.prior, dtype=torch.float64, requires_grad=True)
+    posterior(v, at, data).backward()  # type: ignore[no-untyped-call]
+    assert v.grad is not None and at.grad is not None
+    slopes = torch.cat([v.grad, at.grad[None]])
+    assert float(slopes.abs().max()) < 0.05
+    elsewhere = (v.detach() + torch.tensor([0.3, 0, 0, 0])).requires_grad_()
+    posterior(elsewhere, at.detach(), data).backward()  # type: ignore[no-untyped-call]
+    assert elsewhere.grad is not None and float(elsewhere.grad.abs().max()) > 0.5
+
+
+def test_what_everybody_shares_is_no_opinion() -> None:
+    """One constant for a class, or one along the limit of endless walks: nothing is left of it, the rest stays."""
+    generator = torch.Generator().manual_seed(0)
+    limit = torch.rand(30, generator=generator)
+    limit[:3] = 0
+    scores = torch.randn(30, 2, C, generator=generator)
+    bare = label_pool.apart(scores, limit)
+    shifted = scores + limit[:, None, None] * torch.randn(1, 2, C, generator=generator)
+    assert torch.allclose(label_pool.apart(shifted, limit), bare, atol=1e-5)
+    assert torch.equal(bare[:3], scores[:3])
+
+
+def test_without_reports_the_weights_are_those_of_the_prior() -> None:
+    found = fit_weights(torch.zeros(0, C, 4), torch.zeros(0, C), torch.zeros(C))
+    assert found.doubt == pytest.approx(DOUBT)
+    assert torch.allclose(found.members, torch.full((4,), (1 - DOUBT) * sum(SIZES) / len(SIZES) / 4))
+    assert found.prior == pytest.approx(DOUBT + (1 - DOUBT) * CENTRE_B)

@@ -14,7 +14,6 @@ from graphveil.errors import BudgetError, DataError, InputError
 from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
-from graphveil.methods.registry import METHODS, require_trainable
 from graphveil.methods.release.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
 from graphveil.methods.release.counts_family import COUNTS
 from graphveil.methods.release.heterorr import domain_of
@@ -201,20 +200,3 @@ def test_controls_are_free_and_rivals_pay_the_same() -> None:
     assert set(controls) == {"public-edges", "no-edges"}
     assert set(rivals) == {"edge-rr", "edge-rand", "lap-graph"}
     assert method.ledger == ledger
-
-
-@pytest.mark.slow
-def test_what_was_published_has_no_rivals_and_may_be_read_again() -> None:
-    graph = released_made.graph()
-    split = made.split_of(graph)
-    out = ClassCounts(epsilon_a=2.0).release(graph, randomness=SeededRandomness(1), split=split)
-    require_trainable(METHODS["class-counts"], out)
-    method = fitted_of_counts_family(out)
-    assert COUNTS.rivals(method, out, split, randomness=SeededRandomness(1)) == {}
-    collected = COUNTS.collect(method, out, split, randomness=SeededRandomness(1))
-    assert collected.graph is out
-    assert (COUNTS.train(method, collected, out) == out.y).all()
-    notes = COUNTS.notes(method, out, {}, controlled=True)
-    assert notes[0].startswith("private edges are not in it") and notes[1].startswith("used: public part")
-    with pytest.raises(InputError, match="already public"):
-        require_trainable(METHODS["edge-rand"], out)

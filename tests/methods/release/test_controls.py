@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
+from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
@@ -18,6 +21,15 @@ from graphveil.methods.release.controls import (
     release_notes,
 )
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
+from graphveil.methods.release.structure import (
+    WEDGES,
+    Structure,
+    block_distance,
+    degree_distance,
+    overlap,
+    preserved,
+    structure_of,
+)
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -121,3 +133,105 @@ def test_settings_are_chosen_on_one_release() -> None:
     assert "4 trials: this costs no privacy" in found.notes[0]
     with pytest.raises(InputError, match="edges must be fixed before people report"):
         Search({"edges": ("mcmc",)}).require("heterorr", {})
+
+
+# ---- structure statistics, against counting by hand ----
+
+
+NODES = 40
+
+
+def drawn(seed: int, share: float = 0.3, nodes: int = NODES) -> Tensor:
+    """A random graph with more triangles than chance: nodes near one another on a ring are joined more often."""
+    generator = np.random.default_rng(seed)
+    left, right = np.triu_indices(nodes, 1)
+    near = np.minimum(right - left, nodes - (right - left)) < nodes // 6
+    return torch.from_numpy(np.stack([left, right])[:, generator.random(len(left)) < share * np.where(near, 2, 0.3)])
+
+
+def matrix(pairs: Tensor, nodes: int = NODES) -> np.ndarray:
+    """The dense adjacency matrix."""
+    full = np.zeros((nodes, nodes), dtype=np.int64)
+    full[pairs[0], pairs[1]] = 1
+    return full + full.T
+
+
+def structure(pairs: Tensor, **options: object) -> Structure:
+    return structure_of(pairs, NODES, **options)  # type: ignore[arg-type]
+
+
+def test_counts_are_those_of_the_dense_matrix() -> None:
+    pairs = drawn(0)
+    full = matrix(pairs)
+    labels = torch.from_numpy(np.random.default_rng(1).integers(-1, 3, NODES))
+    found = structure(pairs, labels=labels, groups={"class": labels})
+    assert found.edges == full.sum() // 2
+    assert np.array_equal(found.degrees, np.sort(full.sum(axis=0)))
+    known = [(u, v) for u, v in pairs.T.tolist() if labels[u] >= 0 and labels[v] >= 0]
+    assert found.homophily == pytest.approx(np.mean([bool(labels[u] == labels[v]) for u, v in known]))
+    for a, b in itertools.product(range(3), repeat=2):
+        ours, theirs = labels.numpy() == a, labels.numpy() == b
+        edges = full[ours][:, theirs].sum() // (2 if a == b else 1)
+        possible = ours.sum() * (ours.sum() - 1) // 2 if a == b else ours.sum() * theirs.sum()
+        assert found.blocks["class"][a, b] == edges
+        assert found.pairs["class"][a, b] == possible
+        assert found.densities("class")[a, b] == pytest.approx(edges / possible)
+
+
+def test_clustering_is_the_share_of_closed_wedges() -> None:
+    """Five standard errors: a false alarm in two million.  The mean of the local coefficients is another number."""
+    star = torch.stack([torch.zeros(NODES - 1, dtype=torch.int64), torch.arange(1, NODES)])
+    pairs = torch.unique(torch.cat([drawn(4), star], dim=1), dim=1)
+    full = matrix(pairs)
+    wedges = full.sum(axis=0) * (full.sum(axis=0) - 1)
+    closed = np.diag(full @ full @ full)
+    exact, other = closed.sum() / wedges.sum(), float((closed[wedges > 0] / wedges[wedges > 0]).mean())
+    error = 5 * np.sqrt(exact * (1 - exact) / WEDGES)
+    found = structure(pairs).clustering
+    assert found is not None
+    assert abs(found - exact) < error
+    assert abs(other - exact) > error
+
+
+def test_distances_are_zero_to_oneself_and_whole_to_nothing_in_common() -> None:
+    group = torch.arange(NODES) % 2
+    inside = structure(torch.tensor([[0, 2], [2, 4]]), groups={"side": group})
+    across = structure(torch.tensor([[0, 2], [1, 3]]), groups={"side": group})
+    assert degree_distance(inside, inside) == 0 == block_distance(inside, inside, "side")
+    assert block_distance(inside, across, "side") == 1
+    assert degree_distance(inside, across) == pytest.approx(1 / NODES)  # one node of degree 2, three touched not four
+
+
+@pytest.mark.parametrize("bad", [[[1], [1]], [[2], [1]], [[0], [NODES]], [[-1], [3]]])
+def test_pairs_of_another_form_are_refused(bad: list[list[int]]) -> None:
+    with pytest.raises(InputError, match="u < v"):
+        structure(torch.tensor(bad))
+
+
+def test_chance_is_what_uniform_pairs_hit() -> None:
+    """Of 60 pairs drawn out of all, 120 of which are true: the hypergeometric law, whose ends hold 95% or more."""
+    everything = torch.from_numpy(np.stack(np.triu_indices(NODES, 1)))
+    every, true = everything.shape[1], everything[:, np.random.default_rng(5).permutation(780)[:120]]
+    found, law = overlap(everything[:, :60], true, every), stats.hypergeom(every, 120, 60)
+    assert found.chance == pytest.approx(law.mean())
+    assert law.cdf(found.high) - law.cdf(found.low - 1) >= 0.95 > law.cdf(found.high - 1) - law.cdf(found.low)
+    with pytest.raises(InputError, match="at most the 50 protected"):
+        overlap(everything[:, :60], true, 50)
+
+
+def test_what_may_be_published_does_not_know_the_truth() -> None:
+    labels = torch.arange(NODES) % 3
+    everything = drawn(6)
+    public, true, other = everything[:, ::3], everything[:, 1::3], everything[:, 2::3]
+    synthetic = torch.tensor([[0, 1], [39, 38]])
+    size = NODES * (NODES - 1) // 2 - public.shape[1]
+    first, second = (
+        preserved(NODES, public, synthetic, true=some, protected=size, labels=labels) for some in (true, other)
+    )
+    blind = preserved(NODES, public, synthetic, labels=labels)
+    assert first.public() == second.public() == blind.public()
+    assert first.curator() != second.curator()
+    assert "not for release" in first.curator()["warning"]
+    assert first.curator()["distance_of_synthetic_to_private_edges"]["blocks by class"] > 0
+    with pytest.raises(InputError, match="true edges are not here"):
+        blind.curator()

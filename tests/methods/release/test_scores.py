@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.methods.release.scores import (
     ESTIMATED,
     PUBLIC,
-    PublicPart,
     Scores,
     combine,
     estimated_scores,
@@ -72,21 +70,6 @@ def test_nobody_but_the_public_nodes_is_read(dimension: int) -> None:
     shares = public_scores(first, masked=first.x * (torch.arange(dimension) > 3), gamma=0.0)
     assert shares.source == PUBLIC
     assert shares.stamp == public_scores(second, masked=second.x * (torch.arange(dimension) > 3), gamma=0.0).stamp
-
-
-@pytest.mark.parametrize("several", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_importance_finds_the_features_that_decide(several: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.rand(400, 8, generator=generator)
-    y = torch.stack([x[:, 0] > 0.5, x[:, 1] > 0.5], dim=1).float() if several else (x[:, 0] + x[:, 1] > 1).long()
-    schema = made.graph(20).schema
-    part = PublicPart(x, y, replace(schema, dimension=8, classes=("no", "yes")), 800)
-    found = public_scores(part)
-    assert set(np.argsort(found.shares)[-2:]) == {0, 1}
-    assert found.shares[0] + found.shares[1] > 0.6
-    assert public_scores(part) == found
-    both = public_scores(part, masked=torch.where(torch.arange(8) == 0, 0.0, x), gamma=0.5)
-    assert both.shares[1] > both.shares[0]  # as important, and not sensitive
 
 
 def test_an_estimate_cannot_be_free_and_nothing_else_has_a_price() -> None:
