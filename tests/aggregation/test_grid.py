@@ -156,15 +156,6 @@ def test_short_rows_stay_short_without_normalising() -> None:
     assert integer_norms(rows.values)[2] == 0
 
 
-def test_rows_do_not_depend_on_each_other_or_on_precision() -> None:
-    x = many_rows()
-    whole = quantise(x).values
-    assert torch.equal(quantise(x[777:900]).values, whole[777:900])
-    assert torch.equal(quantise(x.double()).values, whole)
-    assert torch.equal(quantise(x.T.contiguous().T).values, whole)
-    assert torch.equal(unit_rows(x[777:900]), unit_rows(x)[777:900])
-
-
 @pytest.mark.parametrize("settings", [{"bits": 0}, {"bits": 21}, {"bits": 2.0}, {"cap": 0.0}, {"cap": math.nan}])
 def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(InputError):

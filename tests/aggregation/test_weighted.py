@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 
 from graphveil.aggregation import Support, WeightedMatrix, normalised_weights
 from graphveil.errors import InputError
+from tests.aggregation.formulas import dense_normalised
 
 N, COLUMNS = 14, 3
 NONE = torch.zeros(2, 0, dtype=torch.int64)
@@ -29,19 +30,6 @@ def dense_of(support: Support, values: Tensor) -> Tensor:
     """The matrix [receiver, sender]."""
     empty = torch.zeros(support.num_nodes, support.num_nodes, dtype=values.dtype)
     return empty.index_put((support.target.long(), support.source.long()), values)
-
-
-def dense_normalised(a: Tensor, law: str, self_loops: bool) -> Tensor:
-    """The docstring's formulas over n x n arrays; a row (or column) without weight stays 0."""
-    a = a + torch.eye(len(a), dtype=a.dtype) if self_loops else a
-    received, sent = a.sum(1), a.sum(0)
-
-    def inverse(degrees: Tensor, power: float) -> Tensor:
-        return torch.where(degrees > 0, torch.where(degrees > 0, degrees, 1.0).pow(power), 0.0)
-
-    if law == "mean":
-        return inverse(received, -1)[:, None] * a
-    return inverse(received, -0.5)[:, None] * a * inverse(sent, -0.5)
 
 
 @pytest.mark.parametrize("kind", ["directed", "undirected"])

@@ -10,14 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit import federation_runs
 from graphveil.audit.federation_dealer import audit_dealer
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.zero_sum import ZeroSum
-from graphveil.federation.effects import Receive, Roster, Send
+from graphveil.federation.effects import Roster
 from graphveil.federation.modes import linear
 from graphveil.federation.modes.guesses import GuessPublisher
 
@@ -92,39 +91,6 @@ def noise_of_one_holder_repeated_with_other_data(patch: Patch) -> None:
     patch.setattr(linear, "name_publication", name)
 
 
-def seals_sent_to_the_server(patch: Patch) -> None:
-    real = linear.name_publication
-
-    def name(roster: Roster, round: int, own: bytes) -> Any:
-        found = yield from real(roster, round, own)
-        yield Send("server", "seal", torch.zeros(32, dtype=torch.uint8))
-        return found
-
-    patch.setattr(linear, "name_publication", name)
-    patch.setattr(federation_runs, "party_programs", _hearing(federation_runs.party_programs))
-
-
-def _hearing(real: Any) -> Any:
-    """A server that also reads what the weakened copy above sends it."""
-
-    def serving(program: Any) -> Any:
-        reply = None
-        while True:
-            try:
-                effect = program.send(reply)
-            except StopIteration as stop:
-                return stop.value
-            if isinstance(effect, Receive) and effect.kind == "noisy-share":
-                yield Receive(effect.sender, "seal", (32,))
-            reply = yield effect
-
-    def programs(*given: Any) -> Any:
-        found = real(*given)
-        return found | {"server": serving(found["server"])}
-
-    return programs
-
-
 @pytest.mark.slow  # many runs
 @pytest.mark.parametrize(
     ("holders", "weaken", "said"),
@@ -136,7 +102,6 @@ def _hearing(real: Any) -> Any:
         (2, low_bits_kept, "below the steps"),
         (5, half_the_noise, "less noise than"),
         (5, noise_of_one_holder_repeated_with_other_data, "again with other data"),
-        (2, seals_sent_to_the_server, "seal was sent to the server"),
     ],
 )
 def test_a_weakened_copy_is_found(holders: int, weaken: Callable[[Patch], None], said: str, monkeypatch: Patch) -> None:

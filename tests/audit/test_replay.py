@@ -23,14 +23,12 @@ from graphveil.graphs import keep_lists
 from graphveil.mechanisms import MultiBit, NoisyCounts, RandomizedResponse
 from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
-from graphveil.methods.curator import class_sums
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import sums as curator_sums
 from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.links import collection as private_links
-from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness
 from graphveil.training import dp_sgd
@@ -86,25 +84,6 @@ def sigma_is_halved(patch: Patch) -> None:
     patch.setattr(PerturbedSum, "_noise", lambda me, sigma, bits: real(me, sigma / 2, bits))
 
 
-def the_number_of_edges_sets_the_noise(patch: Patch) -> None:
-    real = ReceiverRows.of
-
-    def of(edges: Tensor, nodes: int, **rest: Any) -> Any:
-        counted[:] = [edges.shape[1]]
-        return real(edges, nodes, **rest)
-
-    counted: list[int] = []
-    patch.setattr(class_sums.ReceiverRows, "of", staticmethod(of))
-    sums = class_sums.CuratorPrivacy.sums
-
-    def wrong(me: Any, schema: Any, noise: Any, **rest: Any) -> Any:
-        return sums(
-            me, schema, replace(noise, sigmas=tuple(s * (counted or [700])[0] / 700 for s in noise.sigmas)), **rest
-        )
-
-    patch.setattr(class_sums.CuratorPrivacy, "sums", wrong)
-
-
 def sums_are_taken_until_they_look_right(patch: Patch) -> None:
     """Control flow that depends on edges: a second noisy sum where the graph has an odd number of edges."""
     real = curator_sums.receiver_rows
@@ -143,35 +122,8 @@ def lists_are_sent_twice(patch: Patch) -> None:
     patch.setattr(private_links, "randomize_lists", twice)
 
 
-def features_leak_into_the_weights(patch: Patch) -> None:
-    real = LPGNNCore.probabilities
-
-    def leaking(me: Any, graph: Any = None, **rest: Any) -> Tensor:
-        return real(me, graph, **rest) + 1e-6 * seen[-1]
-
-    collect = LPGNNCore.randomize
-
-    def watched(me: Any, graph: Any, **rest: Any) -> Any:
-        seen.append(float(graph.x.to_dense().mean()))
-        return collect(me, graph, **rest)
-
-    seen: list[float] = []
-    patch.setattr(LPGNNCore, "probabilities", leaking)
-    patch.setattr(LPGNNCore, "randomize", watched)
-
-
 def bits_are_flipped_half_as_often(patch: Patch) -> None:
     patch.setattr(bit_flips, "bit_law", lambda epsilon, count: BitLaw(bit_law(epsilon, count).low // 2))
-
-
-def singular_vectors_have_no_noise(patch: Patch) -> None:
-    """Eclipse as it was published: noise is added to the last product alone."""
-    real = PerturbedSum.perturb
-
-    def perturb(me: PerturbedSum, rows: ReceiverRows, x: Tensor, hop: int, randomness: Any, **named: Any) -> Tensor:
-        return real(replace(me, sigmas=(0.0, *me.sigmas[1:])), rows, x, hop, randomness, **named)
-
-    patch.setattr(PerturbedSum, "perturb", perturb)
 
 
 def states_on_the_way_have_no_noise(patch: Patch) -> None:
@@ -243,15 +195,12 @@ MUTANTS: tuple[tuple[Callable[[Patch], None], str, str], ...] = (
     (a_count_is_charged_at_one_end, "class-sums", "together"),
     (contacts_cost_what_one_entry_costs, "progap, contacts", ""),
     (sigma_is_halved, "gap", ""),
-    (the_number_of_edges_sets_the_noise, "class-sums, normal", "differ"),
     (sums_are_taken_until_they_look_right, "gap", "neighbour"),
     (the_history_counts_edges, "gap", "history"),
     (lists_are_sent_twice, "link-beliefs", "together"),
     (bits_are_flipped_half_as_often, "solitude", ""),
     (states_on_the_way_have_no_noise, "caribou", "saw one of"),
     (edges_are_read_after_the_last_noise, "caribou", "predictions"),
-    (singular_vectors_have_no_noise, "eclipse", ""),
-    (features_leak_into_the_weights, "lpgnn", "predictions"),
     (lists_keep_one_too_many, "gap, nodes", "saw one of"),
     (gradients_are_clipped_too_late, "dp-mlp", "saw one of"),
     (the_saved_attention_counts_edges, "gap, attention", "the model file"),

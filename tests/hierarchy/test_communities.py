@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from graphveil.hierarchy.communities import edges_inside, louvain, nested_communities
-from graphveil.hierarchy.community_kernels import move_nodes
+from graphveil.hierarchy.communities import louvain, nested_communities
 from graphveil.hierarchy.worthwhile import ranked_tree
 from tests.hierarchy.trees import below, planted
 
@@ -35,39 +34,6 @@ def modularity(a: csr_matrix, community: np.ndarray) -> float:
 def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
     above = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1)
     return csr_matrix((above | above.T).astype(float))
-
-
-def asked_in_turn(a: csr_matrix, total: np.ndarray, order: np.ndarray, sweeps: int) -> list[int]:
-    """The first phase of Louvain as the paper tells it, with a dictionary for what a node's neighbours belong to."""
-    community, weight = list(range(len(order))), np.asarray(a.sum(axis=1)).ravel()
-    mass = dict(enumerate(weight))
-    for _ in range(sweeps):
-        before = list(community)
-        for node in (one for one in order.tolist() if total[one]):
-            mass[community[node]] -= weight[node]
-            towards = {community[node]: 0.0}
-            for other, edge in zip(a[[node]].indices, a[[node]].data, strict=True):
-                towards[community[other]] = towards.get(community[other], 0.0) + edge * (other != node)
-            gains = {group: sent - weight[node] / total[node] * mass[group] for group, sent in towards.items()}
-            # The first of equals, its own before all others.
-            for group in towards:
-                community[node] = group if gains[group] > gains[community[node]] + 1e-9 else community[node]
-            mass[community[node]] += weight[node]
-        if sum(one != other for one, other in zip(before, community, strict=True)) * 200 < len(order):
-            break
-    return community
-
-
-@settings(max_examples=6, deadline=None)
-@given(st.integers(2, 30), st.floats(0.1, 0.6), st.integers(1, 3), st.integers(0, 1000))
-def test_nodes_move_as_they_do_one_at_a_time(nodes: int, density: float, many: int, seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    groups = draw.integers(0, many, nodes)
-    inside = edges_inside(drawn(nodes, density, seed), groups)
-    weight = np.asarray(inside.sum(axis=1)).ravel()
-    total, order, found = np.bincount(groups, weight)[groups], draw.permutation(nodes), np.arange(nodes)
-    move_nodes(inside.indptr, inside.indices, inside.data, weight, total, order, found, 12)
-    assert found.tolist() == asked_in_turn(inside, total, order, 12)
 
 
 def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:

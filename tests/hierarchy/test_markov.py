@@ -147,20 +147,11 @@ def test_what_is_refused(changed: dict[str, Any], message: str) -> None:
         fit(**changed)
 
 
-def test_progress_comes_in_fixed_steps_and_may_stop_the_walk() -> None:
+def test_progress_comes_in_fixed_steps() -> None:
     seen: list[Progress] = []
     fit(steps=100_000, chains=2, progress=seen.append)
-    assert seen[:2] == [
-        Progress(65_536, 100_000, "Markov chain: tree"),
-        Progress(100_000, 100_000, "Markov chain: tree"),
-    ]
+    assert [event.done for event in seen[:2]] == [65_536, 100_000]
     assert seen[-1] == Progress(100_000, 100_000, "Markov chain: public chain 1 of 1")
-
-    def stop(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(steps=10**12, progress=stop)
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3])

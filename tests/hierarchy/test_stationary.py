@@ -20,6 +20,7 @@ from graphveil.hierarchy.likelihood import log_likelihood
 from graphveil.hierarchy.mcmc_steps import gains, rearrange
 from graphveil.hierarchy.order_intervals import LEFT, RIGHT
 from tests.hierarchy.trees import all_trees, below
+from tests.mechanisms.samplers.scripted import Scripted
 
 LEAVES = 5
 WEIGHT = 0.4
@@ -102,22 +103,6 @@ def test_detailed_balance_holds_exactly(public: Layer, private: Layer, weight: f
     assert (np.linalg.matrix_power(matrix, 20) > 0).all()
 
 
-class Given:
-    """Randomness with numbers chosen by the test."""
-
-    void = None
-
-    def __init__(self, *numbers: int) -> None:
-        self.numbers = np.array(numbers, np.uint64)
-
-    def uint64(self, count: int) -> npt.NDArray[np.uint64]:
-        assert count == len(self.numbers)
-        return self.numbers
-
-    def bytes(self, count: int) -> bytes:
-        raise NotImplementedError
-
-
 @pytest.mark.parametrize(("public", "weight"), [(PUBLIC, WEIGHT), (NOBODY, 0.01)])
 def test_a_coin_below_the_odds_takes_the_step_and_one_above_does_not(public: Layer, weight: float) -> None:
     near = 0
@@ -130,8 +115,8 @@ def test_a_coin_below_the_odds_takes_the_step_and_one_above_does_not(public: Lay
             near += odds > 0.97
             for factor, taken in ((1 - 1e-9, 1), (1 + 1e-9, 0)):
                 chain = open_chain(tree, public, PRIVATE, weight)
-                assert chain.walk(1, Given(move, int(min(odds * factor, 1 - 2**-53) * 2**53) << 11)) == taken
+                assert chain.walk(1, Scripted([move, int(min(odds * factor, 1 - 2**-53) * 2**53) << 11])) == taken
                 assert place_of(chain) == ends[taken]
         else:
-            assert chain.walk(1, Given(move, 2**64 - 1)) == 1 and place_of(chain) == ends[1]
+            assert chain.walk(1, Scripted([move, 2**64 - 1])) == 1 and place_of(chain) == ends[1]
     assert near > 15 or public is PUBLIC

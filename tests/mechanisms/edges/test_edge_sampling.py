@@ -58,15 +58,6 @@ def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair(mode: str) -> None
     assert pair_cases.same_law(sparse, collect(mode, wrong, dense=True, seed=5)) < FALSE_ALARM
 
 
-@pytest.mark.slow  # samples
-@pytest.mark.parametrize("bound", ["BLOCK", "FALSE_PLACES"])
-def test_parts_of_any_size_have_the_same_law(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The places are worked on in blocks, and the false ones of a block are drawn in parts; 40 a part leave no seam."""
-    monkeypatch.setattr(edge_sampling, bound, 40)
-    sparse, dense = (collect("lower", 2.0, dense=dense, seed=8 + dense) for dense in (False, True))
-    assert pair_cases.same_law(sparse, dense) > FALSE_ALARM
-
-
 def test_blocks_of_places_follow_from_public_facts_and_cover_all() -> None:
     for places, low, people in ((0, WORD // 3, 1), (5, 1, 5), (10**12, WORD // 10**6, 10**6), (10**12, 1, 10**6)):
         blocks = place_blocks(places, places * (low / WORD), people)

@@ -184,20 +184,6 @@ def test_equal_cells_are_equally_likely() -> None:
     assert stats.chisquare(np.array([3000, 0, 0, 0, 0, 0])).pvalue < FALSE_ALARM
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.floats(0.05, 8), st.integers(100, 10**9), st.floats(0.0001, 0.49), st.floats(0, 1))
-def test_a_threshold_passes_about_as_many_as_it_was_made_for(
-    epsilon: float, size: int, share: float, held: float
-) -> None:
-    noise, ones = two_sided(epsilon), round(held * share * size)
-    threshold = threshold_for(share * size, size, ones, noise)
-    assert not threshold.everything and threshold.level >= 0 and 0 < threshold.part < 1
-    # A cell that holds 1 passes where its noise reaches one level less.
-    lower = float(noise.tail(threshold.level) + threshold.part * noise.chance(threshold.level - 1))
-    passing = float(Cells(noise, None).chance(threshold)) * size + lower * ones
-    assert passing == pytest.approx(share * size, rel=1e-6)
-
-
 def test_thresholds_pass_half_the_cells_whole_and_later_what_did_not_pass_before() -> None:
     noise = two_sided(1.0)
     threshold = threshold_for(50.0, 100, 0, noise)

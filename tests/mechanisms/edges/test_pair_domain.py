@@ -75,18 +75,13 @@ def test_a_graph_is_split_by_public_facts_into_its_domain_and_its_private_edges(
     links = pairs_of([(1, 4), (2, 7), (4, 7), (0, 3)])
     known = torch.tensor([True, False, False, True])
     domain, private = protected_pairs(9, both(links), public_edges=torch.cat([known, known]), members=MEMBERS)
-    assert private.T.tolist() == [[2, 7], [4, 7]]
-    assert domain.size == 9
+    assert private.T.tolist() == [[2, 7], [4, 7]] and domain.size == 9
     whole, every = protected_pairs(9, both(links))
-    assert whole.size == 36
-    assert every.T.tolist() == [[0, 3], [1, 4], [2, 7], [4, 7]]
-    known, other = pairs_of([(1, 4)]), pairs_of([(2, 7)])
-    mask = torch.tensor([True, False] * 2)
-    with_edge, _ = protected_pairs(9, both(torch.cat([known, other], 1)), public_edges=mask, members=MEMBERS)
-    without, _ = protected_pairs(9, both(known), public_edges=torch.tensor([True, True]), members=MEMBERS)
-    assert with_edge.size == without.size
-    every = torch.arange(without.size)
-    assert torch.equal(with_edge.unrank(every), without.unrank(every))
+    assert whole.size == 36 and every.T.tolist() == [[0, 3], [1, 4], [2, 7], [4, 7]]
+    # The same domain without one of the private edges.
+    mask, numbers = torch.tensor([True, False, True] * 2), torch.arange(9)
+    without, _ = protected_pairs(9, both(links[:, [0, 1, 3]]), public_edges=mask, members=MEMBERS)
+    assert without.size == 9 and torch.equal(without.unrank(numbers), domain.unrank(numbers))
 
 
 @pytest.mark.parametrize(
@@ -113,20 +108,18 @@ def test_other_mistakes_are_refused() -> None:
             PairDomain(9, members)
     with pytest.raises(InputError, match="public edges, column 0"):
         PairDomain(9, None, pairs_of([(4, 1)]))
-    with pytest.raises(InputError, match="two rows"):
-        PairDomain(9).require(torch.zeros(3, 2, dtype=torch.int64))
-    with pytest.raises(InputError, match="two rows"):
-        PairDomain(9).require(torch.zeros(2, 2))
-    for wrong in (36, -1):
+    for shape in (torch.zeros(3, 2, dtype=torch.int64), torch.zeros(2, 2)):
+        with pytest.raises(InputError, match="two rows"):
+            PairDomain(9).require(shape)
+    for numbers, wrong in itertools.product((PairDomain(9).pairs, PairDomain(9).unrank), (36, -1)):
         with pytest.raises(InputError, match="outside the domain"):
-            PairDomain(9).pairs(torch.tensor([wrong]))
-        with pytest.raises(InputError, match="outside the domain"):
-            PairDomain(9).unrank(torch.tensor([wrong]))
-    with pytest.raises(InputError, match="one direction only"):
-        protected_pairs(9, pairs_of([(1, 2)]))
-    with pytest.raises(InputError, match="both alike"):
-        protected_pairs(9, both(pairs_of([(1, 2)])), public_edges=torch.tensor([True, False]))
-    with pytest.raises(InputError, match="for each edge column"):
-        protected_pairs(9, both(pairs_of([(1, 2)])), public_edges=torch.tensor([True]))
-    with pytest.raises(InputError, match="outside the declared private nodes"):
-        protected_pairs(9, both(pairs_of([(0, 1)])), members=MEMBERS)
+            numbers(torch.tensor([wrong]))
+    whole = both(pairs_of([(0, 1)]))
+    for edges, how, said in (
+        (whole[:, :1], {}, "one direction only"),
+        (whole, {"public_edges": torch.tensor([True, False])}, "both alike"),
+        (whole, {"public_edges": torch.tensor([True])}, "for each edge column"),
+        (whole, {"members": MEMBERS}, "outside the declared private nodes"),
+    ):
+        with pytest.raises(InputError, match=said):
+            protected_pairs(9, edges, **how)

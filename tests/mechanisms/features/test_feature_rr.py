@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,19 +108,16 @@ def test_raw_decoding_is_the_middle_of_the_bin_and_what_is_too_large_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "value", "message"),
     [
-        ({"bins": 1}, "bins"),
-        ({"bins": 257}, "bins"),
-        ({"shares": (1.0, 1.0)}, "shares"),
-        ({"shares": (1.0, -1.0, 1.0)}, "feature 1"),
-        ({"shares": (1.0, 1.0, math.nan)}, "feature 2"),
-        ({"shares": (True, 1.0, 1.0)}, "feature 0"),
-        ({"shares": (0.0, 0.0, 0.0)}, "no feature has a share"),
-        ({"shares": (1.0, 1e-12, 1.0)}, "leaves"),
-        ({"epsilon": 1e-9}, "leaves"),
+        *(("bins", bins, "bins") for bins in (1, 257)),
+        *(("shares", shares, "feature [012]") for shares in ((1, -1, 1), (1, 1, math.nan), (True, 1, 1))),
+        ("shares", (1.0, 1.0), "shares"),
+        ("shares", (0.0, 0.0, 0.0), "no feature has a share"),
+        ("shares", (1.0, 1e-12, 1.0), "leaves"),
+        ("epsilon", 1e-9, "leaves"),
     ],
 )
-def test_bad_parameters_are_refused(settings: dict[str, object], message: str) -> None:
+def test_bad_parameters_are_refused(name: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        FeatureRR(**({"epsilon": 1.0, "dimension": 3} | settings))  # type: ignore[arg-type]
+        FeatureRR(**{"epsilon": 1.0, "dimension": 3, name: value})

@@ -82,14 +82,6 @@ def test_wide_sparse_collections_stay_sparse(name: str) -> None:
     assert mechanism.centred(reports).shape == (1000, 1_100_000)
 
 
-@pytest.mark.parametrize("name", ["laplace", "gaussian", "feature-rr"])
-def test_dense_reports_that_do_not_fit_in_memory_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="1,080,000,000 dense numbers"):
-        build(name, dimension=60_000).randomize(
-            scipy.sparse.csr_matrix((18_000, 60_000)), randomness=SeededRandomness(1)
-        )
-
-
 @pytest.mark.parametrize("name", [name for name in INFOS if name not in ("gaussian", "privunit")])
 def test_random_search_finds_nothing_beyond_epsilon(name: str) -> None:
     """5,000 random reports and pairs of inputs in 40 dimensions stay within epsilon, at the extremes too."""

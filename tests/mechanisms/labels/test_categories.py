@@ -68,16 +68,6 @@ def test_the_size_of_a_set_has_the_least_variance_of_all(epsilon: float, classes
     assert SubsetSelection(epsilon=epsilon, classes=classes).law.total_variance == min(every)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_draws_does_not_depend_on_the_label(kind: type[Any]) -> None:
-    mechanism, left = kind(epsilon=1.0, classes=30), []
-    for label in (0, 29):
-        source = SeededRandomness(1)
-        mechanism.randomize(torch.full((50,), label), randomness=source)
-        left.append(source.uint64(1)[0])
-    assert left[0] == left[1]
-
-
 def test_of_equal_ones_the_smallest_report_is_taken_and_large_epsilons_keep_labels() -> None:
     mechanism = RandomizedResponse(epsilon=1e300, classes=256)
     labels = np.arange(256, dtype=np.uint8)
