@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,53 +10,26 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, ClassCounts, EdgeRand, NoisyCounts, PairDomain, catalogue
-from graphveil.mechanisms.samplers.bits import bit_law
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.privacy.permanent import SECRET_BYTES
 from graphveil.privacy.unit import PRIVATE_EDGE
 from tests.mechanisms import pair_cases
 from tests.mechanisms.made import Untouched
-from tests.mechanisms.pair_cases import FALSE_ALARM, ROUNDING
 from tests.methods.made import Counted
 
-RELEASES = 600
 
-
-def collect(mechanism: EdgeRand, pairs: torch.Tensor, *, dense: bool, seed: int) -> np.ndarray[Any, Any]:
-    """`RELEASES` releases as bool [releases, protected pairs]; dense: one coin for each pair."""
-    randomness, size = SeededRandomness(seed), mechanism.domain.size
-    true = mechanism.domain.rank(pairs).numpy()
-    bits = np.zeros((RELEASES, size), bool)
-    for row in bits:
-        if dense:
-            row[true] = True
-            row ^= randomness.uint64(size) < np.uint64(bit_law(mechanism.epsilon, 1).low)
-        else:
-            row[mechanism.domain.rank(mechanism.randomize(pairs, randomness=randomness)).numpy()] = True
-    return bits
-
-
-@pytest.mark.slow  # samples
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 def test_audit_accepts_the_stated_epsilon_and_rejects_half_the_noise(epsilon: float) -> None:
-    """All 32 graphs, all 32 releases; enumerated, so no false alarm."""
-    claimed = EdgeRand(epsilon=epsilon, domain=pair_cases.tiny())
-    probabilities = pair_cases.table(claimed)
-    assert np.allclose(probabilities.sum(1), 1.0, atol=1e-12)
-    ratio = pair_cases.worst_ratio(probabilities)
-    assert 0.999999 * epsilon < ratio <= claimed.guarantee.epsilon * (1 + ROUNDING)
-    weak = pair_cases.table(EdgeRand(epsilon=2 * epsilon, domain=claimed.domain))
-    assert pair_cases.worst_ratio(weak) > epsilon * (1 + ROUNDING)
+    pair_cases.check_audit(lambda budget: EdgeRand(epsilon=budget, domain=pair_cases.tiny()), epsilon, 0.999999)
 
 
 def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair() -> None:
-    """Four chi-square tests with 600 releases each way, false-alarm rate 1e-6 each; 15% more flips are found."""
-    domain, pairs = pair_cases.fifty()
+    """Four chi-square tests with 600 releases each way, false-alarm rate 1e-6 each."""
+    (domain, pairs), source = pair_cases.fifty(), SeededRandomness(1)
     mechanism = EdgeRand(epsilon=2.0, domain=domain)
-    sparse = collect(mechanism, pairs, dense=False, seed=1)
-    assert pair_cases.same_law(sparse, collect(mechanism, pairs, dense=True, seed=2)) > FALSE_ALARM
-    wrong = EdgeRand(epsilon=math.log(1 / (1.15 * mechanism.flip) - 1), domain=domain)
-    assert pair_cases.same_law(sparse, collect(wrong, pairs, dense=True, seed=3)) < FALSE_ALARM
+    sparse = pair_cases.releases(lambda: domain.rank(mechanism.randomize(pairs, randomness=source)), domain.size)
+    pair_cases.check_coins(sparse, domain.rank(pairs), 2.0)
 
 
 def test_a_release_holds_protected_pairs_once_in_order_with_the_stated_variance() -> None:
