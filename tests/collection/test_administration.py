@@ -231,17 +231,3 @@ def test_a_lost_token_is_replaced_once_and_never_for_a_second_device(tmp_path: P
         for one in (lost, taken):
             assert "has enrolled a device already" in office.ask("tokens", {"id": one})[1]["detail"]
         assert "nobody has the id 'nobody'" in office.ask("tokens", {"id": "nobody"})[1]["detail"]
-
-
-def test_expectations_say_what_they_assume(office: Office) -> None:
-    status, none = office.ask("expected")
-    assert status == 200 and none["answered"] == 0 and none["means"][0]["error"] is None
-    assert none["accuracy"]["now"] == pytest.approx(none["accuracy"]["chance"])
-    joined = enrolled(office.desk, 0)
-    office.ask("open", {})
-    sent(office.desk, 0, joined)
-    one = office.ask("expected?neighbours=4&alike=0.9")[1]
-    assert one["answered"] == 1 and one["means"][0]["error"] > 0
-    assert (one["accuracy"]["neighbours"], one["accuracy"]["alike"]) == (4.0, 0.9)
-    assert one["accuracy"]["chance"] < one["accuracy"]["now"] < one["accuracy"]["everybody"]
-    assert office.ask("expected?alike=2")[1]["code"] == "bad-request"

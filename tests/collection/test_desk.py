@@ -140,13 +140,6 @@ def test_a_database_is_its_owners_alone_wherever_it_lies(desk: Desk, tmp_path: P
     assert modes == dict.fromkeys(("other.db", "other.db-wal", "other.db-shm"), 0o600)
 
 
-def test_a_database_that_holds_a_collection_takes_no_second_one(desk: Desk, url: str, tmp_path: Path) -> None:
-    desk.sign(database=url)
-    with pytest.raises(InputError, match="holds a collection already"):
-        drafted(tmp_path / "other", label="1").sign(database=url)
-    assert not (tmp_path / "other" / "task.json").exists()
-
-
 @pytest.fixture
 def two(desk: Desk, url: str) -> Desk:
     """Two have enrolled, in either database."""

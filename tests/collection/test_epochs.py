@@ -101,14 +101,6 @@ def test_people_who_join_later_cost_the_others_nothing(tmp_path: Path) -> None:
     assert "reports-once" in [fact.code for fact in result.privacy.guarantee.assumes]
 
 
-def test_fields_are_priced_apart(tmp_path: Path) -> None:
-    """Who says their label once more leaves their features out: they are missing, and were paid for once."""
-    _, two = two_epochs(tmp_path, features("4"), label("3"), again=("label",))
-    result = learned("lpgnn", two, epochs=2)
-    assert result.privacy.ledger.total("features") == (4.0, 0.0) and result.privacy.ledger.total("labels") == (6.0, 0.0)
-    assert result.model.released.features.who.tolist() == [number % 2 == 1 for number in range(PEOPLE)]
-
-
 @pytest.mark.parametrize("epochs", [3, 5])
 def test_no_more_is_paid_than_there_are_values(tmp_path: Path, epochs: int) -> None:
     running = begun(url_of(tmp_path), label("3"), links(PEOPLE, "4"), people=PEOPLE, enrolled=6, ids=ids_hash(IDS))

@@ -24,36 +24,6 @@ def field(epsilon: str, classes: int = 3) -> Label:
     return one
 
 
-def voted(one: Label, share: float, around: Surroundings, people: int, seed: int) -> float:
-    """How often a vote of simulated neighbours is right."""
-    rng, classes = np.random.default_rng(seed), len(one.classes)
-    other = one.share / WORD
-    told = np.zeros((people, classes))
-    for person in range(people):
-        answered = rng.binomial(rng.poisson(around.neighbours), share)
-        own = np.where(rng.random(answered) < around.alike, 0, rng.integers(1, classes, answered))
-        says = np.where(rng.random(answered) < classes * other, rng.integers(0, classes, answered), own)
-        told[person] = np.bincount(says, minlength=classes)
-    return float((told + rng.random(told.shape) * 0.5).argmax(axis=1).__eq__(0).mean())
-
-
-@pytest.mark.slow  # processes, or many people
-@pytest.mark.parametrize(
-    ("epsilon", "around", "share"),
-    [("1", Surroundings(6.0, 0.8), 1.0), ("3", Surroundings(2.5, 0.6), 0.3), ("1", Surroundings(2.5, 0.6), 0.05)],
-)
-def test_the_vote_is_right_as_often_as_the_formula_says(epsilon: str, share: float, around: Surroundings) -> None:
-    """A false alarm of one in a million for each: 4.9 standard deviations."""
-    people, one = 20_000, field(epsilon)
-    told = vote_accuracy(one, share, around)
-    margin = 4.9 * math.sqrt(told * (1 - told) / people)
-    assert abs(voted(one, share, around, people, seed=3) - told) < margin
-    # A channel that lies twice as often is told apart.
-    if share == 1.0:
-        noisier = Label(one.classes, one.epsilon, one.share * 2)
-        assert abs(voted(noisier, share, around, people, seed=3) - told) > margin
-
-
 def test_ends_of_the_vote() -> None:
     one = field("3")
     assert vote_accuracy(one, 0.0, Surroundings()) == pytest.approx(1 / 3)

@@ -290,15 +290,6 @@ def test_no_part_of_a_link_stays_in_the_address_bar(browser: Browser, moods: Run
         browser.ask("location.hash = arguments[0]", told)
         visit.sees("This is no token or no hash")
         assert browser.ask("return location.href") == f"{url}/"
-    # A place of the page is no link.
-    visit.come(f"{url}/")
-    visit.sees("You were sent a link")
-    browser.ask("window.same = true; document.querySelector('a.skip').click()")
-    browser.until("return location.hash === '#main'")
-    assert browser.ask("return new Promise((done) => setTimeout(() => done(window.same), 300))")
-    visit.come(f"{url}/#main")
-    visit.sees("You were sent a link")
-    assert "This is no token" not in visit.text("body")
 
 
 def test_what_an_organiser_writes_is_shown_as_text(browser: Browser, tmp_path: Path) -> None:

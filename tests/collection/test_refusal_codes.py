@@ -11,7 +11,7 @@ import pytest
 
 from graphveil.collection.answers import LATER, STATUS
 from graphveil.collection.refusal_codes import REFUSAL_CODES
-from graphveil.device.refusals import REFUSALS
+from graphveil.device.refusals import COLLECTOR, REFUSALS
 from graphveil.privacy.codes import Entry
 from graphveil.privacy.registry import CODES
 from tests.pages import page
@@ -64,6 +64,11 @@ def test_every_code_has_words() -> None:
     collector = {code for code, status in STATUS.items() if status >= 400} - {"not-now", "no-key"}
     standard = set(re.findall(r"^\| `([a-z-]+)` \|", page("refused").split("Of our own commands")[0], re.MULTILINE))
     assert of_page() | collector | standard - {"ledger", "filling", "bad-line"} | {"no-ed25519"} == set(worded())
+
+
+def test_every_answer_of_a_collector_to_a_person_has_words() -> None:
+    of_organisers = {"not-admitted", "not-now", "no-key"}
+    assert {code for code, status in STATUS.items() if status >= 400} - of_organisers == set(COLLECTOR)
 
 
 def test_the_pages_own_codes_are_explained_as_the_page_tells_them() -> None:

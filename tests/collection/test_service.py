@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from graphveil.collection.answers import STATUS
-from graphveil.collection.group import BYTES_AT_ONCE, Group
+from graphveil.collection.group import Group
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.serving import Place, server_of
 from graphveil.device.__main__ import main
@@ -187,31 +187,6 @@ def test_a_group_answers_in_order_and_stops_when_too_many_wait() -> None:
 
     assert asyncio.run(asks()) == [["0"], ["1"] * 3, ["2"] * 3, ["3"] * 3, None, None]
     assert taken == [1, 9]
-
-
-def test_a_group_counts_bytes() -> None:
-    """Three requests of half a transaction's bytes: two transactions, and no more bytes wait than may."""
-    taken, held = [], threading.Event()
-
-    def take(reports: Any) -> list[str]:
-        held.wait()
-        taken.append(len(reports))
-        return ["accepted"] * len(reports)
-
-    async def asks() -> list[list[str] | None]:
-        group, half = Group(take, most=BYTES_AT_ONCE * 2), BYTES_AT_ONCE // 2 - 700
-        # Of more than may wait: it is taken, since nothing else does.
-        sent = [asyncio.ensure_future(group.submit([0], 3 * BYTES_AT_ONCE))]  # type: ignore[list-item]
-        await asyncio.sleep(0.05)
-        sent += [asyncio.ensure_future(group.submit([n], half)) for n in (1, 2, 3, 4, 5)]  # type: ignore[list-item]
-        await asyncio.sleep(0.05)
-        held.set()
-        found = [await one for one in sent]
-        await asyncio.to_thread(group.close)
-        return found
-
-    assert asyncio.run(asks()) == [["accepted"]] * 5 + [None]
-    assert taken == [1, 2, 2]
 
 
 def test_a_group_answers_when_its_reports_are_stored_and_not_before() -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.device.people import ids_hash
 from tests.collection.collections import PEOPLE
 from tests.collection.visits import IDS, Running, Visit, running
-from tests.on_device.signing import degree, links
+from tests.on_device.signing import degree
 from tests.reports.browser import Browser
 
 pytestmark = pytest.mark.slow
@@ -51,16 +50,3 @@ def test_people_passed_off_as_others_are_refused_before_joining(browser: Browser
         visit.come(friends.link(4))
         visit.sees("The list of people cannot be right")
         assert not browser.ask("return document.querySelector('#join').checkVisibility()")
-
-
-def test_a_list_that_names_somebody_twice_is_refused(browser: Browser, tmp_path: Path) -> None:
-    """The hash is right, and one person stands on both sides of another: both would report their link.
-
-    There are as many different names as people, since there are more lines; every other kind needs no browser.
-    """
-    twice = [*IDS[::2], *IDS[::2], *IDS[1::2]]
-    with running(tmp_path, links(PEOPLE), ids=ids_hash(twice)) as one:
-        one.recorder.lies["/ids"] = spelled(twice)
-        visit = Visit(browser, one)
-        visit.come(one.link(4))
-        visit.sees("The list of people cannot be right")

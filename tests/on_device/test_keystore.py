@@ -129,16 +129,6 @@ def test_a_store_that_is_locked_or_forgets_enrols_nobody(
     assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
 
 
-@pytest.mark.parametrize("spoilt", [b"", b"[]", b"{}", b"x" * 31, b"x" * 33])
-def test_a_mark_that_cannot_be_read_is_no_secret(
-    spoilt: bytes, store: Memory, run: Run, collector: Pretended, data: Path, home: Path
-) -> None:
-    assert run("enrol", collector.url, TOKEN, *ENROL)[0] == 0
-    (home / "secret").write_bytes(spoilt)
-    code, out, err = run("answer", data)
-    assert (code, out) == (2, "") and err.startswith("ledger: ") and len(store.entries) == 1
-
-
 def a_program(home: Path, shelf: Path, kind: str) -> subprocess.Popen[str]:
     """A device of its own that looks for its secret."""
     names = {"PYTHON_KEYRING_BACKEND": f"tests.on_device.keystores.{kind}", "TEST_SHELF": str(shelf)}

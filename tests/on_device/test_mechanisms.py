@@ -39,17 +39,6 @@ def sent(task: Task, number: int, values: dict[str, Any], secret: bytes) -> Bits
     return told
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_every_threshold_of_a_simulation_is_one_that_a_device_accepts(epsilon: str) -> None:
-    """And nearly the least that it accepts: a float has 53 digits."""
-    exact, taken = Fraction(epsilon), at_most(epsilon)
-    share, flip = RandomizedResponse(epsilon=taken, classes=7).share, AdjacencyRR(epsilon=taken, nodes=PEOPLE).threshold
-    for rare, others in ((share, 6), (flip, 1)):
-        assert keeps(WORD - others * rare, rare, exact)
-        less = rare - 1 - rare // 2**50
-        assert less <= 0 or not keeps(WORD - others * less, less, exact)
-
-
 def test_an_epsilon_that_was_rounded_up_is_refused() -> None:
     """The float nearest to 2.18 is larger: thresholds that were made for it lose more than 2.18."""
     assert Fraction(2.18) > Fraction("2.18") >= Fraction(at_most("2.18"))

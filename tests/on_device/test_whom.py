@@ -74,19 +74,6 @@ def test_one_number_for_everybody_is_seen_by_who_is_not_it(run: Run, collector: 
     assert not collector.enrolled
 
 
-def test_who_took_part_before_ids_were_shown_is_asked_before_they_answer(
-    run: Run, collector: Pretended, home: Path, mine: Path
-) -> None:
-    assert run(*enrol(collector), "--as", "Ann 3")[0] == 0
-    (kept,) = home.glob("*/enrolled.json")
-    kept.write_text(kept.read_text().replace('"id": "Ann 3"', '"id": null'))
-    assert run("answer", mine)[2].startswith("command: you would answer as")
-    assert run("answer", mine, "--as", "Ann 2")[2].startswith("enrolment: ")
-    assert not collector.reports and run("spent")[1].startswith("epsilon 0 is spent")
-    assert run("answer", mine, "--as", "Ann 3")[0] == 0
-    assert run("answer", mine)[0] == 0 and len(collector.reports) == 2
-
-
 def test_people_passed_off_as_others_are_refused(run: Run, collector: Pretended) -> None:
     for wrong in (spelled((IDS[1], IDS[0], *IDS[2:])), spelled(IDS[:-1]), b"[1]\n", b"{\n", b"[" * 10**5, b"", b"\xff"):
         collector.says["/ids"] = (200, wrong)

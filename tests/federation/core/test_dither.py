@@ -7,20 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
-from torch import Tensor
 
 from graphveil.audit.exact import audit_table
 from graphveil.errors import InputError
-from graphveil.federation.core.dither import Dither, Words
+from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.publication import Publication
 from graphveil.federation.core.setting import Member, Setting
-from graphveil.federation.crypto import ring
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import SeededRandomness
-from tests.federation.views import Views, holdings, setting_of, watched
 
 #: One number a row, published once, in a ring so small that every output can be counted: steps of 4.
 TO = Publication(2.0, 1e-4, 1, 1)
@@ -77,46 +73,6 @@ def test_every_output_of_an_opened_number_keeps_the_price(weak: str, monkeypatch
     assert found.holds == (not weak)
     if not weak:
         assert found.lower_bound > 0.99 * found.claimed_epsilon
-
-
-def opened_and_true(seen: Views) -> tuple[Tensor, Tensor]:
-    """What the server opened in each round, and z = P W, ring elements [rounds, n, h]."""
-    setting = seen.setting
-    sent = [seen.bodies("noisy-share", name) for name in setting.names]
-    p = torch.stack([seen.kept[name][0]["p"] for name in setting.names]).sum(dim=0)
-    w = [torch.stack([seen.kept[n][r]["w"] for n in setting.names]).sum(dim=0) for r in range(len(sent[0]))]
-    return torch.stack([torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]), torch.stack(
-        [ring.matmul(p, one) for one in w]
-    )
-
-
-@pytest.mark.parametrize("weak", [False, True])
-@pytest.mark.parametrize("epsilon", [0.5, 8.0, 100.0])
-def test_the_lowest_bits_of_what_the_server_opens_say_nothing(
-    epsilon: float, weak: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The low bits of the noise, four at a time, in a whole run: chi-square, false alarm 1e-6 for each epsilon.
-
-    With noise of whole steps alone, which is what a grid for embeddings gives, they are those of z as it is.
-    """
-    if weak:
-        real = Dither.draw
-
-        def draw(me: Dither, shape: tuple[int, ...], words: Words) -> Tensor:
-            return real(me, shape, words) >> me.step_bits << me.step_bits
-
-        monkeypatch.setattr(Dither, "draw", draw)
-    held = holdings(2, 200, 6)
-    opened, true = opened_and_true(watched(setting_of(held, epsilon=epsilon, epochs=3), held, monkeypatch))
-    dither = setting_of(held, epsilon=epsilon, epochs=3).dither
-    assert dither is not None and dither.step_bits >= 20
-    noise = (opened - true) & ((1 << dither.step_bits) - 1)
-    if weak:
-        assert not bool(noise.any())
-        return
-    for shift in range(0, dither.step_bits - 3, 4):
-        seen = torch.bincount((noise.flatten() >> shift) & 15, minlength=16).numpy()
-        assert stats.chisquare(seen).pvalue > 1e-6 / 8
 
 
 @pytest.mark.parametrize("clip", [0.3, 0.5, 1.0, 3.0])

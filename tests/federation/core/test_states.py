@@ -97,16 +97,3 @@ def test_rows_of_a_holder_have_length_1(kind: str) -> None:
     """Clipping to C = 1 cuts nothing, and one holder weighs as much as another."""
     found = said(network("holder", kind), 100 * torch.randn(4, 3, generator=seeded(2)))
     assert torch.linalg.vector_norm(found, dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
-
-
-def test_combinations_begin_as_they_are_written() -> None:
-    """Mean and regression agree before training; concatenation reads both holders' numbers apart."""
-    h = [torch.randn(4, 3, generator=seeded(seed)) for seed in (1, 2)]
-    mean, regression = (Combination(kind, 2, 3, 1, 0.0, generator=seeded()) for kind in ("mean", "regression"))
-    assert torch.allclose(mean(h), regression(h))
-    by_hand = torch.sigmoid((h[0] + h[1]) / 2 @ mean.weights[0] + mean.biases[0])
-    assert torch.allclose(mean(h), by_hand)
-    concat = Combination("concat", 2, 3, 1, 0.0, generator=seeded())
-    assert concat.weights[0].shape == (6, 3)
-    assert not torch.allclose(concat(h), concat(h[::-1]))
-    assert torch.allclose(mean(h), mean(h[::-1]))

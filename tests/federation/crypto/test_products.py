@@ -15,7 +15,7 @@ from graphveil.errors import InputError
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto import products
-from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, mask_label, products_with
+from graphveil.federation.crypto.products import Dealer, LeftMatrix, Product, products_with
 from graphveil.federation.crypto.ring import RingMatrix
 from graphveil.federation.crypto.sharing import uniform
 from graphveil.federation.effects import Program, Roster
@@ -114,14 +114,3 @@ def test_a_transposed_product_needs_the_copy_that_was_not_kept() -> None:
     rights = {listed[0]: torch.zeros(4, 2, dtype=torch.int64)}
     with pytest.raises(InputError, match="set-up: no transposed copy was kept; transposes=True"):
         multiplied((left,), {"X": drawn(4, 3, 0)}, listed, rights, holders=("a", "b"), transposes=False)
-
-
-def test_no_two_products_share_a_label() -> None:
-    lefts = tuple(LeftMatrix(name, "a", ("b", "c"), 2, 2) for name in ("X", "Y"))
-    every = [
-        mask_label(product, step)
-        for step in ("1", "2")
-        for transposed in (False, True)
-        for product in products_with(lefts, 1, transposed=transposed)
-    ]
-    assert len(set(every)) == len(every) == 16
