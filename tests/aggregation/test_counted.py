@@ -64,10 +64,14 @@ def test_rows_on_the_grid_are_never_longer_than_one() -> None:
     assert on_l1_grid(torch.tensor([[-1.0, 0.0, 1.0]]), 3).tolist() == [[0.0, 0.0, 8.0]]
 
 
+@pytest.mark.parametrize(("unit", "cost"), [("edge", 2.0), ("directed-edge", 4.0)])
 @pytest.mark.parametrize(("bits", "hops"), [(0, 1), (0, 3), (2, 1)])
-def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int) -> None:
-    """The exact law of an edge's two sums: the largest log ratio of all hops together is epsilon, reached and kept."""
-    hidden = CountedSum(epsilon=2.0, hops=hops, bits=bits)
+def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int, unit: Any, cost: float) -> None:
+    """The exact law of an edge's two sums: the largest log ratio of all hops together is epsilon, reached and kept.
+
+    A weakened copy that charges an undirected edge at one end costs twice as much.
+    """
+    hidden = CountedSum(unit=unit, epsilon=2.0, hops=hops, bits=bits)
     x = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
     one, other = rows_of({(0, 1), (2, 3)}), rows_of({(2, 3)})
     worst = 0.0
@@ -75,8 +79,7 @@ def test_no_answer_is_likelier_than_epsilon_allows(bits: int, hops: int) -> None
         noisy = exact(hidden, one, x) + shift
         ratio = hidden.log_likelihood(noisy, one, x) - hidden.log_likelihood(noisy, other, x)
         worst = max(worst, abs(float(ratio.sum())))
-    assert hops * worst == pytest.approx(2.0, rel=1e-9)
-    assert hops * worst <= 2.0
+    assert cost * (1 - 1e-9) < hops * worst <= cost
 
 
 @pytest.mark.parametrize(("bits", "hops"), [(0, 1), (2, 3)])
@@ -90,16 +93,6 @@ def test_noise_is_that_of_counts_at_the_price_of_one_step(bits: int, hops: int) 
     assert torch.equal((noisy * 2**bits).long().ravel(), drawn)
     assert torch.equal(hidden.log_likelihood(noisy, rows, x).ravel(), one.log_likelihood(drawn, steps))
     assert hidden.sigma == pytest.approx(math.sqrt(one.variance) * 2.0**-bits)
-
-
-def test_a_count_charged_at_one_end_is_found() -> None:
-    """Weakened copy: an undirected edge at the price of one entry."""
-    hidden = CountedSum(unit="directed-edge", epsilon=2.0)
-    x = torch.eye(CLASSES)[torch.arange(PEOPLE) % CLASSES]
-    one, other = rows_of({(0, 1)}), rows_of(set())
-    noisy = exact(hidden, one, x)
-    ratio = hidden.log_likelihood(noisy, one, x) - hidden.log_likelihood(noisy, other, x)
-    assert float(ratio.sum()) > 3.9
 
 
 def test_what_is_no_sum_is_refused() -> None:

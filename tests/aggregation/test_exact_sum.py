@@ -85,15 +85,6 @@ def test_a_sum_beyond_float32_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole(rows, values)[0, 0] != 199 * (2**20 - 1)
 
 
-def test_the_order_of_edges_and_duplicates_do_not_matter() -> None:
-    index = edges()
-    shuffled = index[:, torch.randperm(index.shape[1], generator=torch.Generator().manual_seed(3))]
-    loops = torch.arange(N).repeat(2, 1)
-    a = ReceiverRows.of(index, N)
-    b = ReceiverRows.of(torch.cat([shuffled, index, loops], dim=1), N)
-    assert np.array_equal(whole(a, rows_of(16)), whole(b, rows_of(16)))
-
-
 def test_weights_are_rounded_down_and_never_exceed_the_declared_one() -> None:
     index = torch.tensor([[0, 1, 2, 3, 4], [5, 5, 5, 5, 5]])
     weights = torch.tensor([0.505, 0.999, 7.0, -1.0, torch.nan])

@@ -39,31 +39,20 @@ def directed_topology() -> SparseMatrix:
     return normalised(torch.from_numpy(np.random.default_rng(3).integers(0, N - 1, (2, 150))), N)
 
 
-def reports() -> sp.csr_matrix:
-    """One signed number a row, as multi-bit reports give."""
+def reports(answered: Tensor | None = None) -> sp.csr_matrix:
+    """One signed number a row of everybody or of who answered, as multi-bit reports give."""
     rng = np.random.default_rng(1)
     values = rng.choice([-3.0, 3.0], N).astype(np.float32)
-    return sp.csr_matrix((values, (np.arange(N), rng.integers(0, D, N))), shape=(N, D))
+    rows = np.arange(N) if answered is None else np.flatnonzero(answered.numpy())
+    return sp.csr_matrix((values[rows], (rows, rng.integers(0, D, N)[rows])), shape=(N, D))
 
 
-def shaped(form: str) -> Any:
-    rows = reports()
-    if form == "sparse":
-        return rows
-    return rows.toarray() if form == "numpy" else torch.from_numpy(rows.toarray())
-
-
-def forced(form: str, p: SparseMatrix, hops: int, offset: float, *, dense: bool, monkeypatch: Any) -> Inputs:
-    """The operator in the form that is asked for, whatever is cheaper."""
-    monkeypatch.setattr(inputs_module, "dense_is_cheaper", lambda *_: dense)
-    built = build_inputs(shaped(form), p, hops, width=H, offset=offset)
-    assert (built.p is None) == (dense or hops == 0)
-    return built
-
-
-def literal(p: SparseMatrix, hops: int, offset: float) -> Tensor:
-    """X' = P^K (C + offset), built at full width."""
-    return propagate(p, torch.from_numpy(reports().toarray()) + offset, hops)
+def literal(p: SparseMatrix, hops: int, rows: Any, offset: float, answered: Tensor | None) -> Tensor:
+    """X' = P^K (C + offset), built at full width; what is missing is the mean of those who answered."""
+    ones = propagate(p, torch.ones(N, 1), hops)
+    heard = ones if answered is None else propagate(p, answered.float()[:, None], hops)
+    share = torch.where(heard > 0, ones / heard, 0.0)
+    return share * propagate(p, torch.from_numpy(rows.toarray()), hops) + ones * offset
 
 
 def value_and_gradient(linear: Any) -> tuple[Tensor, Tensor]:
@@ -74,6 +63,7 @@ def value_and_gradient(linear: Any) -> tuple[Tensor, Tensor]:
     return out.detach(), weight.grad
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     ("graph", "dense", "form", "hops", "offset"),
     [
@@ -86,13 +76,17 @@ def value_and_gradient(linear: Any) -> tuple[Tensor, Tensor]:
     ],
 )
 def test_commuted_equals_uncommuted_standardised_or_not(
-    graph: Any, dense: bool, form: str, hops: int, offset: float, monkeypatch: Any
+    graph: Any, dense: bool, form: str, hops: int, offset: float, masked: bool, monkeypatch: Any
 ) -> None:
-    p = graph()
-    built = forced(form, p, hops, offset, dense=dense, monkeypatch=monkeypatch)
+    """In either form, whatever is cheaper, and with a mask of who answered."""
+    monkeypatch.setattr(inputs_module, "dense_is_cheaper", lambda *_: dense)
+    p, answered = graph(), torch.from_numpy(np.random.default_rng(4).random(N) < 0.5) if masked else None
+    rows = reports(answered)
+    shaped = {"sparse": rows, "numpy": rows.toarray(), "tensor": torch.from_numpy(rows.toarray())}[form]
+    built = build_inputs(shaped, p, hops, width=H, offset=offset, reported=answered)
+    assert (built.p is None) == (dense or hops == 0) and (built.num_nodes, built.dimension) == (N, D)
     standard = standardise(built, generator=torch.Generator().manual_seed(0))
-    full = literal(p, hops, offset)
-    assert (built.num_nodes, built.dimension) == (N, D)
+    full = literal(p, hops, rows, offset, answered)
     for operator, matrix in ((built, full), (standard, (full - full.mean(dim=0)) * standard.scale)):
         found, expected = value_and_gradient(operator.linear), value_and_gradient(lambda weight: matrix @ weight)  # noqa: B023
         for mine, theirs in zip(found, expected, strict=True):

@@ -105,12 +105,9 @@ def test_all_graphs_with_public_edges_are_there_and_start_at_the_tree_of_those()
     kinds = world.public + 2 * world.private
     assert len(np.unique(kinds, axis=0)) == len(kinds) == 3 ** len(pairs)
     assert len(world.neighbours) == 6 * 3**5, "six pairs, whatever the other five are"
-    for public, known, start in zip(world.public[::7], world.known[::7], world.starts[::7], strict=True):
-        assert set(np.flatnonzero(known)) == set(pairs[public].ravel())
+    for public, start in zip(world.public[::7], world.starts[::7], strict=True):
         assert (start is None) == (not public.any())
-        if start is not None:
-            same = public_tree(case.nodes, pairs[public].T)
-            assert np.array_equal(start.left, same.left) and np.array_equal(start.right, same.right)
+        assert start is None or np.array_equal(start.left, public_tree(case.nodes, pairs[public].T).left)
 
 
 @pytest.mark.parametrize("name", CASES)

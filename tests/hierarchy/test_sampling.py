@@ -70,16 +70,6 @@ def test_all_graphs_come_with_the_chance_of_their_pairs() -> None:
         assert (stats.chisquare(seen, 4_000 * chances).pvalue > FALSE_ALARM) == accepted
 
 
-def test_a_large_sparse_graph_costs_what_comes_out() -> None:
-    leaves = 50_000
-    facts = pair_tree(balanced(leaves))
-    blocks = choose_blocks(facts, facts.tree.sizes[leaves:] < 1_000)
-    density = np.full(len(blocks), 30_000 / blocks.pairs.sum())
-    edges = sample_edges(blocks, density, np.random.default_rng(0))
-    assert abs(edges.shape[1] - 30_000) < 1_000
-    assert (edges[0] < edges[1]).all() and edges.max() < leaves
-
-
 @pytest.mark.parametrize("density", [np.array([1.5]), np.array([-0.1]), np.array([np.nan]), np.zeros(2)])
 def test_densities_are_shares(density: np.ndarray) -> None:
     blocks = choose_blocks(pair_tree(balanced(4)), np.ones(3, bool))

@@ -65,20 +65,12 @@ def test_a_node_goes_to_the_group_whose_mean_is_likest(seed: int) -> None:
         assert group != 3
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 200), st.integers(0, 1000))
-def test_ranks_are_a_permutation_and_follow_the_nodes(count: int, seed: int) -> None:
-    rows = rng(seed).normal(size=(300, 3))
-    nodes = rng(seed + 1).permutation(300)[:count]
-    ranks = similar_order(rows, nodes)
-    assert sorted(ranks.tolist()) == list(range(count))
-    assert np.array_equal(similar_order(rows, nodes), ranks)
-
-
 def test_a_line_of_nodes_is_cut_where_it_should_be() -> None:
     """Points on a line, shuffled: every block of 16 ranks holds 16 neighbours on it, from one end or the other."""
     place = rng(2).permutation(128)
     rows = np.stack([place / 10, np.zeros(128)], axis=1)
     ranks = similar_order(rows, np.arange(128))
+    some = similar_order(rows, place[:50])
+    assert sorted(ranks.tolist()) == list(range(128)) and sorted(some.tolist()) == list(range(50))
     blocks = [sorted(place[ranks // 16 == block].tolist()) for block in range(8)]
     assert sorted(blocks) == [list(range(16 * block, 16 * block + 16)) for block in range(8)]

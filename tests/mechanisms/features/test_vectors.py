@@ -31,6 +31,8 @@ def test_coordinates_that_cannot_be_sampled_and_reports_that_no_device_sends_are
     for settings, message in (({"sampled": 4}, "sampled is 4"), ({"epsilon": 2e-12, "sampled": 3}, "epsilon")):
         with pytest.raises(InputError, match=message):
             build(name, **settings)
+    with pytest.raises(InputError, match=r"sampled is 9.*at most 8" if name == "duchi" else "sampled is 21"):
+        build(name, dimension=20, sampled=9 if name == "duchi" else 21)
     mechanism, kind = build(name, epsilon=5.0, dimension=4, sampled=2), INFOS[name].report_type
     top = 1 if name == "multi-bit" else mechanism.law.levels - 1
     sent = mechanism.randomize(np.zeros((1, 4)), randomness=SeededRandomness(1)).to_tensors().values()
