@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collection.collections import url_of
+from tests.collection.collections import Collection, begun, url_of
 from tests.collection.postgresql import Postgres, postgresql
 from tests.reports.browser import Browser, started
 
@@ -29,6 +29,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return url_of(tmp_path)
     server: Postgres = request.getfixturevalue("postgres")
     return server.url(f"test{os.getpid()}_{next(_NUMBERS)}")
+
+
+@pytest.fixture
+def running(url: str) -> Iterator[Collection]:
+    made = begun(url)
+    yield made
+    made.store.engine.dispose()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,13 +26,6 @@ from tests.on_device.signing import label, links
 
 #: An address that is no other's: what is written down of it would be found.
 ADDRESS = "127.0.0.77"
-
-
-@pytest.fixture
-def running(url: str) -> Iterator[Collection]:
-    made = begun(url)
-    yield made
-    made.store.engine.dispose()
 
 
 def talk(url: str, data: bytes, *more: bytes) -> bytes:

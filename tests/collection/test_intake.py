@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -28,13 +28,6 @@ from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, secret, token, url_of
 from tests.collection.listening import served
 from tests.on_device.signing import degree, features, label, links, task_of
-
-
-@pytest.fixture
-def running(url: str) -> Iterator[Collection]:
-    made = begun(url)
-    yield made
-    made.store.engine.dispose()
 
 
 def stored(store: Store) -> list[tuple[int, int, bytes]]:

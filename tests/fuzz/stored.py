@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.cli import main
-from tests.fuzz.mutate import NUMBERS, WORDS, mutate
+from tests.fuzz.mutate import mutate
 from tests.fuzz.target import Target, Words
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -26,8 +26,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "heterorr": {"epsilon_x": 1.0, "epsilon_a": 1.0, "epochs": 1, "hidden": 4},
 }
 RUN = "ab" * 32
-#: Numbers that no setting takes long with.
-SMALL = tuple(word for word in (*NUMBERS, "3", "17", "0.01", "1e-3") if len(word) < 8 and "e9" not in word)
 
 
 def saved(method: str, data: Path, folder: Path) -> Path:
@@ -169,36 +167,9 @@ _COMPARE = ("compare", "label-pool")
 _HOW = ("--epsilon-y", "1,2", "--repeats", 1, "--no-controls", "--threads", 1)
 
 
-def _scores(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "scores.txt").write_text("# one a feature\n0.25\n0.75\n")
-    return folder
-
-
-def strange_settings(data: Path) -> Callable[[Path, random.Random], Sequence[Words]]:
-    """Every setting of every method with a strange value: planned, or trained with."""
-    from graphveil.methods import METHODS as KNOWN
-
-    pairs = [(method, key) for method in sorted(KNOWN) for key in sorted(KNOWN[method].options)]
-
-    def commands(copy: Path, rng: random.Random) -> Sequence[Words]:
-        method, key = rng.choice(pairs)
-        odd = rng.choice((rng.choice(NUMBERS), rng.choice(WORDS))).replace("\x00", "")
-        small = rng.choice(SMALL)
-        short = () if key == "epochs" or "epochs" not in KNOWN[method].options else ("--epochs", 1)
-        quick = ("--no-controls", "--threads", 1, "--out", copy / "run", *short)
-        return [
-            ("plan", method, data, "--set", f"{key}={odd}"),
-            ("plan", method, data, "--set", f"{key}={small}"),
-            ("train", method, data, "--set", f"{key}={small}", *quick),
-        ]
-
-    return commands
-
-
 def stored_targets(base: Path, data: Path) -> list[Target]:
     """All targets of this file but the models."""
-    logged, scored = _log(base / "log"), _scores(base / "scores")
+    logged = _log(base / "log")
 
     def tuned(copy: Path, rng: random.Random) -> Sequence[Words]:
         from graphveil.reports.runs.trial_log import read_trials
@@ -206,13 +177,6 @@ def stored_targets(base: Path, data: Path) -> list[Target]:
         return [
             partial(read_trials, copy / "out.trials.jsonl"),
             ("tune", "gap", data, "--over", "hops=1,2", "--out", copy / "out"),
-        ]
-
-    def released(copy: Path, rng: random.Random) -> Sequence[Words]:
-        file = copy / "scores.txt"
-        return [
-            ("release", "feature-rr", data, "--epsilon-x", 1, "--set", f"scores={file}", "-o", copy / "r"),
-            ("plan", "feature-rr", data, "--epsilon-x", 1, "--set", f"scores={file}"),
         ]
 
     def compared(copy: Path, rng: random.Random) -> Sequence[Words]:
@@ -227,7 +191,5 @@ def stored_targets(base: Path, data: Path) -> list[Target]:
             lambda copy, rng: [partial(read_messages, copy)],
         ),
         Target("trial log", logged, ("*",), tuned),
-        Target("scores", scored, ("*",), released),
         Target("comparison", _compared(data, base / "compared"), ("comparison.json", "cells/*"), compared),
-        Target("settings", scored, ("*",), strange_settings(data), lambda content, name, rng: content),
     ]

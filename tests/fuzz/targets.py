@@ -219,30 +219,7 @@ def targets(base: Path) -> list[Target]:
         Target("split", base / "split", ("holder*/*",), _agreeing),
         Target("certificates", parties, ("holder*/certificate.pem",), _introducing),
         Target("numbers", plain, ("graph.toml",), numbers, change=lambda content, name, rng: content),
-        Target("tables in Python", plain, ("nodes.csv", "edges.csv"), _tables),
     ]
-
-
-def _tables(copy: Path, rng: random.Random) -> list[Words]:
-    """The tables as a caller has them in Python: by path, and as lists of texts."""
-    import csv
-
-    from graphveil.graphs import from_tables, validate
-
-    facts: Any = {"range": (0, 1), "classes": ["a", "b"], "features": ["x", "y"], "split": "part"}
-
-    def lists(name: str) -> dict[str, list[Any]]:
-        text = (copy / name).read_bytes().decode("utf-8", "replace").replace("\0", "")
-        head, *rows = list(csv.reader(text.splitlines())) or [[]]
-        return {key: [row[at] if at < len(row) else None for row in rows] for at, key in enumerate(head)}
-
-    def by_path() -> object:
-        return validate(from_tables(copy / "nodes.csv", copy / "edges.csv", public_edges="public", **facts))
-
-    def by_value() -> object:
-        return validate(from_tables(lists("nodes.csv"), lists("edges.csv"), public_edges="public", **facts))
-
-    return [by_path, by_value] if rng.random() < 0.5 else [by_value, by_path]
 
 
 def _federation(base: Path, plain: Path) -> Path:

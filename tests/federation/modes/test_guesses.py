@@ -15,7 +15,7 @@ from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.guarantees import ledger_of
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.publication import Guessing
-from graphveil.federation.core.setting import Member, Setting
+from graphveil.federation.core.setting import Setting
 from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding
@@ -23,28 +23,13 @@ from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness
-
-N, CLASSES, COLUMNS = 400, 3, 24
-WORTH = 0.7310586  # of a feature that is not 0
+from tests.federation.modes.test_private_network import CLASSES, N, head_of
+from tests.federation.modes.test_private_network import made as people
 
 
 def made(holders: int = 2, **changes: Any) -> tuple[Setting, dict[str, Holding]]:
-    """Holders "h1" (the labels) .. whose columns and edges all tell a little of the classes."""
-    generator = torch.Generator().manual_seed(1)
-    labels = torch.randint(0, CLASSES, (N,), generator=generator)
-    train, val = torch.arange(N) < 30, (torch.arange(N) >= 30) & (torch.arange(N) < 120)
-    members, held = [], {}
-    for number in range(1, holders + 1):
-        chance = torch.rand(CLASSES, COLUMNS, generator=generator)[labels] * 0.5
-        pairs = torch.randint(0, N, (2, 1200), generator=generator)
-        alike = labels[pairs[0]] == labels[pairs[1]]
-        pairs = pairs[:, (pairs[0] < pairs[1]) & (alike | (torch.rand(1200, generator=generator) < 0.3))].unique(dim=1)
-        head = LabelHead(labels, train, val, ~(train | val)) if number == 1 else None
-        features = (torch.rand(N, COLUMNS, generator=generator) < chance).float() * WORTH
-        held[f"h{number}"] = Holding(features, torch.cat([pairs, pairs.flip(0)], 1), 1.0, head)
-        members.append(Member(f"h{number}", COLUMNS, number == 1))
-    plain: dict[str, Any] = {"mode": "guesses", "hops": 2, "epochs": 60, "learning_rate": 0.05}
-    return Setting.of(tuple(members), CLASSES, **{**plain, **changes}), held
+    plain = {"unit": "publication", "hops": 2, "epochs": 60, "learning_rate": 0.05, "epsilon": math.inf}
+    return people(holders, **{**plain, **changes})
 
 
 def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, Holding], list[tuple[str, Send]]]:
@@ -57,12 +42,6 @@ def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, H
             sent.append((name, effect))
 
     return simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch), setting, held, sent
-
-
-def head_of(held: dict[str, Holding]) -> LabelHead:
-    head = held["h1"].head
-    assert head is not None
-    return head
 
 
 def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tensor) -> Tensor:
@@ -146,17 +125,6 @@ def test_one_publication_costs_epsilon_and_no_delta() -> None:
     for publisher in (trained.holders["h2"].publisher, unsent):
         with pytest.raises(BudgetError, match="publication 2 of 1"):
             publisher.randomize(torch.zeros(N, dtype=torch.int64), randomness=SeededRandomness(1))
-
-
-@pytest.mark.slow  # whole rounds
-@pytest.mark.parametrize("holders", [2, 3])
-def test_guesses_with_little_epsilon_are_worth_more_than_the_label_holder_alone(holders: int) -> None:
-    """Seeds are fixed; round 1 is the label holder alone, so what validates worse is never kept."""
-    _, _, held, _ = run(holders, epsilon=2.0)
-    head = head_of(held)
-    alone, both = head.history
-    assert head.alone is not None and head.predictions is not None and not torch.equal(head.alone, head.predictions)
-    assert both["val_accuracy"] > alone["val_accuracy"] + 0.05 and head.best == 2
 
 
 def test_how_often_a_holder_is_right_is_found_behind_both_randomizations() -> None:
