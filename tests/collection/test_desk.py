@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from graphveil.collection.serving import Place, address, listening, server_of
 from graphveil.collection.store import Store, hashed
 from graphveil.collection.subject import Subject
 from graphveil.collection.tables import opened
-from graphveil.device import Opening, answer
+from graphveil.device import Opening, Report, answer
 from graphveil.device.wire import report
 from graphveil.errors import DataError, InputError
 from tests.collection.collections import begun, key, secret
@@ -71,15 +71,19 @@ def enrolled(desk: Desk, number: int) -> int:
     return who.joined
 
 
-def sent(desk: Desk, number: int, joined: int, **values: str) -> list[str]:
+def made(store: Store, number: int, joined: int, values: Mapping[str, object]) -> Report:
+    """What a person's device sends."""
+    task = store.task()
+    opening = Opening.of(store.setting("opening") or b"", task)
+    body = answer(task, task.person(number, opening.nonce(joined)), values, secret(number)).body
+    return report(task.hash, opening.epoch, body, secret(number), key(number))
+
+
+def sent(desk: Desk, number: int, joined: int, label: str = "right") -> list[str]:
     """Answer with a label; with an empty one nothing is answered."""
     with desk.store() as store:
-        task = store.task()
-        opening = Opening.of(store.setting("opening") or b"", task)
-        person = task.person(number, opening.nonce(joined))
-        told = {name: value for name, value in ({"label": "right"} | values).items() if value}
-        body = answer(task, person, told, secret(number)).body
-        return Intake(store, task).take([report(task.hash, opening.epoch, body, secret(number), key(number))])
+        one = made(store, number, joined, {"label": label} if label else {})
+        return Intake(store, store.task()).take([one])
 
 
 def test_no_epoch_opens_after_the_window(desk: Desk) -> None:
@@ -149,10 +153,10 @@ def two(desk: Desk, url: str) -> Desk:
     return desk
 
 
-def round_of(desk: Desk, number: int, out: Path | None = None, **values: str) -> None:
+def round_of(desk: Desk, number: int, out: Path | None = None) -> None:
     """A round in which one person answers, and its export."""
     desk.open()
-    assert sent(desk, number, 1, **values) == ["accepted"]
+    assert sent(desk, number, 1) == ["accepted"]
     desk.close()
     if out is not None:
         desk.export(out)

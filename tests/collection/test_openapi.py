@@ -15,11 +15,9 @@ import pytest
 from graphveil.collection.answers import STATUS
 from graphveil.collection.desk import Desk
 from graphveil.collection.service import Collector
-from graphveil.device import Opening, answer
-from graphveil.device.wire import report
-from tests.collection.collections import begun, key, secret, url_of
+from tests.collection.collections import begun, key, url_of
 from tests.collection.test_administration import JSON, tokens
-from tests.collection.test_desk import enrolled, ready
+from tests.collection.test_desk import enrolled, made, ready
 from tests.collection.test_service import asked, said, served
 
 PROBLEM = "application/problem+json"
@@ -109,15 +107,6 @@ def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:
     assert '"422"' not in json.dumps(document) and "ValidationError" not in json.dumps(document)
 
 
-def sent(desk: Desk, number: int) -> bytes:
-    with desk.store() as store:
-        task = store.task()
-        opening = Opening.of(store.setting("opening") or b"", task)
-    person = task.person(number, opening.nonce(1))
-    body = answer(task, person, {"label": "right", "links": []}, secret(number)).body
-    return report(task.hash, opening.epoch, body, secret(number), key(number)).to_bytes()
-
-
 def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -> None:
     ask = office.ask
     token = tokens(desk)["ann"]
@@ -130,7 +119,8 @@ def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -
     enrolled(desk, 1)
     assert ask("GET /admin/expected")["means"][0]["error"] is None
     ask("POST /admin/open")
-    one, two = (sent(desk, number) for number in (0, 1))
+    with desk.store() as store:
+        one, two = (made(store, number, 1, {"label": "right", "links": []}).to_bytes() for number in (0, 1))
     assert [ask("POST /reports", told) for told in (one, one, two[:-1], one[:-1] + b"\0")] == [
         {"answers": ["accepted"]}, {"answers": ["again"]}, "truncated", "bad-tag",
     ]  # fmt: skip

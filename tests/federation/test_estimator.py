@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, GraphveilError, InputError, ModelFileError
+from graphveil.errors import BudgetError, InputError, ModelFileError
 from graphveil.federation import KINDS, MODES, VFGNN
 from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
@@ -74,21 +74,3 @@ def test_settings_change_before_publication_alone_and_clones_publish_once_in_all
         copied.set_params(width=4)
     with pytest.raises(BudgetError, match="has already run"):
         copied.fit(load_graph("social-200"))
-
-
-def test_what_a_fitted_federation_says_of_itself() -> None:
-    unfitted = VFGNN(epsilon=8.0)
-    assert "Not fitted" in unfitted._repr_html_()
-    for name in ("privacy_", "classes_", "n_features_in_"):
-        with pytest.raises(AttributeError, match="after fitting"):
-            getattr(unfitted, name)
-    with pytest.raises(GraphveilError, match="fit first"):
-        unfitted.predict_proba()
-    with pytest.raises(InputError, match="epsilon"):
-        VFGNN(epsilon=0.0).fit(load_graph("social-200"), randomness=SecureRandomness())
-    made = fitted()
-    assert made.privacy_ == made.guarantee and len(made.classes_) == len(made.schema.classes)
-    assert made.n_features_in_ == load_graph("social-200").schema.dimension
-    assert "epsilon" in made._repr_html_()
-    with pytest.raises(InputError, match="its own nodes only"):
-        made.predict(load_graph("social-200"))

@@ -103,13 +103,6 @@ def test_the_bundle_is_small_and_stands_alone() -> None:
     people = BUNDLE.with_name("people.js")
     sizes = [len(gzip.compress(file.read_bytes(), 9)) for file in (BUNDLE, people)]
     assert sizes[0] < LARGEST and sizes[1] < LARGEST_LIST
-    said = re.search(
-        r"takes ([\d,]+) bytes as `gzip -9` packs it, of 5,120 at most; where\s+links are asked, ([\d,]+) more",
-        (CLIENT / "README.md").read_text(),
-    )
-    # Other builds of zlib take a few bytes more or less.
-    assert said is not None
-    assert all(abs(int(one.replace(",", "")) - size) < 32 for one, size in zip(said.groups(), sizes, strict=True))
     assert not re.search(r"\bimport\b|\brequire\(", BUNDLE.read_text())
     assert re.findall(r"\bimport\b.*?from(\S+?);", people.read_text()) == ['"./device.js"']
     package = json.loads((CLIENT / "package.json").read_text())
