@@ -8,7 +8,6 @@ pictures, stdout, stderr, and the one line of an error.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,7 @@ import pytest
 import torch
 
 from graphveil.cli import main
-from graphveil.errors import InputError
-from graphveil.graphs import GraphSchema, load_graph, make_graph, normalise_edges, random_split, write_folder
-from graphveil.methods.registry import build_method
-from graphveil.privacy import SeededRandomness
+from graphveil.graphs import GraphSchema, load_graph, make_graph, normalise_edges, write_folder
 
 NODES, DIMENSION = 120, 12
 NUMBER = np.float32(0.73105857)
@@ -131,23 +127,6 @@ def test_an_error_about_a_file_shows_one_entry_to_its_owner(
     assert printed.out == "" and not Path("run").exists()
     assert "nodes.csv, line 2" in printed.err
     assert not leaks(planted(load_graph(str(data))), {"stderr": printed.err.encode()})
-
-
-@pytest.mark.parametrize("wrong", [7.7310586, float("nan")])
-def test_an_error_of_a_device_or_curator_shows_no_value(wrong: float, data: Path) -> None:
-    """Past the reader a refusal names the place alone: it may be logged where the data's owner does not look."""
-    graph = load_graph(str(data))
-    dense = graph.x.clone()
-    dense[14, 3] = wrong
-    graph.x = dense
-    graph.schema = replace(graph.schema, private=("features", "labels"))
-    secrets = planted(load_graph(str(data))) | {"the wrong number": b".7310"}
-    for name, settings in (("lpgnn", {}), ("feature-rr", {"epsilon_x": 1.0})):
-        method = build_method(name, settings, 3)
-        with pytest.raises(InputError) as refused:
-            method.fit(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
-        assert "row 14, column 3" in str(refused.value)
-        assert not leaks(secrets, {"error": str(refused.value).encode()}), refused.value
 
 
 def test_the_search_finds_what_is_there(data: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import LapGraph, PairDomain
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
-from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, top_k, uniform_subset
+from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, uniform_subset
 from graphveil.mechanisms.samplers.two_sided import two_sided
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.mechanisms import pair_cases
@@ -141,17 +141,6 @@ def test_shares_of_the_number_that_are_none_are_refused() -> None:
     for share in (0.0, 1.0, -0.1, math.nan, "0.1", True, None, 1e-12):
         with pytest.raises(InputError, match="count_share"):
             LapGraph(epsilon=1.0, domain=pair_cases.tiny(), count_share=share)  # type: ignore[arg-type]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=12), st.data(), st.integers(0, 99))
-def test_the_largest_are_chosen_and_only_ties_are_left_to_lot(
-    levels: list[int], data: st.DataObject, seed: int
-) -> None:
-    wanted = data.draw(st.integers(0, len(levels)))
-    chosen = top_k(np.array(levels), wanted, SeededRandomness(seed))
-    assert len(set(chosen.tolist())) == wanted
-    assert sorted((levels[place] for place in chosen), reverse=True) == sorted(levels, reverse=True)[:wanted]
 
 
 def test_thresholds_pass_half_the_cells_whole_and_later_what_did_not_pass_before() -> None:
