@@ -71,7 +71,7 @@ def enrolled(desk: Desk, number: int) -> int:
     return who.joined
 
 
-def made(store: Store, number: int, joined: int, values: Mapping[str, object]) -> Report:
+def report_of(store: Store, number: int, joined: int, values: Mapping[str, object]) -> Report:
     """What a person's device sends."""
     task = store.task()
     opening = Opening.of(store.setting("opening") or b"", task)
@@ -82,8 +82,8 @@ def made(store: Store, number: int, joined: int, values: Mapping[str, object]) -
 def sent(desk: Desk, number: int, joined: int, label: str = "right") -> list[str]:
     """Answer with a label; with an empty one nothing is answered."""
     with desk.store() as store:
-        one = made(store, number, joined, {"label": label} if label else {})
-        return Intake(store, store.task()).take([one])
+        sends = report_of(store, number, joined, {"label": label} if label else {})
+        return Intake(store, store.task()).take([sends])
 
 
 def test_no_epoch_opens_after_the_window(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Printed bounds are met by the influence that they bound, or lie above all that is measured, and no smaller ones do."""
+"""Printed bounds are met by the influence that they bound, or lie above all that is measured; smaller ones do not."""
 
 from __future__ import annotations
 
@@ -47,11 +47,8 @@ def test_no_coordinate_is_asked_of_more_forgers_than_its_bound_counts(forged: in
 
 def test_targets_that_cannot_change_do_not() -> None:
     """Labels of which those of forgers are another class: one for all, the next one, or any."""
-    graph, rng, share = (
-        social_graph(400, average_degree=8, dimension=4, classes=3, apps=2, seed=2),
-        np.random.default_rng(1),
-        0.05,
-    )
+    graph = social_graph(400, average_degree=8, dimension=4, classes=3, apps=2, seed=2)
+    rng, share = np.random.default_rng(1), 0.05
     noisy = np.where(rng.random(400) < 0.7, graph.y.numpy(), rng.integers(0, 3, 400))
     labels, spread = np.where(rng.random(400) < 0.5, noisy, -1), Adjacency.of(graph.edge_index, 400).to_scipy()
 

@@ -17,7 +17,7 @@ from graphveil.collection.desk import Desk
 from graphveil.collection.service import Collector
 from tests.collection.collections import begun, key, url_of
 from tests.collection.test_administration import JSON, tokens
-from tests.collection.test_desk import enrolled, made, ready
+from tests.collection.test_desk import enrolled, ready, report_of
 from tests.collection.test_service import asked, said, served
 
 PROBLEM = "application/problem+json"
@@ -120,7 +120,7 @@ def test_what_is_answered_is_as_it_is_described(office: Described, desk: Desk) -
     assert ask("GET /admin/expected")["means"][0]["error"] is None
     ask("POST /admin/open")
     with desk.store() as store:
-        one, two = (made(store, number, 1, {"label": "right", "links": []}).to_bytes() for number in (0, 1))
+        one, two = (report_of(store, number, 1, {"label": "right", "links": []}).to_bytes() for number in (0, 1))
     assert [ask("POST /reports", told) for told in (one, one, two[:-1], one[:-1] + b"\0")] == [
         {"answers": ["accepted"]}, {"answers": ["again"]}, "truncated", "bad-tag",
     ]  # fmt: skip
