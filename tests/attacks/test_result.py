@@ -46,20 +46,6 @@ def test_refusals() -> None:
         judged(np.array([1.0, np.nan]), np.ones(5))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"limit": "x"}, {"baseline": []}, {"positives": None}, {"delta": True}, {"name": 3}, {"notes": [1]}),
-        *({"figures": {"a": "b"}}, {"baseline_note": ["x"]}, {"samples": 1}, {"limit_note": None}),
-    ],
-    ids=str,
-)
-def test_a_file_whose_fields_are_of_another_kind_is_refused(changed: dict[str, Any]) -> None:
-    said = {**judged(np.arange(5.0), np.arange(9.0) - 2).to_dict(), **changed}
-    with pytest.raises(TypeError):
-        AttackResult.from_dict(said)
-
-
 OPEN = nothing("nothing is protected")
 SCORES = st.lists(st.integers(-5, 5), min_size=2, max_size=20).map(lambda drawn: np.array(drawn, float))
 

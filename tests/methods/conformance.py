@@ -221,18 +221,6 @@ class MethodSuite(NewGraphSuite):
         assert method.predict_proba().shape == (made.NODES, 3)
         assert method.schema.classes == graph.schema.classes
 
-    def test_the_truth_of_test_nodes_changes_nothing(self, case: Case, fitted: Any) -> None:
-        """Item 12: nothing released, selected or recorded depends on labels that nobody sent."""
-        graph = case.graph()
-        split = made.split_of(graph)
-        flipped = case.changed(graph, y=torch.where(split.test, (graph.y + 1) % 3, graph.y))
-        method = case.build(seed=0).fit(flipped, split=split, randomness=SeededRandomness(1))
-        labels = case.people(method.released).labels
-        assert torch.equal(labels, case.people(fitted.released).labels)
-        assert bool((labels[~(split.train | split.val)] == -1).all())
-        assert torch.equal(method.predict_proba(), fitted.predict_proba())
-        assert method.history == fitted.history
-
     # ---- predictions ----
 
     def test_probabilities_are_probabilities_and_the_score_is_the_share_that_is_met(

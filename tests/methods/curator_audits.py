@@ -19,12 +19,11 @@ from scipy import stats
 from torch import Tensor
 
 from graphveil.aggregation.grid import quantise
-from graphveil.graphs import make_graph, social_graph
+from graphveil.graphs import social_graph
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods import DPMLP, GAP, ClassSums, NodeSums, ProGAP
 from graphveil.methods.curator import privacy as curator_privacy
 from graphveil.methods.curator import training as curator
-from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.models.perceptrons import Encoder
 from graphveil.privacy import (
@@ -38,8 +37,6 @@ from graphveil.privacy import (
 from graphveil.training.full_batch import Rows
 from tests.methods import curator_made as cm
 
-#: A right method fails an audit by statistics with at most this probability.
-FALSE_ALARM = 1e-6
 #: Sums under the normal law; counts, which class-sums makes by default, are asked in test_class_sums.py.
 EDGE_METHODS: dict[str, Any] = {"gap": GAP, "progap": ProGAP, "class-sums": partial(ClassSums, noise="normal")}
 METHODS: dict[str, Any] = {**EDGE_METHODS, "node-sums": NodeSums, "dp-mlp": DPMLP}
@@ -137,43 +134,6 @@ def nothing_else_reads_edges(name: str) -> None:
         assert torch.equal(x, x2)
 
 
-def another_neighbour_only_adds(name: str) -> None:
-    """Item 8: one edge more adds the other end's message to each end's sum, whole, and scales nothing."""
-    start = cm.graph()
-    with pytest.MonkeyPatch.context() as patch:
-        replay = cm.Replay(patch)
-        fit(name, start)
-        first = replay.again()[0]
-        edge = edges_between_training_nodes(start, 1)[0]
-        fit(name, cm.without_edge(start, edge))
-        second = replay.calls[0]
-    sums, rows, x, _ = first
-    bits = sums.row_bits(rows.weight_bits)
-    change = whole(rows, x, bits) - whole(second[1], x, bits)
-    u, v = start.edge_index[:, start.edge_index[0] < start.edge_index[1]][:, edge].tolist()
-    message = quantise(x, bits=bits).values.numpy().astype(np.int64)
-    assert np.array_equal(change[u], message[v]) and np.array_equal(change[v], message[u])
-    assert np.flatnonzero(np.abs(change).sum(axis=1)).tolist() == sorted((u, v))
-
-
-def noise_has_the_law_that_was_said(name: str) -> None:
-    """Item 18: whole steps of the grid, normal with the sigma of the ledger's row, by Kolmogorov and Smirnov."""
-    with pytest.MonkeyPatch.context() as patch:
-        replay = cm.Replay(patch)
-        method = fit(name, crowd())
-        calls, answers = list(replay.calls), list(replay.answers)
-    (spend,) = method.ledger.spends
-    for call, answer in zip(calls, answers, strict=True):
-        sums, rows, x, hop = call
-        bits = sums.row_bits(rows.weight_bits) + rows.weight_bits
-        steps = answer.double().numpy() * 2.0**bits
-        assert np.array_equal(steps, np.round(steps))
-        noise = steps - whole(rows, x, bits - rows.weight_bits)
-        smooth = (noise + np.random.default_rng(0).uniform(-0.5, 0.5, noise.shape)).ravel() / 2.0**bits
-        said = float(spend.parameters[f"sigma_{hop}"])
-        assert stats.kstest(smooth, "norm", (0, said)).pvalue > FALSE_ALARM
-
-
 # ---- items 5, 9, 12, 16: what private data may not decide ----
 
 
@@ -187,26 +147,6 @@ def edges_decide_no_public_number(name: str) -> None:
     assert one.published.noise == other.published.noise
     assert len(one.history) == len(other.history)
     assert one.predict_proba().shape == other.predict_proba().shape
-
-
-def a_list_moves_no_more_rows_than_its_bound(degree: int = 3) -> None:
-    """Item 9: emptying anybody's list, the last node's too, moves the sums by at most sqrt(D)."""
-    start, x = cm.graph(), torch.zeros(60, 4)
-    x[:, 0] = 1.0
-    privacy, settings = CuratorPrivacy(2.0, unit="node", degree_bound=degree), CuratorSettings()
-    full = curator.receiver_rows(start, privacy, settings, x)
-    longest = 0.0
-    for node in (*range(0, 60, 7), 59):
-        other = make_graph(start.x, start.edge_index, start.y, start.schema)
-        other.edge_index = start.edge_index[:, start.edge_index[0] != node]
-        rows = curator.receiver_rows(other, privacy, settings, x)
-        change = (whole(full, x, 10) - whole(rows, x, 10)) / 2**10
-        longest = max(longest, float(np.linalg.norm(change)))
-        assert longest <= math.sqrt(degree)
-    assert longest > 0.99 * math.sqrt(degree)
-    kept = np.bincount(full.senders.numpy(), minlength=60)
-    listed = np.bincount(start.edge_index[0].numpy(), minlength=60)
-    assert np.array_equal(kept, np.minimum(listed, degree))
 
 
 def validation_labels_decide_nothing(name: str) -> None:
@@ -244,10 +184,6 @@ def every_step_is_charged_and_noised(name: str) -> None:
     def added(me: RoundedNormal, totals: np.ndarray, randomness: Any) -> None:
         draws.append(me.sigma)
         real_add(me, totals, randomness)
-
-    def quickly(*arguments: Any, **options: Any) -> float:
-        # Renyi accounting is quicker; how many steps there are does not depend on it.
-        return pipeline_epsilon(*arguments, **{**options, "accountant": "rdp"})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(curator_privacy, "calibrate_pipeline", searched)

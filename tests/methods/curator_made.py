@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from graphveil.graphs.features import features_from_dense
 from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
+from tests.methods.links_made import Sealed as Unreadable
 
 FAST: dict[str, Any] = {"epochs": 6, "hidden": 4, "passes": 4, "batch": 1000}
 KINDS = {"gap": GAP, "progap": ProGAP}
@@ -58,30 +59,8 @@ def without_node(start: Any, node: int = 5) -> Any:
     return changed
 
 
-class Unreadable:
-    """A handle of a known graph: its public facts, and nothing else may be touched."""
-
-    def __init__(self, start: Any) -> None:
-        self.num_nodes, self.schema = start.num_nodes, start.schema
-
-    def get(self, name: str) -> None:
-        return None
-
-    @property
-    def x(self) -> NoReturn:
-        raise AssertionError("features were read")
-
-    @property
-    def y(self) -> NoReturn:
-        raise AssertionError("labels were read")
-
-    @property
-    def edge_index(self) -> NoReturn:
-        raise AssertionError("edges were read")
-
-
 class Edgeless(Unreadable):
-    """The same, with the small graph's features and labels."""
+    """The public facts of a graph, with the small graph's features and labels."""
 
     x, y = graph().x, graph().y  # type: ignore[assignment]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
+from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made
@@ -90,18 +90,3 @@ class NewGraphSuite:
             sealed.schema = schema
             with pytest.raises(InputError):
                 fitted.predict_proba(sealed, randomness=SeededRandomness(5))
-
-    def test_people_are_told_apart_by_their_ids(self, case: Case, fitted: Any) -> None:
-        """Never by what is private, nor by the name of their graph: with other links they are the same people."""
-        if not case.lists:
-            return
-        same = case.seal(case.graph())
-        if case.inductive == "reports":
-            same.schema = replace(same.schema, name="renamed")
-        assert torch.equal(fitted.predict_proba(same), fitted.predict_proba())
-        for change, refused in (({"ids": ["x"] * 60}, AssertionError), ({"ids": None}, BudgetError)):
-            other = case.seal(case.graph())
-            other.__dict__.update(change)
-            asked = refused if case.inductive == "reports" else AssertionError
-            with pytest.raises((InputError, asked)):  # reaching for the data of new people; charged to the old ones
-                fitted.predict_proba(other, randomness=SeededRandomness(5))

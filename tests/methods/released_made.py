@@ -41,17 +41,9 @@ def without_one(start: Any) -> Any:
     return with_private(start, private_pairs(start)[:, 1:])
 
 
-class Sealed:
-    """The public part of a graph; whoever touches features, labels or private edges is caught.
-
-    `edge_index` may be looked at through its public columns alone.
-    """
+class Sealed(made.Sealed):
+    """The public part of a graph; of `edge_index` the public columns alone may be looked at."""
 
     def __init__(self, start: Any) -> None:
-        self.num_nodes, self.schema, self.edge_index = start.num_nodes, start.schema, start.edge_index
+        super().__init__(start)
         self.public_edges, self.private_nodes = start.public_edges, start.get("private_nodes")
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("x", "y"):
-            raise RuntimeError(f"{name} was read")
-        raise AttributeError(name)

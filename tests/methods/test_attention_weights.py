@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
 from graphveil.methods.curator import recipe as room
-from graphveil.methods.curator import training as curator
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, budget_split, pipeline_epsilon
 from graphveil.training.attention import AttentionDescent
 from tests.methods import curator_made as cm
 from tests.methods import made
+from tests.training.test_attention import Trace
 
 OWN: dict[str, Any] = {"weights": "attention", "hops": 1, "batch": 10, "passes": 4}
 
@@ -80,40 +79,23 @@ def test_an_undirected_edge_at_the_price_of_an_entry_is_found(monkeypatch: pytes
     assert price_of(fit(unit="edge").ledger.spends[0], "edge") > 2.2
 
 
-class Steps:
-    """The exact sums of every step of attention's training; replayed, a run goes on from the first one's."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.first: list[Tensor] = []
-        self.second: list[Tensor] = []
-        self.replaying = False
-        real = AttentionDescent.clipped_sum
-
-        def watched(me: AttentionDescent, chosen: Tensor) -> Tensor:
-            found = real(me, chosen)
-            kept = self.second if self.replaying else self.first
-            kept.append(found)
-            self.cap = me._schedule.grid.cap
-            return self.first[len(kept) - 1].clone()
-
-        monkeypatch.setattr(AttentionDescent, "clipped_sum", watched)
-
-
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize("edge", [0, 7, 20])
 def test_replay_on_a_neighbour_moves_steps_and_sums_within_their_bounds(
     edge: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With every noisy answer frozen, nothing but exact sums differs, each by what was declared."""
-    steps, replay = Steps(monkeypatch), cm.Replay(monkeypatch)
-    first = fit()
-    before, steps.replaying = replay.again(), True
-    second = fit(cm.without_edge(cm.graph(), edge))
-    assert torch.equal(first.predict_proba(), second.predict_proba())
-    assert len(steps.first) == len(steps.second) == 12
-    for a, b in zip(steps.first, steps.second, strict=True):
-        assert float((a - b).norm()) <= 4 * steps.cap
-    assert any(not torch.equal(a, b) for a, b in zip(steps.first, steps.second, strict=True))
+    replay, steps = cm.Replay(monkeypatch), list[Trace]()
+    for start in (cm.graph(), cm.without_edge(cm.graph(), edge)):
+        with pytest.MonkeyPatch.context() as patch:
+            steps.append(Trace(patch, *steps))
+            found = fit(start)
+        if len(steps) == 1:
+            before, first = replay.again(), found
+    assert torch.equal(first.predict_proba(), found.predict_proba())
+    sums = list(zip(steps[0].sums, steps[1].sums, strict=True))
+    assert len(sums) == 12 and all(float((a - b).norm()) <= 4 * steps[0].cap for a, b in sums)
+    assert any(not torch.equal(a, b) for a, b in sums)
     ((sums, rows, x, _),) = before
     ((_, rows2, x2, _),) = replay.calls
     assert torch.equal(x, x2)
@@ -204,24 +186,10 @@ def test_replay_on_a_neighbour_changes_nothing_but_the_sums(name: str, monkeypat
 
 
 @pytest.mark.slow  # trainings
-def test_they_are_learned_from_training_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Tensor, Tensor, Tensor]] = []
-    real = curator.learned_embedding
-
-    def watched(x: Tensor, labels: Tensor, train: Tensor, *, seed: int) -> Tensor:
-        seen.append((x, labels, train))
-        return real(x, labels, train, seed=seed)
-
-    monkeypatch.setattr(curator, "learned_embedding", watched)
-    start = cm.graph()
-    method = cm.fit("gap", start, weights="learned")
-    split = cm.split_of(start)
-    ((x, labels, train),) = seen
-    assert torch.equal(train, split.train.nonzero()[:, 0])
-    assert bool((labels[split.test] == -1).all())
-    assert torch.allclose(x.norm(dim=1), torch.ones(60), atol=1e-5)
-    other = cm.graph()
-    other.y[split.test] = (other.y[split.test] + 1) % 3
+def test_they_are_learned_from_training_labels_alone() -> None:
+    method, other = cm.fit("gap", weights="learned"), cm.graph()
+    test = cm.split_of(other).test
+    other.y[test] = (other.y[test] + 1) % 3
     assert torch.equal(cm.fit("gap", other, weights="learned").predict_proba(), method.predict_proba())
 
 

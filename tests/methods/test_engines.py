@@ -105,26 +105,6 @@ def test_the_engine_that_is_named_asks_everybody(name: str, people: tuple[Graph,
     assert core.by_blocks and len(engine.given) == times and min(engine.given) > 1
 
 
-#: What is asked of other people than those of the training, and by how many maps of blocks.
-PREDICTS: dict[str, tuple[dict[str, Any], dict[str, str], int]] = {
-    "gap": ({**_EPSILON, "hops": 2, "queries": 1, "epochs": 1}, {}, 2),
-    "lpgnn": ({**_LOCAL, "epochs": 1}, {"people": "other"}, 5),
-    "solitude": ({**_LOCAL, "epsilon_a": 8.0, "epochs": 1}, {"people": "other"}, 5),
-}
-
-
-@pytest.mark.parametrize("name", PREDICTS)
-def test_the_engine_that_is_named_predicts_other_people(name: str) -> None:
-    """They get the answer of one thread here."""
-    (settings, who, least), engine = PREDICTS[name], Counting(2)
-    small, other = (social_graph(nodes, dimension=4, apps=1, classes=3, seed=1) for nodes in (200, 2 * PEOPLE + 4))
-    answers = []
-    for place in (LOCAL, engine):
-        method: Any = METHODS[name](**settings).fit(small, randomness=SeededRandomness(1))
-        answers.append(method.predict_proba(other, randomness=SeededRandomness(2), engine=place, **who))
-    assert torch.equal(*answers) and len(engine.given) >= least
-
-
 def test_a_method_that_answers_from_its_training_refuses_an_engine() -> None:
     graph = cm.graph()
     method: Any = METHODS["class-sums"](**_EPSILON, epochs=1).fit(graph, randomness=SeededRandomness(1))

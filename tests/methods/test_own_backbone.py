@@ -124,22 +124,10 @@ def test_it_comes_back_with_the_module_alone(name: str, tmp_path: Path) -> None:
 
 
 @ALL
-@pytest.mark.parametrize(
-    ("module", "said"),
-    [
-        (nn.Linear(3, C), "it cannot read rows of"),
-        (nn.Flatten(), "it has no weights to train"),
-        (None, "2 rows gave scores"),
-    ],
-    ids=["width", "nothing", "scores"],
-)
-def test_what_cannot_be_trained_is_refused_before_anything_is_paid(
-    name: str, module: nn.Module | None, said: str
-) -> None:
+def test_what_cannot_be_trained_is_refused_before_anything_is_paid(name: str) -> None:
     case = CASES[name]
-    width = case.graph.schema.dimension + (2 * C if "sums" in name else 0)
-    method = case.build(backbone=nn.Linear(width, C + 1) if module is None else module)
-    with pytest.raises(InputError, match=f"backbone: {said}"):
+    method = case.build(backbone=nn.Linear(3, C))
+    with pytest.raises(InputError, match="backbone: it cannot read rows of"):
         method.fit(case.graph, randomness=SeededRandomness(1))
     assert method.ledger.spends == ()
 
@@ -152,35 +140,6 @@ def test_private_edges_are_not_handed_to_a_module() -> None:
 
 
 # ---- a module of a user's own in private training ----
-
-
-def own() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(20, 6), nn.ReLU(), nn.Linear(6, C))
-
-
-def fit(module: nn.Module) -> Any:
-    return DPMLP(epsilon=4.0, delta=0.01, passes=2, epochs=3, batch=20, backbone=module).fit(
-        made.graph(20), randomness=SeededRandomness(1)
-    )
-
-
-@pytest.mark.slow  # trainings
-def test_it_is_trained_as_a_copy_and_comes_back_with_the_module_alone(tmp_path: Path) -> None:
-    module, graph = own(), made.graph(20)
-    method = fit(module)
-    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), own().parameters(), strict=True))
-    assert method.predict_proba().shape == (graph.num_nodes, C)
-    before = torch.softmax(own()(graph.x), dim=1)
-    assert not torch.allclose(method.predict_proba(), before)
-    file = method.save(tmp_path)
-    again = DPMLP.load(file, backbone=own())
-    assert torch.equal(again.predict_proba(graph), method.predict_proba(graph))
-    for load in (DPMLP.load, load_method):
-        with pytest.raises(ModelFileError, match="holds weights of a module of yours, Sequential"):
-            load(file)
-    with pytest.raises(ModelFileError):
-        DPMLP.load(file, backbone=nn.Sequential(nn.Linear(20, C)))
 
 
 @pytest.mark.parametrize(

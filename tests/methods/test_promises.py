@@ -35,10 +35,6 @@ class Promise:
     """A method with a price, and what its plan must say.
 
     Args:
-        method, price: what is planned.
-        covers: the aspects of a person that the epsilon covers.
-        relation, model: of the guarantee.
-        total: epsilon of everything together.
         against: part of who may look.
         assumes: codes that must be among the assumptions; never: those that must not.
         section: where the plan's own figures stand.

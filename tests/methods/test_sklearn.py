@@ -162,33 +162,19 @@ def test_a_run_with_controls_leaves_its_lift() -> None:
 
 
 PAGE = page("scikit-learn")
-#: Of the checks in a section of the page: a list, or the first column of a table.
-PASS, ASK_NOTHING, DO_NOT_APPLY = (
-    sorted(set(re.findall(r"`(check_\w+)`", PAGE.split(f"## {title}")[1].split("\n## ")[0])))
-    for title in ("Pass, for every method", "Ask nothing", "Do not apply")
-)
+PASS = sorted(set(re.findall(r"`(check_\w+)`", PAGE.split("## Pass, for every method")[1].split("\n## ")[0])))
 
 #: Before scikit-learn 1.7 it ended where weights of samples are not taken.
 OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 END_EARLY = ("check_sample_weight_equivalence_on_sparse_data",)
 
 
-def run(name: str, check: str) -> None:
-    """Run a check on a method; what it needs beside that is scikit-learn's own choice, the simplest."""
+@ALL
+@pytest.mark.parametrize("check", [name for name in PASS if hasattr(checks, name) and not (OLD and name in END_EARLY)])
+def test_what_is_said_to_pass_passes(name: str, check: str) -> None:
     asked = getattr(checks, check)
     if check.startswith("check_array_api"):
         asked = partial(asked, array_namespace="numpy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asked(name, BUILT[name]())
-
-
-def here(names: list[str]) -> list[str]:
-    """Those of some checks that the installed scikit-learn has, and does not end at once."""
-    return [name for name in names if hasattr(checks, name) and not (OLD and name in END_EARLY)]
-
-
-@ALL
-@pytest.mark.parametrize("check", here(PASS))
-def test_what_is_said_to_pass_passes(name: str, check: str) -> None:
-    run(name, check)

@@ -117,10 +117,6 @@ def reported(edges: Tensor, nodes: int, epsilon: float, mode: str, seed: int) ->
     return NamedPairs(nodes, said.source, said.target, said.log_ratio, said.background, chi_square(rows), said.directed)
 
 
-def met(beliefs: Tensor, labels: Tensor, mask: Tensor) -> float:
-    return float((beliefs.argmax(dim=1) == labels)[mask].float().mean())
-
-
 def test_nothing_of_all_pairs_is_built_for_20_000_people() -> None:
     graph = social_graph(20_000, 8, 20, 4, apps=4, seed=1)
     pairs = reported(graph.edge_index, 20_000, 10.0, "lower", seed=1)

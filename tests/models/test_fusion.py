@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from graphveil.aggregation import Inputs, build_inputs
+from graphveil.aggregation import build_inputs
 from graphveil.models.class_reader import ClassReader
 from graphveil.models.fusion import Fusion
 
@@ -22,12 +22,8 @@ def fusion(beside: int = K, dropout: float = 0.5, seed: int = 0) -> Fusion:
     return Fusion(D, beside, H, C, dropout, generator=torch.Generator().manual_seed(seed))
 
 
-def inputs_of(x: Tensor) -> Inputs:
-    return build_inputs(x, None, 0, width=H)
-
-
 def logits(model: Fusion, x: Tensor, z: Tensor) -> Tensor:
-    return model.rest(model.first(inputs_of(x), z), z)
+    return model.rest(model.first(build_inputs(x, None, 0, width=H), z), z)
 
 
 def test_it_is_the_formula_of_the_docstring() -> None:

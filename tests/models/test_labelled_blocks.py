@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from scipy import stats
 from torch import Tensor
 
-from graphveil.graphs import social_graph
-from graphveil.mechanisms import AdjacencyRR
+from graphveil.mechanisms import AdjacencyRR, NoisyCounts
 from graphveil.methods.links.collection import pairs_of
 from graphveil.models import NamedPairs
 from graphveil.models.block_densities import block_densities
+from graphveil.models.count_fields import CountedNeighbours, count_fields
 from graphveil.models.labelled_blocks import LabelledPeople, block_fields
 from graphveil.models.list_sums import unbiased_labels
 from graphveil.models.pair_likeness import QUANTILES, cosines, likeness, weighted_rows
@@ -76,18 +79,6 @@ def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
     assert float(moved[2:].max()) > 0.1
 
 
-@pytest.mark.parametrize(("epsilon", "mode"), [(1e-3, "lower"), (1e-3, "directed"), (60.0, "both")])
-def test_extreme_epsilons_and_empty_lists_give_numbers(epsilon: float, mode: str) -> None:
-    graph = social_graph(60, 4, 8, 3, apps=3, seed=1)
-    asked = torch.arange(60) % 2 == 0
-    for edges in (graph.edge_index, graph.edge_index[:, :0]):
-        for degrees in (True, False):
-            pairs = reported(directed(edges) if mode == "directed" else edges, 60, epsilon, mode)
-            who = people(graph.y, asked)
-            field = block_fields(pairs, torch.zeros(60, 3), who, degrees=degrees, alike=None, rounds=5)
-            assert bool(field.isfinite().all())
-
-
 def features(people: int = 200, columns: int = 30) -> sp.csr_matrix:
     drawn = np.random.default_rng(1).random((people, columns)) < 0.2
     drawn[3] = False
@@ -143,11 +134,6 @@ def both_report(edges: Tensor, epsilon: float, seed: int) -> NamedPairs:
     return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(seed)))
 
 
-def forged(labels: Tensor, share: float = 0.05) -> Tensor:
-    """The same labels, but that some name the first class."""
-    return torch.where(torch.arange(PEOPLE) < share * PEOPLE, 0, labels)
-
-
 def densities(pairs: NamedPairs, labels: Tensor, blocks: str, keep: float = 1.0, flip: float = 0.0) -> Tensor:
     everybody, alike = torch.ones(PEOPLE, dtype=torch.bool), torch.ones(PEOPLE, dtype=torch.float64)
     return block_densities(pairs, unbiased_labels(labels, everybody, CLASSES, keep, flip), alike, alike, blocks)
@@ -172,9 +158,74 @@ def test_where_nothing_is_hidden_densities_are_those_counted() -> None:
 def test_a_twentieth_of_forged_labels_moves_no_planted_density_by_a_third() -> None:
     """Neither lists nor labels are noisy here, so that nothing is left to chance."""
     edges, classes = partition()
-    pairs = both_report(edges, 30.0, 1)
+    pairs, forged = both_report(edges, 30.0, 1), torch.where(torch.arange(PEOPLE) < PEOPLE / 20, 0, classes)
     moved = {
-        blocks: float((densities(pairs, forged(classes), blocks) / densities(pairs, classes, blocks) - 1).abs().max())
+        blocks: float((densities(pairs, forged, blocks) / densities(pairs, classes, blocks) - 1).abs().max())
         for blocks in ("full", "planted")
     }
     assert moved["planted"] < 1 / 3 < 2 / 3 < moved["full"]
+
+
+# ---- likelihoods of noisy counts ----
+
+
+KINDS = 3
+
+
+def counted(
+    people: int, rate: float, *, private: float, public: float, seed: int = 0, uneven: bool = True
+) -> tuple[CountedNeighbours, torch.Tensor]:
+    """Rows of people who have four times as many neighbours of their own class as of each other one, and classes."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, KINDS, people)
+    mean = np.ones((KINDS, KINDS)) + 3 * np.eye(KINDS)
+    degree = rng.gamma(4.0, 0.25, people)[:, None] if uneven else np.ones((people, 1))
+    true, known = (rng.poisson(size * degree * mean[label] / mean[0].sum()) for size in (private, public))
+    noise = NoisyCounts(epsilon=rate)
+    sent = noise.randomize(torch.from_numpy(true.reshape(-1)), randomness=SeededRandomness(seed))
+    rows = sent.view(people, KINDS).float(), torch.from_numpy(known).float()
+    return CountedNeighbours(*rows, rate), torch.from_numpy(label)
+
+
+def by_hand(row: np.ndarray, expected: np.ndarray, rate: float) -> float:
+    """log of the sum over all true counts, to 400."""
+    true = np.arange(400)
+    total = 0.0
+    for noisy, mean in zip(row, expected, strict=True):
+        noise = np.tanh(rate / 2) * np.exp(-rate * np.abs(noisy - true))
+        total += math.log(float((stats.poisson.pmf(true, mean) * noise).sum()))
+    return total
+
+
+@pytest.mark.parametrize("rate", [0.25, 4.0])
+def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
+    """With everybody of one degree: differences between classes are those of the sum over all true counts."""
+    table, label = counted(400, rate, private=12.0, public=3.0, uneven=False)
+    train = torch.arange(300)
+    field = count_fields(table, label, train)
+    member = torch.nn.functional.one_hot(label[train], KINDS).double()
+    size = member.sum(dim=0)[:, None]
+    known = (member.T @ table.public[train].double() / size).numpy()
+    found = (member.T @ table.private[train].double() / size).numpy()
+    expected = known / known.sum(axis=1, keepdims=True) * found.sum(axis=1, keepdims=True)
+    noise = table.variance / size.numpy()
+    beyond = np.maximum((found - expected) ** 2 - noise, 0).mean()
+    rates = expected + (found - expected) * beyond / (beyond + noise)
+    for node in range(300, 330):
+        likely = [
+            by_hand(table.private[node].numpy(), rates[a], rate)
+            + stats.poisson.logpmf(table.public[node].numpy(), known[a]).sum()
+            for a in range(KINDS)
+        ]
+        gaps = field[node].double().numpy() - field[node, 0].item()
+        assert gaps == pytest.approx(np.array(likely) - likely[0], abs=2e-3)
+
+
+def test_rows_far_from_every_class_stay_finite() -> None:
+    table, label = counted(200, 3.0, private=4.0, public=1.0)
+    table.private[150] = torch.tensor([5000.0, -5000.0, 0.0])
+    field = count_fields(table, label, torch.arange(100))
+    assert torch.isfinite(field).all()
+    assert int(field[150].argmax()) == 0
+    table, label = counted(200, 1.0, private=6.0, public=0.0)  # no public edges, and nobody of a class trains
+    assert torch.isfinite(count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))).all()

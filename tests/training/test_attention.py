@@ -51,6 +51,7 @@ class Trace:
 
         def watched(me: AttentionDescent, chosen: Tensor) -> Tensor:
             self.batches.append(chosen)
+            self.cap = me._schedule.grid.cap
             self.sums.append(real(me, chosen))
             kept = self.sums if frozen is None else frozen.sums
             return kept[len(self.sums) - 1].clone()

@@ -32,10 +32,6 @@ def made(graph: GraphParts, *hidden: str, degree: float | None = None, seed: int
     return tuple(worlds_of(closed, facts_of(closed, hidden, degree), seed=seed))
 
 
-def mean_degree(world: World) -> float:
-    return float(world.graph.edge_index.shape[1] / world.graph.num_nodes)
-
-
 def test_public_features_and_labels_stay_with_their_people_in_a_sample() -> None:
     graph = parts("edges", nodes=2400)
     numbered = replace(graph, x=np.arange(2400, dtype=np.float32)[:, None].repeat(12, axis=1))
@@ -61,7 +57,7 @@ def test_public_edges_stay_and_private_ones_are_made_beside_them() -> None:
     assert "private contacts lie as public ones do" in world.name
     public = world.graph.edge_index.numpy()[:, world.graph.public_edges.numpy()]
     assert np.array_equal(public, graph.edge_index[:, graph.public_edges])
-    assert mean_degree(world) > 1.5 * public.shape[1] / 400
+    assert world.graph.edge_index.shape[1] > 1.5 * public.shape[1]
 
 
 @pytest.mark.slow  # trainings
@@ -147,18 +143,6 @@ def test_without_a_rehearsal_the_band_is_that_of_the_graphs_most_alike() -> None
     assert found.expected.low == pytest.approx(min(lifts) / 100)
     assert found.expected.high == pytest.approx(max(lifts) / 100)
     assert found.on == "not rehearsed"
-
-
-@pytest.mark.slow
-def test_a_pilot_is_rehearsed_on_as_it_is_and_a_goal_takes_the_cautious_end() -> None:
-    graph, pilot = parts("edges"), parts("edges", nodes=400)
-    asked = Asked(("edges",), pilot=pilot, goal=Goal("lift", 0.02))
-    found = advise("curator", sealed(graph, "edges"), asked)
-    assert "pilot" in found.on and found.reached is not None and found.rehearsal is not None
-    assert len(found.rehearsal.trials) == 3
-    sure = found.reached.sure
-    assert sure is not None and found.epsilon == sure and found.reached.hopeful is not None
-    assert found.reached.hopeful <= sure and found.reached.tried[sure].low >= 0.02
 
 
 def test_facts_count_public_parts_alone() -> None:

@@ -128,7 +128,7 @@ def test_no_feature_is_read_and_only_labels_are_paid_for(kind: str) -> None:
     one, two = fitted(GRAPH, kind), fitted(other, kind)
     assert torch.equal(one.predict_proba(), two.predict_proba())
     assert one.guarantee.epsilon == 2.0 and [spend.unit for spend in one.ledger.spends] == ["labels"]
-    reading = [fitted(graph, "normal", epsilon_x=math.inf, stand_in=None).predict_proba() for graph in (GRAPH, other)]
+    reading = [fitted(graph, "normal", epsilon_x=math.inf).predict_proba() for graph in (GRAPH, other)]
     assert not torch.equal(*reading), "a method that does read features is not caught"
 
 

@@ -20,7 +20,6 @@ from graphveil.mechanisms.catalogue import mechanism_named
 from graphveil.methods.base.asking import (
     pay_for,
     reports_from,
-    require_queries,
     side_by_side,
 )
 from graphveil.methods.base.core import Stored, stored_probabilities
@@ -170,13 +169,6 @@ def test_everybody_stands_in_the_row_where_they_were_asked_about(rows: list[int]
     found = side_by_side(Found(torch.tensor(rows)), kept, sent)["bits"]
     fresh = iter(range(100, 200))
     assert found[:, 0].tolist() == [next(fresh) if row < 0 else row for row in rows]
-
-
-@pytest.mark.parametrize("queries", [-1, 1.0, True, "2", None, 10**6 + 1])
-def test_a_number_of_queries_is_a_whole_one(queries: Any) -> None:
-    assert require_queries(0) == 0 and require_queries(10**6) == 10**6
-    with pytest.raises(InputError, match=r"queries = .* allowed: a whole number in 0\.\.1000000"):
-        require_queries(queries)
 
 
 def opened(**budgets: tuple[float, float]) -> Ledger:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -86,21 +85,6 @@ def test_a_plan_promises_nothing_and_disturbs_nothing(name: str) -> None:
     assert found["seconds"] > 0 and found["memory_mb"] > 0 and found["advice"] == []
     assert all(row["features"] is None and row["labels"] is None for row in found["noise_to_signal"])
     assert (found["links"], found["curator"], found["release"]) == (None, None, None)
-
-
-def test_controls_leave_out_what_is_private_and_a_ceiling_is_the_network_itself() -> None:
-    model = fitted("sage")
-    people, split = graph(), made.split_of(graph())
-    controls = BASELINES.controls(model, people, split, randomness=SeededRandomness(2))
-    assert {"public-only", "majority", "label-propagation", "label-pool", "random-features", "no-edges"} == set(
-        controls
-    )
-    tested = int(split.test.sum())
-    for name in ("public-only", "label-propagation"):
-        assert controls[name]().shape == (tested,), name
-    ceiling = BASELINES.ceiling(model, people, split, randomness=SeededRandomness(2))
-    hits = (model.predict_proba().argmax(dim=1) == people.y)[split.test].numpy()
-    assert np.array_equal(ceiling, hits)
 
 
 def test_private_edges_stop_no_plain_network_and_every_private_method_of_public_ones(tmp_path: Path) -> None:

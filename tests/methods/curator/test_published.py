@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError
-from graphveil.graphs import make_graph
+from graphveil.errors import InputError
 from graphveil.methods import METHODS, load_method
 from graphveil.methods.curator.controls import curator_rivals_of
 from graphveil.methods.curator.dpdgc import TOPOLOGY
@@ -180,28 +179,3 @@ def test_each_stage_reads_what_the_ones_before_it_said_and_counted() -> None:
     assert [network.head.out_features for network in method.published.networks] == [3, 3, 3]
     shown = curator_rivals_of(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
     assert set(shown) == {"progap", "class-sums"}
-
-
-# ---- other graphs ----
-
-
-@pytest.mark.parametrize("name", ["gap", "progap", "eclipse", "lpgnet"])
-def test_a_declared_query_is_metered_once_and_refused_beyond_the_budget(name: str, tmp_path: Path) -> None:
-    method = cm.fit(name, queries=1) if name in cm.KINDS else fit(name, queries=1)
-    start = cm.graph(seed=2)
-    other, third = (
-        make_graph(start.x, start.edge_index, start.y, replace(start.schema, name=place)) for place in ("two", "three")
-    )
-    with pytest.raises(InputError, match="needs a source"):
-        method.predict_proba(other)
-    before = method.predict_proba()
-    answer = method.predict_proba(other, randomness=SeededRandomness(3))
-    assert answer.shape == (60, 3)
-    assert method.ledger.total("edges")[0] == method.guarantee.epsilon == 4.0
-    assert torch.equal(method.predict_proba(other, randomness=SeededRandomness(4)), answer)
-    method.save(tmp_path)
-    for model in (method, load_method(tmp_path)):
-        assert torch.equal(model.predict_proba(other), answer)
-        assert torch.equal(model.predict_proba(), before), "a query leaves the trained networks alone"
-        with pytest.raises(BudgetError):
-            model.predict_proba(third, randomness=SeededRandomness(5))

@@ -21,7 +21,6 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import DPMLP, load_method
-from graphveil.methods.curator.controls import curator_ceiling, curator_controls_of
 from graphveil.methods.curator.dp_mlp import DPMLPCore
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.gap import GapRecipe
@@ -257,13 +256,10 @@ K = 4
 UNIT: dict[str, Any] = {"unit": "k-edges", "relationships": K, "epsilon": 2.0}
 
 
-def pairs_of(start: Any) -> set[tuple[int, int]]:
-    return {tuple(pair) for pair in start.edge_index[:, start.edge_index[0] < start.edge_index[1]].T.tolist()}
-
-
 def toggled(start: Any, person: int, others: list[int]) -> Any:
     """The graph in which one person is related to exactly those of `others` whom it was not related to."""
-    changed = pairs_of(start) ^ {(min(person, other), max(person, other)) for other in others}
+    pairs = {tuple(pair) for pair in start.edge_index[:, start.edge_index[0] < start.edge_index[1]].T.tolist()}
+    changed = pairs ^ {(min(person, other), max(person, other)) for other in others}
     return cm.with_edges(start, torch.tensor(sorted(changed)).T)
 
 
@@ -291,31 +287,8 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
         assert (first.history, first.ledger, first.guarantee) == (second.history, second.ledger, second.guarantee)
         for one, other in zip(before, replay.calls, strict=True):
             assert one[0] == other[0] and torch.equal(one[2], other[2])
-            share = _moved(one, other) / one[0].sensitivity
+            share = float((audits.exact(one) - audits.exact(other)).norm()) / one[0].sensitivity
             assert share <= 1.0
             worst = max(worst, share)
         replay.calls.clear()
     assert worst > 0.4
-
-
-def _moved(one: Any, other: Any) -> float:
-    first, second = (audits.exact(call) for call in (one, other))
-    change: Tensor = first - second
-    return float(change.norm())
-
-
-# ---- controls and ceiling of the curator's methods ----
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize("name", cm.KINDS)
-def test_a_method_for_nodes_has_a_ceiling_and_a_control_at_its_own_price(name: str) -> None:
-    start = cm.graph()
-    split = cm.split_of(start)
-    method = cm.fit(name, start, unit="node", epsilon=8.0)
-    ceiling = curator_ceiling(method, start, split, randomness=SeededRandomness(1))
-    controls = curator_controls_of(method, start, split, randomness=SeededRandomness(2))
-    assert list(controls) == ["no-edges"]
-    for found in (ceiling, controls["no-edges"]()):
-        assert found.shape == (int(split.test.sum()),)
-        assert set(found.tolist()) <= {0.0, 1.0}

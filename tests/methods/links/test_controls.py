@@ -13,9 +13,7 @@ import torch
 from graphveil.methods import LinkBeliefs, Solitude
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.controls import (
-    expected_links,
     link_controls_of,
-    random_edges,
     rivals_left_out,
     rivals_of,
     settings_of,
@@ -27,20 +25,6 @@ from tests.methods import links_made, made
 
 SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
-
-
-class TestLabelsOnly(links_made.Sealed):
-    """The public facts of a graph and the truth of its test nodes, which accuracy is measured on."""
-
-    __test__ = False
-
-    def __init__(self, graph: Any, test: torch.Tensor) -> None:
-        super().__init__(graph)
-        self.truth = torch.where(test, graph.y, -1)
-
-    @property
-    def y(self) -> torch.Tensor:  # type: ignore[override]
-        return self.truth
 
 
 def graph_of(mode: str) -> Any:
@@ -90,7 +74,7 @@ def test_every_control_and_rival_runs_at_the_same_price_and_spends_nothing_of_th
     found = {name: train() for name, train in controls.items()}
     for kind in (SolitudeCore, LinkBeliefsCore):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
-    rivals = dict(rivals_of(method, TestLabelsOnly(graph, split.test), split, randomness=noise))
+    rivals = dict(rivals_of(method, links_made.Sealed(graph, split.test), split, randomness=noise))
     collecting = {"blink", "dprr"}
     own = "solitude" if isinstance(method.core, SolitudeCore) else "link-beliefs"
     assert set(controls) == CONTROLS
@@ -125,7 +109,7 @@ def test_controls_look_at_reports_alone(method: Any) -> None:
     graph = links_made.graph()
     split = made.split_of(graph)
     fitted(method, graph)
-    opened, sealed = (link_controls_of(method, g, split) for g in (graph, TestLabelsOnly(graph, split.test)))
+    opened, sealed = (link_controls_of(method, g, split) for g in (graph, links_made.Sealed(graph, split.test)))
     private = {"majority"} if math.isfinite(method.privacy.epsilon_y) else set()
     assert set(opened) == set(sealed) == CONTROLS | private
     for name in opened:
@@ -138,36 +122,6 @@ def _noting(start: Any, built: list[Any]) -> Any:
         built.append(self)
 
     return begin
-
-
-@pytest.mark.parametrize(
-    ("mode", "denoiser"), [("lower", "none"), ("both", "degree-preserving"), ("directed", "blink-hybrid")]
-)
-def test_the_random_graph_is_as_dense_and_collected_alike(
-    mode: str, denoiser: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At epsilon 8 next to nothing is false: as many entries arrive, of other pairs, with noise of the same kind."""
-    graph = graph_of(mode)
-    split = made.split_of(graph)
-    method = fitted(solitude(mode, denoiser=denoiser, epsilon_a=8.0), graph)
-    seen: list[Any] = []
-    monkeypatch.setattr(link_controls, "_again", lambda _, other: seen.append(other) or method.predict_proba())
-    link_controls_of(method, graph, split)["random-graph"]()
-    (other,) = seen
-    assert other.people is method.released.people
-    assert other.links == method.links
-    true, strange = (_entries(released) for released in (method.released, other))
-    # Noisy degrees of 60 people, by which lists are thinned, move the number by a tenth or so; fixed seeds.
-    assert len(strange) == pytest.approx(len(true), rel=0.4 if denoiser == "degree-preserving" else 0.15)
-    assert len(true & strange) < 0.4 * len(true)
-    wrong = random_edges(made.NODES, 3 * expected_links(method.released), mode == "directed", 0)
-    assert wrong.shape[1] > 1.5 * graph.edge_index.shape[1]
-
-
-def _entries(released: Any) -> set[tuple[int, int]]:
-    lists = released.lists["lists"]
-    edges = getattr(lists, "edges", lists).to_edge_index()
-    return set(map(tuple, edges.T.tolist()))
 
 
 def test_public_links_have_no_rivals_and_no_strangers() -> None:

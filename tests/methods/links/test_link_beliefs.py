@@ -90,19 +90,6 @@ def test_lists_that_mislead_are_left_out() -> None:
     assert torch.allclose(method.predict_proba(), torch.softmax(without_links(method.released, seed=0)[0], dim=1))
 
 
-@pytest.mark.slow  # trainings
-def test_the_choice_reads_released_labels_alone() -> None:
-    """Item 12: validation labels go through their mechanism before they judge."""
-    graph = links_made.communities()
-    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=4.0, epsilon_y=1.0)
-    released = method.randomize(graph, split=tenth(graph), randomness=SeededRandomness(1))
-    assert method.ledger.total("labels")[0] == 1.0
-    first = method.fit_reports(released).predict_proba()
-    wrong = replace(released.people, labels=torch.where(released.people.val, 0, released.people.labels))
-    other = LinkBeliefs(epsilon_x=math.inf, epsilon_a=4.0, epsilon_y=1.0).fit_reports(replace(released, people=wrong))
-    assert not torch.equal(other.predict_proba(), first)
-
-
 def test_a_network_joins_the_regression_only_where_held_out_labels_are_likelier() -> None:
     """200 labels judge; a network that is sure at random never joins, one that knows more than the regression does."""
     drawn = torch.Generator().manual_seed(1)
@@ -188,17 +175,13 @@ def test_public_features_are_given_as_they_are_and_private_ones_standardised() -
     assert 0.7 < float(estimates.square().mean()) < 1.4
 
 
-def sent_labels() -> Labels:
-    return labels_of(released().people)
-
-
 def trained(told: Labels, *, seed: int = 0) -> Any:
     return train_beside(inputs_of(released().people, "cpu"), beside(pairs(), shares()), told, seed=seed)
 
 
 def test_validation_labels_take_no_part_in_what_they_judge() -> None:
     """Beyond the epoch: with as many of them right at each epoch as before, the judged network is the same."""
-    told = sent_labels()
+    told = labels_of(released().people)
     nobody = replace(told, val=torch.zeros_like(told.val))
     scrambled = replace(told, values=torch.where(told.val, (told.values + 1) % 3, told.values), val=nobody.val)
     assert torch.equal(trained(nobody).judged, trained(scrambled).judged)

@@ -69,19 +69,6 @@ def test_the_guarantee_of_links_alone_is_about_adding_and_removing(mode: str, sa
     assert not guarantee.assumption("topology-public")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_guarantee_with_features_adds_up_and_says_what_is_replaced(mode: str) -> None:
-    schema, links = MODES[mode], LinkPrivacy(1.5, mode)
-    guarantee = links.guarantee(LocalPrivacy(1.0, 0.5).guarantee(schema), schema, 60)
-    assert guarantee.epsilon == pytest.approx(1.5 + links.relationship_epsilon)
-    assert guarantee.relation == "replace"
-    unit = "one directed link" if mode == "directed" else "one relationship"
-    assert guarantee.unit.text.endswith(f", and whether {unit} of that user exists")
-    people, one = guarantee.parts
-    assert people.epsilon == pytest.approx(1.5)
-    assert (one.unit.text, one.epsilon) == (f"whether {unit} exists", pytest.approx(links.relationship_epsilon))
-
-
 def test_public_links_cost_nothing_and_are_said_to_be_open() -> None:
     links, people = LinkPrivacy(math.inf), LocalPrivacy(1.0, 1.0)
     assert links.public

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, make_graph, random_split, social_graph
+from graphveil.graphs import social_graph
 from graphveil.methods import LabelPropagation
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.released import topology_of
@@ -28,16 +28,6 @@ from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
 from tests.methods import made
 
 ASKED: Callable[..., Any] = partial(LabelPropagation, epsilon_x=1.0, epsilon_y=1.0, rule="pool", question="0>=0.5")
-
-
-def telling_graph(people: int = 900) -> Graph:
-    """A graph of three classes whose first feature is 1 for one class in nine of ten cases, else 0 so often."""
-    graph = social_graph(people, 6, 4, 3, homophily=0.5, apps=2, seed=3)
-    yes = np.random.default_rng(0).random(people) < np.where(graph.y.numpy() == 0, 0.9, 0.1)
-    x = torch.zeros(people, 4)
-    x[:, 0] = torch.from_numpy(yes)
-    schema = GraphSchema("telling", 4, 0.0, 1.0, graph.schema.classes)
-    return make_graph(x, graph.edge_index, graph.y, schema)
 
 
 def test_everybody_sends_a_label_or_an_answer() -> None:
@@ -65,8 +55,8 @@ def test_the_larger_of_the_two_prices_is_what_a_person_pays() -> None:
 
 
 def test_answers_of_friends_are_heard() -> None:
-    """Where all friends but one share a class, turning what they answered moves the guess for the one who is silent."""
-    graph, split = telling_graph(300), random_split(telling_graph(300), 0)
+    """Turning what friends answered moves the guess for one whose own answer is the same."""
+    graph, split = made.graph(), made.split_of(made.graph())
     method = ASKED(epsilon_x=8.0, epsilon_y=2.0, seed=0)
     released, topology = method.randomize(graph, split=split, randomness=SeededRandomness(1)), topology_of(graph)
     pool = torch.full((graph.num_nodes, 3), 1 / 3)

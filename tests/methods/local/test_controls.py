@@ -14,19 +14,6 @@ from graphveil.methods.local.controls import ceiling_of, controls_of, hits, netw
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
-
-class OnlyTestLabels(made.Sealed):
-    """The public part of a graph and the truth of its test nodes, which accuracy is measured on."""
-
-    def __init__(self, graph: Any, test: torch.Tensor) -> None:
-        super().__init__(graph)
-        self.truth = torch.where(test, graph.y, -1)
-
-    @property
-    def y(self) -> torch.Tensor:  # type: ignore[override]
-        return self.truth
-
-
 METHODS = {
     "private": {"epsilon_x": 1.0, "epsilon_y": 1.0},
     "private features": {"epsilon_x": 1.0, "epsilon_y": math.inf},
@@ -43,7 +30,7 @@ def test_controls_read_no_features_and_no_labels_but_those_of_test_nodes(name: s
     split = made.split_of(graph)
     method = LPGNN(**METHODS[name], epochs=3, hidden=4, steps_x=2, steps_y=2)
     method.fit(graph, split=split, randomness=SeededRandomness(1))
-    open_, sealed = (controls_of(method, g, split) for g in (graph, OnlyTestLabels(graph, split.test)))
+    open_, sealed = (controls_of(method, g, split) for g in (graph, made.Sealed(graph, split.test)))
     assert set(open_) == set(sealed)
     for control in open_:
         assert np.array_equal(open_[control](), sealed[control]()), control

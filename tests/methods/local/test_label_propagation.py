@@ -159,15 +159,6 @@ def sound(pool: Pool) -> bool:
 # ---- the whole ----
 
 
-def test_probabilities_add_up_and_the_same_seed_gives_the_same() -> None:
-    first, again, other = pooled(), pooled(), pooled(seed=1)
-    assert sound(first)
-    assert first.probabilities.shape == (N, C)
-    assert torch.equal(first.probabilities, again.probabilities)
-    assert (first.weights, first.prior_weight) == (again.weights, again.prior_weight)
-    assert not torch.equal(first.probabilities, other.probabilities)
-
-
 def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()

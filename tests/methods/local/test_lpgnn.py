@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from graphveil.errors import InputError
-from graphveil.graphs import Split
-from graphveil.methods import LPGNN
+from graphveil.graphs import Graph, Split, random_split, social_graph
+from graphveil.methods import LPGNN, load_method
+from graphveil.methods.base.features import features_of
+from graphveil.methods.base.released import Answers, LocalReports, Topology, randomize_people, topology_of
+from graphveil.methods.local.label_propagation import LabelPropagationCore
+from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.trimming import LEAST, agreement, trimmed
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.sizes import LargestTensor
@@ -122,3 +130,129 @@ def test_the_units_of_features_change_nothing() -> None:
         for one in (graph, wide)
     ]
     assert torch.allclose(found[0], found[1], atol=1e-4)
+
+
+# ---- reports of some, and links that count for as much as their ends agree ----
+
+
+def lpgnn(**more: Any) -> LPGNNCore:
+    return LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, **{**SHORT, **more})
+
+
+def of_some(reports: LocalReports, who: Tensor) -> LocalReports:
+    """The same reports, of which those of all others never arrived."""
+    kept = type(reports.features).from_tensors({name: t[who] for name, t in reports.features.to_tensors().items()})
+    return replace(reports, features=Answers(who, kept))
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return made.graph()
+
+
+@pytest.fixture
+def sent(graph: Graph) -> LocalReports:
+    return randomize_people(graph, made.split_of(graph), lpgnn().privacy, randomness=SeededRandomness(5))
+
+
+def half(graph: Graph) -> Tensor:
+    return torch.arange(int(graph.num_nodes)) % 2 == 0
+
+
+@pytest.mark.parametrize("more", [{}, {"model": "gcn"}, {"denoising": "upgnet"}, {"steps_x": 0}], ids=str)
+def test_where_everybody_answered_every_bit_is_the_same(graph: Graph, sent: LocalReports, more: Any) -> None:
+    everyone = of_some(sent, torch.ones(int(graph.num_nodes), dtype=torch.bool))
+    whole, some = (lpgnn(**more).fit_reports(one, topology_of(graph)).probabilities() for one in (sent, everyone))
+    assert torch.equal(whole, some)
+
+
+@pytest.mark.parametrize("more", [{}, {"model": "gcn"}, {"denoising": "upgnet"}, {"steps_x": 0}], ids=str)
+def test_everybody_is_predicted_where_half_answered(graph: Graph, sent: LocalReports, more: Any) -> None:
+    core = lpgnn(**more).fit_reports(of_some(sent, half(graph)), topology_of(graph))
+    found = core.probabilities()
+    assert tuple(found.shape) == (int(graph.num_nodes), len(graph.schema.classes))
+    assert bool(torch.isfinite(found).all())
+    assert core.guarantee.epsilon == 4.0
+    # The reports of half say something else than those of all.
+    assert not torch.equal(found, lpgnn(**more).fit_reports(sent, topology_of(graph)).probabilities())
+
+
+def test_a_missing_report_has_no_row_that_says_anything(graph: Graph, sent: LocalReports) -> None:
+    who = half(graph)
+    rows, offset = features_of(of_some(sent, who), 0)
+    whole, same = features_of(sent, 0)
+    assert offset == same
+    assert (rows[who.numpy()] != whole[who.numpy()]).nnz == 0 and rows[~who.numpy()].nnz == 0
+
+
+def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports) -> None:
+    silent = sent.train & half(graph)
+    fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)
+    core = LabelPropagationCore(epsilon_y=2.0)
+    found = core.fit_reports(replace(fewer, privacy=core.privacy), topology_of(graph)).probabilities()
+    assert len(found) == int(graph.num_nodes) and bool(torch.isfinite(found).all())
+    # What was never sent cannot matter, whatever stands at its place.
+    other = replace(fewer, labels=torch.where(silent, 0, fewer.labels), privacy=core.privacy)
+    again = LabelPropagationCore(epsilon_y=2.0).fit_reports(other, topology_of(graph)).probabilities()
+    assert torch.equal(found, again)
+
+
+# ---- links that count for as much as their ends agree ----
+
+
+PEOPLE = 240
+
+
+def people(epsilon_y: float = 2.0) -> tuple[Graph, LocalReports, Topology]:
+    """A graph, its people's reports and who is linked to whom."""
+    graph = social_graph(PEOPLE, average_degree=10, dimension=20, classes=3, seed=4)
+    core = LPGNNCore(epsilon_x=2.0, epsilon_y=epsilon_y)
+    reports = randomize_people(graph, random_split(graph, 0), core.privacy, randomness=SeededRandomness(3))
+    return graph, reports, topology_of(graph)
+
+
+def test_ends_that_agree_weigh_the_more() -> None:
+    beliefs = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    edges = torch.tensor([[0, 0, 0], [1, 2, 3]])
+    assert agreement(beliefs, edges).tolist() == pytest.approx([1.0, LEAST, 0.5])
+    assert torch.equal(agreement(beliefs, edges), agreement(beliefs, edges.flip(0)))
+
+
+def test_it_costs_nothing_and_is_kept_in_a_file(tmp_path: Path) -> None:
+    graph, _, _ = people()
+    made = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, trimming="agreement")
+    model = made.fit(graph, randomness=SeededRandomness(1))
+    assert model.guarantee.epsilon == 4.0
+    model.save(tmp_path / "model")
+    plain = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2).fit(graph, randomness=SeededRandomness(1))
+    assert not torch.equal(plain.predict_proba(), model.predict_proba())
+    again = load_method(tmp_path / "model")
+    assert torch.equal(again.predict_proba(), model.predict_proba())
+    assert again.get_params()["trimming"] == "agreement"
+
+
+def test_what_it_cannot_weigh_is_refused() -> None:
+    _, reports, topology = people()
+    weighed = Topology(topology.edge_index, PEOPLE, torch.ones(topology.edge_index.shape[1]))
+    with pytest.raises(InputError, match="edges without weights"):
+        trimmed(weighed, reports, seed=0)
+    with pytest.raises(InputError, match="'much'"):
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="much")
+    with pytest.raises(InputError, match="with upgnet"):
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
+
+
+# ---- a fit puts its edges in order once, and leaves nothing of that behind ----
+
+
+GRAPH = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+
+
+def test_matrices_are_those_of_the_edges_themselves() -> None:
+    one_way = Topology(GRAPH.edge_index[:, GRAPH.edge_index[0] < GRAPH.edge_index[1]], int(GRAPH.num_nodes))
+    weighted = replace(topology_of(GRAPH), weights=torch.full((GRAPH.edge_index.shape[1],), 2.0))
+    plain = topology_of(GRAPH).propagation()
+    for topology in (topology_of(GRAPH), one_way, weighted):
+        found = topology.both_ways.normalised()
+        assert torch.equal(found.forward.indices, plain.forward.indices)
+        assert torch.equal(found.forward.values, plain.forward.values)

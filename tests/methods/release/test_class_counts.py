@@ -131,10 +131,6 @@ def telling(graph: Any, public: PublicPart) -> NeighbourCounts:
     return NeighbourCounts(public.groups(), 20 * torch.nn.functional.one_hot(label, 3))
 
 
-def silent(public: PublicPart) -> NeighbourCounts:
-    return NeighbourCounts(public.groups(), torch.zeros(made.NODES, 3, dtype=torch.int64))
-
-
 @pytest.mark.slow
 def test_counts_that_tell_are_used_and_those_that_do_not_are_left_out() -> None:
     graph = released_made.graph()
@@ -143,7 +139,8 @@ def test_counts_that_tell_are_used_and_those_that_do_not_are_left_out() -> None:
     assert found.variant == COUNTS_USED
     known = split.test & (graph.y >= 0)
     assert float((found.scores.argmax(dim=1) == graph.y)[known].float().mean()) > 0.9
-    quiet = read_counts(public, silent(public), RATE)
+    silent = NeighbourCounts(public.groups(), torch.zeros(made.NODES, 3, dtype=torch.int64))
+    quiet = read_counts(public, silent, RATE)
     assert quiet.variant == COUNTS_UNUSED
     assert torch.equal(quiet.scores, read_public(public))
 
@@ -161,10 +158,6 @@ def test_labels_of_test_nodes_are_never_seen() -> None:
 
 
 # ---- published counts where they meet plans, runs and tuning ----
-
-
-def fitted_of_counts_family(graph: Any) -> Any:
-    return ClassCounts(epsilon_a=2.0).fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
@@ -185,7 +178,7 @@ def test_a_plan_follows_from_public_facts(epsilon: float) -> None:
 @pytest.mark.slow
 def test_controls_are_free_and_rivals_pay_the_same() -> None:
     graph = released_made.graph()
-    method, split, noise = fitted_of_counts_family(graph), made.split_of(graph), SeededRandomness(1)
+    method, split, noise = fitted(graph), made.split_of(graph), SeededRandomness(1)
     ledger = method.ledger
     controls = COUNTS.controls(method, graph, split, randomness=noise)
     rivals = COUNTS.rivals(method, graph, split, randomness=noise)

@@ -34,7 +34,6 @@ from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from tests.methods import made, released_made
-from tests.methods.local.test_controls import OnlyTestLabels
 
 OPEN = {"epsilon_x": math.inf, "epsilon_y": math.inf}
 
@@ -82,7 +81,7 @@ def test_controls_read_the_release_and_test_labels_alone(epsilon_y: float) -> No
     split = made.split_of(graph)
     method = HeteroRR(epsilon_x=2.0, epsilon_a=3.0, epsilon_y=epsilon_y, **released_made.QUICK)
     method.fit(graph, split=split, randomness=SeededRandomness(1))
-    open_, sealed = (release_controls_of(method, g, split) for g in (graph, OnlyTestLabels(graph, split.test)))
+    open_, sealed = (release_controls_of(method, g, split) for g in (graph, made.Sealed(graph, split.test)))
     names = {"public-edges", "random-edges", "public-only", "no-edges", "random-features", "label-propagation"}
     names |= {"majority", "label-pool"}
     assert set(open_) == set(sealed) == names

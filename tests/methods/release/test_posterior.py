@@ -29,12 +29,6 @@ def released(graph: Any, epsilon: float, edges: str, **settings: Any) -> Any:
     return method.release(graph, randomness=SeededRandomness(2))
 
 
-def weights_of(out: Any, split: Any) -> torch.Tensor:
-    found = weighted_topology(out, split, domain_of(out)).weights
-    assert found is not None
-    return found
-
-
 @pytest.fixture(scope="module")
 def friends() -> Any:
     """400 people of three classes, half of whose friendships are public."""
@@ -82,7 +76,8 @@ def test_weights_are_those_of_bayes_rule_with_the_public_shares(friends: Any) ->
     split = made.split_of(graph)
     everyone = Split(split.train | split.test, split.val, torch.zeros_like(split.test))
     out = released(graph, 3.0, "edge-rand")
-    weights, domain = weights_of(out, everyone), domain_of(out)
+    domain = domain_of(out)
+    weights: Any = weighted_topology(out, everyone, domain).weights
     groups = public_part_of(out, everyone, domain).groups(of_judges=False)
     seen, size = torch.ones(3, 3, dtype=torch.float64), torch.bincount(groups, minlength=3).double()
     for source, target in out.edge_index[:, out.public_edges].T.tolist():

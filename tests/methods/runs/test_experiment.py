@@ -146,13 +146,6 @@ def test_controls_draw_no_noise_and_can_be_left_out() -> None:
     assert (dict(left.controls), left.best_control, left.lift, left.ceiling) == ({}, None, None, None)
 
 
-def test_the_no_edges_control_does_not_depend_on_edges() -> None:
-    graph, bare = made.graph(), made.graph()
-    bare.edge_index = torch.zeros(2, 0, dtype=torch.int64)
-    controls = [small(graph=g, settings={"steps_y": 0}).scores.controls for g in (graph, bare)]
-    assert controls[0]["no-edges"] == controls[1]["no-edges"]
-
-
 def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the interval covers both (the published figures share one split)."""
     seeds: list[int] = []

@@ -12,7 +12,6 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import METHODS
 from graphveil.methods.links.plan import LinkPlan
 from graphveil.methods.local.advice import LEAST_FEATURE_EPSILON, SATURATED, advised_split
@@ -51,16 +50,6 @@ def planned(graph: Any, name: str = "lpgnn", **settings: Any) -> Any:
     return plan(name, graph, settings)
 
 
-def deviation(epsilon: float) -> float:
-    """Of the estimate of a middling value from one bit: sqrt(d) (high - low) / 2 (e^eps + 1) / (e^eps - 1)."""
-    return math.sqrt(8) * 2 * (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
-
-
-def label_deviation(epsilon: float, classes: int = 3) -> float:
-    q = 1 / (math.exp(epsilon) + classes - 1)
-    return math.sqrt(q * (1 - q)) / ((math.exp(epsilon) - 1) * q)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_no_private_value_is_read(name: str) -> None:
     """Features without content and labels that raise are enough, for every method."""
@@ -84,14 +73,16 @@ def test_the_guarantee_is_that_of_the_run_that_follows(epsilon_x: float | None, 
 def test_hops_on_a_cycle_in_closed_form(hops: int) -> None:
     """Every row of P^K is a binomial law with sum of squares binom(2K, K) / 4^K, and P^K 1 = 1.
 
+    One bit of 8 gives a middling value the deviation sqrt(8) 2 (e + 1) / (e - 1), and a label of 3 its own by q.
     64 random signs a node and the median of 150 nodes: within 6% at this fixed seed; a variance without its root fails.
     """
     squares = math.comb(2 * hops, hops) / 4**hops
     middle = planned(cycle(300), epsilon_x=1.0, epsilon_y=1.0, steps_x=hops, steps_y=hops).figures.noise[1]
     assert middle.degree == 2
-    expected = deviation(1.0) / 2 * math.sqrt(squares)
+    expected = math.sqrt(8 * squares) * (math.e + 1) / (math.e - 1)
+    q = 1 / (math.e + 2)
     assert middle.features == pytest.approx(expected, rel=0.06)
-    assert middle.labels == pytest.approx(label_deviation(1.0) * math.sqrt(squares), rel=0.06)
+    assert middle.labels == pytest.approx(math.sqrt(q * (1 - q) * squares) / ((math.e - 1) * q), rel=0.06)
     assert hops == 0 or middle.features != pytest.approx(expected * math.sqrt(squares), rel=0.06)
 
 
@@ -141,14 +132,10 @@ def test_true_links_are_never_looked_at(name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_the_plan_of_lists_is_the_mechanisms_own_and_the_guarantee_that_of_the_run(mode: str) -> None:
+def test_the_guarantee_of_a_plan_of_lists_is_that_of_the_run(mode: str) -> None:
     graph = links_made.graph(directed=mode == "directed")
     settings = {"epsilon_x": 1.0, "epsilon_a": 3.0, "epsilon_y": 2.0, "mode": mode}
     found = planned(graph, "link-beliefs", **settings)
-    mechanism = AdjacencyRR(epsilon=3.0, nodes=60, mode=mode)
-    assert found.figures is not None
-    assert found.figures.false_entries == mechanism.expected_false
-    assert found.figures.warning == mechanism.warning
     # Of two friends each may name the other, also where a list is about what begins at its person.
     price = 3.0 if mode == "lower" else 6.0
     assert found.epsilon == {"features": 1.0, "labels": 2.0, "one bit of a list": 3.0, "one relationship": price}
