@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
+from scipy import stats
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
-from graphveil.mechanisms import AdjacencyRR
+from graphveil.mechanisms import AdjacencyRR, NoisyCounts
+from graphveil.methods.links.collection import pairs_of
+from graphveil.models.block_densities import block_densities
 from graphveil.models.block_model import NamedPairs, block_beliefs
+from graphveil.models.count_fields import CountedNeighbours, count_fields
+from graphveil.models.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.list_sums import unbiased_labels
+from graphveil.models.pair_likeness import QUANTILES, cosines, likeness, weighted_rows
 from graphveil.privacy import SeededRandomness
 from tests.sizes import LargestTensor
 
@@ -155,3 +164,214 @@ def test_beliefs_do_not_depend_on_the_order_of_pairs_or_ends_and_progress_is_tol
     assert torch.allclose(plain.beliefs - plain.beliefs.mean(1, True), again.beliefs - again.beliefs.mean(1, True))
     assert torch.allclose(plain.links[order], again.links)
     assert told == [(number, 7) for number in range(1, 8)]
+
+
+# ---- fields of labelled blocks ----
+
+
+def sent_pairs(edges: Tensor, nodes: int, epsilon: float, mode: str = "lower") -> NamedPairs:
+    mechanism = AdjacencyRR(epsilon=epsilon, nodes=nodes, mode=mode)
+    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(1)))
+
+
+def people(classes: Tensor, asked: Tensor, count: int = 3) -> LabelledPeople:
+    """Public labels of those who were asked."""
+    return LabelledPeople(unbiased_labels(classes, asked, count, 1.0, 0.0), torch.where(asked, classes, -1))
+
+
+def one_way(edges: Tensor) -> Tensor:
+    return edges[:, (edges.sum(dim=0) % 2 == 0) == (edges[0] < edges[1])]
+
+
+@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
+def test_where_all_others_are_known_a_field_is_the_likelihood_of_the_links(mode: str) -> None:
+    """Epsilon 12: densities are those counted and no report is false, so that each class is a product of Bernoullis."""
+    edges, classes = planted(120, 12, 0.8, seed=1)
+    edges = one_way(edges) if mode == "directed" else edges
+    asked = torch.ones(120, dtype=torch.bool)
+    asked[0] = False
+    pairs = sent_pairs(edges, 120, 12.0 if mode != "both" else 8.0, mode)
+    found = block_fields(pairs, torch.zeros(120, 3), people(classes, asked), degrees=False, alike=None, rounds=3)
+    adjacency = torch.zeros(120, 120, dtype=torch.float64)
+    adjacency[edges[0], edges[1]] = 1.0
+    told = torch.nn.functional.one_hot(classes, 3).double() * asked[:, None]
+    sizes = told.sum(dim=0)
+    density = (told.T @ adjacency @ told) / (sizes[:, None] * sizes - sizes.diag())
+
+    def likelihood(links: Tensor, between: Tensor) -> Tensor:
+        here = between[:, classes[1:]]
+        return (links * here.log() + (1 - links) * (1 - here).log()).sum(dim=1)
+
+    exact = likelihood(adjacency[0, 1:], density)
+    if mode == "directed":
+        exact = exact + likelihood(adjacency[1:, 0], density.T)
+    difference = (found[0] - found[0].mean()) - (exact - exact.mean())
+    assert float(difference.abs().max()) < 0.5
+    assert float(exact.max() - exact.min()) > 5
+
+
+def test_what_a_node_says_of_itself_is_left_out_of_its_field() -> None:
+    """Others known: neither its evidence nor, for one of public class, its label's messages come back to it."""
+    edges, classes = planted(120, 12, 0.8, seed=1)
+    asked = torch.ones(120, dtype=torch.bool)
+    asked[:2] = False
+    pairs, who = sent_pairs(edges, 120, 2.0), people(classes, asked)
+    evidence = torch.zeros(120, 3)
+    first = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
+    evidence[0] = torch.tensor([6.0, 0.0, 0.0])
+    second = block_fields(pairs, evidence, who, degrees=True, alike=None, rounds=30)
+    moved = (first - first.mean(dim=1, keepdim=True) - second + second.mean(dim=1, keepdim=True)).abs().amax(dim=1)
+    assert float(moved[0]) < 0.01
+    assert float(moved[2:].max()) > 0.1
+
+
+def features(people: int = 200, columns: int = 30) -> sp.csr_matrix:
+    drawn = np.random.default_rng(1).random((people, columns)) < 0.2
+    drawn[3] = False
+    drawn[11] = drawn[10]
+    return sp.csr_matrix(drawn.astype(np.float32))
+
+
+def test_cosines_are_those_of_weighted_rows() -> None:
+    x = features().toarray()
+    weights = 1 + np.log((1 + len(x)) / (1 + (x != 0).sum(axis=0)))
+    rows = x * weights / np.maximum(np.linalg.norm(x * weights, axis=1, keepdims=True), 1e-12)
+    source, target = torch.randint(200, (2, 40_000), generator=torch.Generator().manual_seed(1))
+    found = cosines(weighted_rows(features()), source, target)
+    assert np.allclose(found, (rows @ rows.T)[source, target], atol=1e-5)
+
+
+def test_people_without_features_are_like_nobody_and_twins_like_each_other() -> None:
+    ends = torch.tensor([[3, 10], [5, 11]])
+    found = cosines(weighted_rows(features()), *ends)
+    assert found[0] == 0.0
+    assert abs(found[1] - 1) < 1e-5
+
+
+def test_random_pairs_fill_the_classes_as_the_quantiles_say() -> None:
+    named = NamedPairs(200, torch.tensor([3, 10]), torch.tensor([5, 11]), torch.zeros(2), 0.0, 1.0, False)
+    found = likeness(features(), named, seed=1)
+    shares = torch.bincount(found.drawn, minlength=found.bins).double() / len(found.drawn)
+    stated = np.diff([0.0, *QUANTILES, 1.0])
+    assert found.bins == len(QUANTILES) + 1
+    assert np.allclose(shares, stated, atol=0.03)
+    assert not (found.source == found.target).any()
+    assert found.named.tolist() == [0, found.bins - 1]
+
+
+# ---- densities between classes ----
+
+
+PEOPLE, CLASSES, WITHIN, BETWEEN = 420, 7, 0.12, 0.006
+KEEP, FLIP = 0.55, 0.075
+
+
+def partition() -> tuple[Tensor, Tensor]:
+    """Links and classes of a planted partition."""
+    generator = torch.Generator().manual_seed(3)
+    classes = torch.arange(PEOPLE) % CLASSES
+    chance = torch.where(classes[:, None] == classes, WITHIN, BETWEEN)
+    drawn = torch.triu(torch.rand(PEOPLE, PEOPLE, generator=generator) < chance, diagonal=1)
+    return (drawn | drawn.T).nonzero().T, classes
+
+
+def both_report(edges: Tensor, epsilon: float, seed: int) -> NamedPairs:
+    mechanism = AdjacencyRR(epsilon=epsilon, nodes=PEOPLE, mode="both")
+    return pairs_of(mechanism, mechanism.randomize(edges, randomness=SeededRandomness(seed)))
+
+
+def densities(pairs: NamedPairs, labels: Tensor, blocks: str, keep: float = 1.0, flip: float = 0.0) -> Tensor:
+    everybody, alike = torch.ones(PEOPLE, dtype=torch.bool), torch.ones(PEOPLE, dtype=torch.float64)
+    return block_densities(pairs, unbiased_labels(labels, everybody, CLASSES, keep, flip), alike, alike, blocks)
+
+
+def test_where_nothing_is_hidden_densities_are_those_counted() -> None:
+    edges, classes = partition()
+    pairs = both_report(edges, 30.0, 1)
+    same = classes[edges[0]] == classes[edges[1]]
+    size = PEOPLE // CLASSES
+    within = float(same.sum()) / (CLASSES * size * (size - 1))
+    between = float((~same).sum()) / (PEOPLE * (PEOPLE - size))
+    found = densities(pairs, classes, "planted")
+    assert found.diag().tolist() == pytest.approx([within] * CLASSES, rel=1e-3)
+    assert found[0, 1:].tolist() == pytest.approx([between] * (CLASSES - 1), rel=1e-3)
+    counted = torch.zeros(CLASSES, CLASSES).double().index_put_(tuple(classes[edges]), torch.ones(1).double(), True)
+    pairs_of_classes = torch.full_like(counted, size * size) - size * torch.eye(CLASSES)
+    full = densities(pairs, classes, "full")
+    assert torch.allclose(full, counted / pairs_of_classes, rtol=0.02)
+
+
+def test_a_twentieth_of_forged_labels_moves_no_planted_density_by_a_third() -> None:
+    """Neither lists nor labels are noisy here, so that nothing is left to chance."""
+    edges, classes = partition()
+    pairs, forged = both_report(edges, 30.0, 1), torch.where(torch.arange(PEOPLE) < PEOPLE / 20, 0, classes)
+    moved = {
+        blocks: float((densities(pairs, forged, blocks) / densities(pairs, classes, blocks) - 1).abs().max())
+        for blocks in ("full", "planted")
+    }
+    assert moved["planted"] < 1 / 3 < 2 / 3 < moved["full"]
+
+
+# ---- likelihoods of noisy counts ----
+
+
+KINDS = 3
+
+
+def counted(
+    people: int, rate: float, *, private: float, public: float, seed: int = 0, uneven: bool = True
+) -> tuple[CountedNeighbours, torch.Tensor]:
+    """Rows of people who have four times as many neighbours of their own class as of each other one, and classes."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, KINDS, people)
+    mean = np.ones((KINDS, KINDS)) + 3 * np.eye(KINDS)
+    degree = rng.gamma(4.0, 0.25, people)[:, None] if uneven else np.ones((people, 1))
+    true, known = (rng.poisson(size * degree * mean[label] / mean[0].sum()) for size in (private, public))
+    noise = NoisyCounts(epsilon=rate)
+    sent = noise.randomize(torch.from_numpy(true.reshape(-1)), randomness=SeededRandomness(seed))
+    rows = sent.view(people, KINDS).float(), torch.from_numpy(known).float()
+    return CountedNeighbours(*rows, rate), torch.from_numpy(label)
+
+
+def by_hand(row: np.ndarray, expected: np.ndarray, rate: float) -> float:
+    """log of the sum over all true counts, to 400."""
+    true = np.arange(400)
+    total = 0.0
+    for noisy, mean in zip(row, expected, strict=True):
+        noise = np.tanh(rate / 2) * np.exp(-rate * np.abs(noisy - true))
+        total += math.log(float((stats.poisson.pmf(true, mean) * noise).sum()))
+    return total
+
+
+@pytest.mark.parametrize("rate", [0.25, 4.0])
+def test_a_field_is_the_likelihood_of_its_row(rate: float) -> None:
+    """With everybody of one degree: differences between classes are those of the sum over all true counts."""
+    table, label = counted(400, rate, private=12.0, public=3.0, uneven=False)
+    train = torch.arange(300)
+    field = count_fields(table, label, train)
+    member = torch.nn.functional.one_hot(label[train], KINDS).double()
+    size = member.sum(dim=0)[:, None]
+    known = (member.T @ table.public[train].double() / size).numpy()
+    found = (member.T @ table.private[train].double() / size).numpy()
+    expected = known / known.sum(axis=1, keepdims=True) * found.sum(axis=1, keepdims=True)
+    noise = table.variance / size.numpy()
+    beyond = np.maximum((found - expected) ** 2 - noise, 0).mean()
+    rates = expected + (found - expected) * beyond / (beyond + noise)
+    for node in range(300, 330):
+        likely = [
+            by_hand(table.private[node].numpy(), rates[a], rate)
+            + stats.poisson.logpmf(table.public[node].numpy(), known[a]).sum()
+            for a in range(KINDS)
+        ]
+        gaps = field[node].double().numpy() - field[node, 0].item()
+        assert gaps == pytest.approx(np.array(likely) - likely[0], abs=2e-3)
+
+
+def test_rows_far_from_every_class_stay_finite() -> None:
+    table, label = counted(200, 3.0, private=4.0, public=1.0)
+    table.private[150] = torch.tensor([5000.0, -5000.0, 0.0])
+    field = count_fields(table, label, torch.arange(100))
+    assert torch.isfinite(field).all()
+    assert int(field[150].argmax()) == 0
+    table, label = counted(200, 1.0, private=6.0, public=0.0)  # no public edges, and nobody of a class trains
+    assert torch.isfinite(count_fields(table, torch.where(label == 2, 0, label), torch.arange(100))).all()

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from graphveil.aggregation import sensitivity_of
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods import METHODS, load_method
+from graphveil.methods.curator.controls import curator_rivals_of
+from graphveil.methods.curator.dpdgc import TOPOLOGY
+from graphveil.methods.curator.eclipse import spread
 from graphveil.methods.curator.privacy import DEFAULT_DEGREE, CuratorPrivacy
+from graphveil.methods.registry import build_method
+from graphveil.methods.runs.plan import plan
 from graphveil.privacy import (
+    ChangedSamples,
     Descent,
     Guarantee,
     Hops,
     RepeatAndSelect,
+    SeededRandomness,
     gaussian_epsilon,
     pipeline_epsilon,
 )
+from tests.methods import curator_made as cm
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
 DIRECTED = replace(SCHEMA, directed=True)
@@ -163,3 +174,167 @@ def test_sums_of_classes_refuse_what_they_are_not_priced_for() -> None:
         CuratorPrivacy(1.0, tuning=RepeatAndSelect(mean=5.0)).counted(SCHEMA)
     open_ = CuratorPrivacy(math.inf, unit="k-edges", relationships=3).counted(SCHEMA)
     assert open_.sigma == 0.0
+
+
+# ---- methods that publish noisy sums of edges by roads of their own ----
+
+
+FAST: dict[str, Any] = {"epochs": 4, "hidden": 4, "passes": 4, "batch": 1000}
+EPSILON = {"caribou": 2.0, "dpdgc": 4.0, "eclipse": 2.0, "gcon": 2.0, "lpgnet": 2.0}
+EVERY = pytest.mark.parametrize("name", EPSILON)
+
+
+def settings_of(name: str, **chosen: Any) -> dict[str, Any]:
+    quick = {key: value for key, value in FAST.items() if key in METHODS[name].options}
+    return {**quick, "epsilon": EPSILON[name], **chosen}
+
+
+def fit(name: str, **settings: Any) -> Any:
+    start, method = cm.graph(), METHODS[name](**settings_of(name, **settings))
+    return method.fit(start, split=cm.split_of(start), randomness=SeededRandomness(1))
+
+
+@pytest.mark.slow  # trainings
+@EVERY
+def test_the_plan_is_that_of_the_run_and_nothing_is_charged_without_protection(name: str, tmp_path: Path) -> None:
+    method = fit(name)
+    assert plan(name, cm.graph(), settings_of(name)).figures.noise.sigmas == method.published.noise.sigmas
+    assert method.guarantee.epsilon == method.epsilon_relationship == EPSILON[name]
+    method.save(tmp_path)
+    loaded = load_method(tmp_path)
+    assert (loaded.guarantee, loaded.ledger) == (method.guarantee, method.ledger)
+    assert torch.equal(loaded.predict_proba(), method.predict_proba())
+    unprotected = fit(name, epsilon=math.inf)
+    assert unprotected.ledger.spends == () and set(unprotected.published.noise.sigmas) == {0.0}
+
+
+_ONE_EDGE = ({"unit": "node"}, {"unit": "k-edges", "relationships": 3}, {"queries": 1}, {"weights": "kernel"})
+REFUSED = {
+    "caribou": (*_ONE_EDGE, {"unit": "directed-edge"}, {"hop_ratio": 2.0}, {"contraction": 1.0}),
+    "dpdgc": (*_ONE_EDGE, {"hops": 2}),
+    "eclipse": ({"unit": "node"}, {"weights": "kernel"}, {"unit": "k-edges"}),
+    "gcon": (*_ONE_EDGE, {"unit": "directed-edge"}),
+    "lpgnet": ({"unit": "node"}, {"weights": "kernel"}, {"hop_ratio": 2.0}, {"unit": "k-edges"}),
+    "class-sums": ({"unit": "node"}, {"unit": "k-edges"}, {"hops": 2}),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong"), [(name, wrong) for name, some in REFUSED.items() for wrong in some])
+def test_what_is_not_priced_is_refused(name: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        build_method(name, {"epsilon": 1.0, **wrong}, 3)
+
+
+@pytest.mark.parametrize("name", ["gcon", "caribou"])
+def test_directed_graphs_are_refused_before_anything_is_read(name: str) -> None:
+    """The bound on what an edge moves leans on every edge being there in both directions."""
+    start, method = cm.Unreadable(cm.graph()), METHODS[name](**settings_of(name))
+    start.schema = replace(start.schema, directed=True)
+    with pytest.raises(InputError, match="for undirected graphs"):
+        method.fit(start, split=cm.split_of(cm.graph()), randomness=SeededRandomness(1))
+    assert method.ledger.spends == ()
+
+
+# ---- caribou ----
+
+
+@pytest.mark.parametrize("hops", [1, 6])
+def test_a_chain_costs_what_one_release_of_its_growth_costs(hops: int) -> None:
+    """All steps cost what one release does that moves by sqrt(growth) times what a step moves by."""
+    method = fit("caribou", hops=hops)
+    (row,) = method.ledger.spends
+    sigmas, chain = method.published.noise.sigmas, method.core.chain
+    assert sigmas == (row.parameters["sigma_1"],) * hops
+    mu = chain.sensitivity * math.sqrt(chain.growth) / sigmas[0]
+    assert 0.99 * 2.0 <= gaussian_epsilon(1 / mu, 1e-5) <= 2.0
+    assert (row.parameters["states"], row.parameters["floor"]) == ("the last alone is released", 20)
+    assert len(method.published.parts) == 2
+
+
+# ---- dpdgc ----
+
+
+@pytest.mark.parametrize(("unit", "entries"), [("edge", 2), ("directed-edge", 1)])
+def test_learned_rows_and_their_sums_are_charged_together(unit: str, entries: int) -> None:
+    method = fit("dpdgc", unit=unit)
+    (row,) = method.ledger.spends
+    assert row.mechanism == "noisy sums and dp-sgd on edges"
+    said, costs = row.parameters, {}
+    noise = {"hops": (float(said["sigma_1"]),), "training": (float(said[f"multiplier_{TOPOLOGY}"]),)}
+    for moved in (1, 2):
+        training = ChangedSamples(steps=int(said["steps"]), rate=float(said["rate"]), samples=moved)
+        costs[moved] = pipeline_epsilon((Hops(count=1, sensitivity=math.sqrt(moved)), training), noise, 1e-5)
+    assert 0.99 * 4.0 <= costs[entries] <= 4.0
+    assert method.epsilon_relationship == pytest.approx(costs[2], rel=0.01)
+
+
+# ---- eclipse ----
+
+
+@pytest.mark.slow  # trainings
+@pytest.mark.parametrize(
+    ("settings", "squared"),
+    [({}, 2), ({"hops": 3}, 2), ({"unit": "directed-edge"}, 1), ({"unit": "k-edges", "relationships": 4}, 20)],
+)
+def test_the_price_is_of_all_products_together(settings: dict[str, Any], squared: int) -> None:
+    method = fit("eclipse", **settings)
+    sigmas = method.published.noise.sigmas
+    assert len(sigmas) == settings.get("hops", 2)
+    mu = math.sqrt(sum(squared / sigma**2 for sigma in sigmas))
+    assert gaussian_epsilon(1 / mu, 1e-5) == pytest.approx(2.0, rel=1e-3)
+    (row,) = method.ledger.spends
+    assert (row.mechanism, row.parameters["sigma_1"]) == ("noisy sums", sigmas[0])
+
+
+def test_a_full_basis_gives_the_graph_itself_and_a_smaller_one_its_part() -> None:
+    """B = A where the basis has n columns; with fewer B is A on the basis and 0 beside it."""
+    drawn = torch.Generator().manual_seed(3)
+    matrix = torch.randn(12, 12, generator=drawn, dtype=torch.float64)
+    x = torch.randn(12, 5, generator=drawn, dtype=torch.float64)
+    basis = torch.randn(12, 12, generator=drawn, dtype=torch.float64)
+    assert torch.allclose(spread(matrix @ basis, basis, x).double(), matrix @ x, atol=1e-4)
+    part = basis[:, :3]
+    beside = x - part @ torch.linalg.pinv(part) @ x
+    assert float(spread(matrix @ part, part, beside).abs().max()) < 1e-5
+    assert torch.allclose(spread(matrix @ part, part, part).double(), matrix @ part, atol=1e-4)
+
+
+# ---- gcon ----
+
+
+def test_head_and_sum_are_one_stack_of_normal_releases() -> None:
+    """mu^2 = 2 / sigma^2 of the sum, whose edge moves two rows, and (2 / multiplier)^2 of the head."""
+    (row,) = fit("gcon", share_hops=0.6).ledger.spends
+    parts = 2 / float(row.parameters["sigma_1"]) ** 2, 4 / float(row.parameters["multiplier_head"]) ** 2
+    assert gaussian_epsilon(1 / math.sqrt(sum(parts)), 1e-5) == pytest.approx(2.0, rel=1e-3)
+    assert parts[0] / sum(parts) == pytest.approx(0.6, rel=1e-3)
+    assert (row.parameters["restart"], row.parameters["penalty"], row.parameters["depth"]) == (0.5, 0.1, 2)
+
+
+# ---- lpgnet ----
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "relationship"),
+    [({}, 2, 2.0), ({"unit": "directed-edge"}, 1, 4.0), ({"unit": "k-edges", "relationships": 4}, 8, 0.5)],
+)
+def test_the_price_is_of_all_counts_together(settings: dict[str, Any], change: int, relationship: float) -> None:
+    method = fit("lpgnet", **settings)
+    sigma = math.sqrt(0.5) / math.sinh(2.0 / (2 * change) / 2)
+    assert method.published.noise.sigmas == pytest.approx((sigma, sigma))
+    assert method.epsilon_relationship == pytest.approx(relationship)
+    assert method.ledger.total("edges")[0] == 2.0
+    assert method.ledger.spends[0].parameters["noise_law"] == "two-sided geometric"
+
+
+def test_each_stage_reads_what_the_ones_before_it_said_and_counted() -> None:
+    """Scores and counts in turns; counts as asinh of whole numbers, also below 0. Other runs do not show the method."""
+    method, start = fit("lpgnet", hops=2), cm.graph()
+    scores, counts, later, more = method.published.parts
+    assert {part.shape for part in (scores, counts, later, more)} == {(60, 3)}
+    for part in (counts, more):
+        whole = torch.sinh(part.double())
+        assert torch.allclose(whole, whole.round(), atol=1e-3) and float(whole.min()) < 0
+    assert [network.head.out_features for network in method.published.networks] == [3, 3, 3]
+    shown = curator_rivals_of(cm.fit("gap"), start, cm.split_of(start), randomness=SeededRandomness(0))
+    assert set(shown) == {"progap", "class-sums"}

@@ -148,14 +148,8 @@ def test_controls_draw_no_noise_and_can_be_left_out() -> None:
 
 def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the interval covers both (the published figures share one split)."""
-    seeds: list[int] = []
-    original = experiment.random_split
-
-    def recorded(graph: Any, seed: int) -> Any:
-        seeds.append(seed)
-        return original(graph, seed)
-
-    monkeypatch.setattr(experiment, "random_split", recorded)
+    seeds, drawn = list[int](), experiment.random_split
+    monkeypatch.setattr(experiment, "random_split", lambda graph, seed: seeds.append(seed) or drawn(graph, seed))
     result = small(repeats=3, seed=5, controls=False)
     assert seeds == [5, 6, 7]
     assert len(set(result.scores.accuracy.runs)) > 1 or len(set(map(str, result.history))) == 3
