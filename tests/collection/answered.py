@@ -29,11 +29,7 @@ def exported(
     silent: Mapping[str, int] | None = None,
     forged: Callable[[int, bytes], bytes] | None = None,
 ) -> tuple[Path, Path]:
-    """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent.
-
-    Args:
-        folder: where they lie. fields: of the task. silent: k, by kind. forged: what is sent in place of a body.
-    """
+    """The folder of a collection and the file of its edges; of each kind every k-th person keeps silent."""
     made, left_out = graph(), silent or {}
     told = fields or (features("4"), label("3"))
     running = begun(url_of(folder), *told, people=PEOPLE, enrolled=PEOPLE, ids=ids_hash(IDS), least=3)

@@ -45,11 +45,7 @@ def free_port() -> int:
 
 
 class Server:
-    """A server in a process of its own; all of a test are forks of one that has imported everything.
-
-    Args:
-        url: of the database. place: with the certificate, where it speaks TLS.
-    """
+    """A server in a process of its own; all of a test are forks of one that has imported everything."""
 
     def __init__(self, url: str, place: Place | None = None) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -101,11 +97,7 @@ def bodies(running: Collection) -> list[bytes]:
 
 @dataclass
 class Round:
-    """One collection whose server is killed some times.
-
-    Args:
-        url: of an empty database. kills: how many. people: who report.
-    """
+    """One collection whose server is killed some times."""
 
     url: str
     kills: int

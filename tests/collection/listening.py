@@ -13,11 +13,7 @@ import uvicorn
 
 @contextmanager
 def served(application: Any, room: int | None = None) -> Iterator[str]:
-    """Serve an application in a thread; gives its address.
-
-    Args:
-        application: of ASGI. room: see `ran`.
-    """
+    """Serve an application in a thread; gives its address."""
     quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
     with ran(uvicorn.Server(uvicorn.Config(application, **quiet)), room) as url:
         yield url
@@ -25,12 +21,7 @@ def served(application: Any, room: int | None = None) -> Iterator[str]:
 
 @contextmanager
 def ran(server: uvicorn.Server, room: int | None = None) -> Iterator[str]:
-    """Run a server in a thread; gives its address.
-
-    Args:
-        server: that has not begun. room: bytes that the system keeps of what somebody does not read yet; None: as it
-            likes.
-    """
+    """Run a server in a thread; gives its address."""
     with socket.socket() as own:
         if room is not None:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)

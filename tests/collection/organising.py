@@ -29,11 +29,7 @@ def enter(browser: Browser, selector: str) -> None:
 
 @dataclass(frozen=True)
 class Organiser:
-    """Somebody at the organiser's page.
-
-    Args:
-        browser: theirs. url: of the collector.
-    """
+    """Somebody at the organiser's page."""
 
     browser: Browser
     url: str

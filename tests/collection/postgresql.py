@@ -24,11 +24,7 @@ def programs() -> Path | None:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A server.
-
-    Args:
-        where: its programs. as_user: what lets it run as its own account. folder: of its files. port: on loopback.
-    """
+    """A server."""
 
     where: Path
     as_user: tuple[str, ...]

@@ -38,11 +38,7 @@ TYPED = {
 
 
 def drafted(folder: Path, *, subject: Subject = SUBJECT, **more: str | int) -> Desk:
-    """A folder with a draft.
-
-    Args:
-        subject: who is asked what. more: prices, and words in place of `TYPED`.
-    """
+    """A folder with a draft."""
     folder.mkdir(exist_ok=True)
     prices = {name: str(more.pop(name)) for name in ("features", "label", "links", "degree") if name in more}
     write_draft(folder, subject, {**TYPED, **more}, Prices(**prices))

@@ -145,11 +145,7 @@ Law = Sequence[Sequence[Fraction]]
 
 
 def joint(once: Law, before: int, after: int) -> Mapping[tuple[int, int], Fraction]:
-    """The law of a device's two answers: an equal value has one answer, two values have noise of their own.
-
-    Args:
-        once: probability of each answer, by value. before, after: the values.
-    """
+    """The law of a device's two answers: an equal value has one answer, two values have noise of their own."""
     answers = range(len(once[0]))
     if before == after:
         return {(said, said): once[before][said] for said in answers}

@@ -25,11 +25,7 @@ PROBLEM = "application/problem+json"
 
 @dataclass
 class Described:
-    """A collector whose every answer is held against its own description.
-
-    Args:
-        url: of the collector. token: of its administration. seen: route and status of what was answered.
-    """
+    """A collector whose every answer is held against its own description."""
 
     url: str
     token: str
@@ -37,11 +33,7 @@ class Described:
     seen: set[tuple[str, int]] = field(default_factory=set)
 
     def ask(self, route: str, told: object = None, **more: str) -> Any:
-        """What a route answers; its code, where it refuses.
-
-        Args:
-            route: method and path. told: as JSON, or bytes as they are. more: headers, and `query`.
-        """
+        """What a route answers; its code, where it refuses."""
         method, path = route.split()
         query = more.pop("query", "")
         data = told if isinstance(told, bytes) else json.dumps(told or {}).encode() if method == "POST" else None

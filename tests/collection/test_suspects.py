@@ -27,11 +27,7 @@ Values = Callable[[int], Mapping[str, object]]
 
 
 def drawn(people: int, values: Values, *fields: dict[str, Any], seed: int = 0) -> Collected:
-    """What was collected of people who all answered.
-
-    Args:
-        people: how many. values: of each. fields: of the task. seed: of their secrets.
-    """
+    """What was collected of people who all answered."""
     task = task_of(*fields, people=people, least=1)
     kinds, bodies = {"links" if one.kind == "degree" else one.kind for one in task.fields}, []
     for number in range(people):
@@ -51,11 +47,7 @@ def received(task: Task, bodies: list[bytes]) -> Collected:
 
 
 def forged(collected: Collected, who: np.ndarray, place: int, bits: np.ndarray) -> Collected:
-    """A collection in which some send other bits for a field.
-
-    Args:
-        collected: of honest people. who: numbers of the forgers. place: of the field. bits: [forgers, width].
-    """
+    """A collection in which some send other bits for a field."""
     made = collected.bodies.bits.copy()
     start = 1 + sum(1 + field.width for field in collected.task.fields[:place])
     made[who, start : start + bits.shape[1]] = bits

@@ -39,12 +39,7 @@ class Asked:
 
 @dataclass
 class Recorder:
-    """A collector between whose door and whose visitors everything is kept.
-
-    Args:
-        inner: the collector. down: whether reports are refused. lies: what is answered to GET of a path instead.
-        seen: every request. said: bytes of every answer.
-    """
+    """A collector between whose door and whose visitors everything is kept; `lies` are answered in its place."""
 
     inner: Collector
     down: bool = False
@@ -96,11 +91,7 @@ async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]], b
 
 @dataclass(frozen=True)
 class Running:
-    """A collection that is served.
-
-    Args:
-        task, store: of it. recorder: what it was asked. url: where.
-    """
+    """A collection that is served."""
 
     task: Task
     store: Store
@@ -133,11 +124,7 @@ def running(folder: Path, *fields: dict[str, Any], **changes: Any) -> Iterator[R
 
 @dataclass(frozen=True)
 class Visit:
-    """A person at the page.
-
-    Args:
-        browser: theirs. running: the collection.
-    """
+    """A person at the page."""
 
     browser: Browser
     running: Running

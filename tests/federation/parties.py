@@ -32,11 +32,7 @@ FOREVER = 600.0
 
 
 def until(ready: Callable[[], object]) -> None:
-    """Wait until something is so.
-
-    Raises:
-        TimeoutError: it never is.
-    """
+    """Wait until something is so."""
     end = time.monotonic() + FOREVER
     while not ready():
         if time.monotonic() > end:

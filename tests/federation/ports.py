@@ -12,11 +12,7 @@ _steps = itertools.count()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports in a row, none of which this process was given before; other processes begin elsewhere.
-
-    Raises:
-        OSError: there are none.
-    """
+    """Return free ports in a row, none of which this process was given before; other processes begin elsewhere."""
     for _ in range(_FIRST, _LAST, count):
         offset = (os.getpid() * 499 + next(_steps) * count) % (_LAST - _FIRST - count)
         found = [_FIRST + offset + number for number in range(count)]

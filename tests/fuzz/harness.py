@@ -116,13 +116,7 @@ def judge(code: int, out: str, err: str, work: Path) -> str | None:
 def fuzz(
     targets: Sequence[Target], inputs: int, seed: int, work: Path, *, keep: Path | None = None, tell: bool = False
 ) -> Found:
-    """Run so many inputs over all targets in turn.
-
-    Args:
-        seed: of the first input; the others follow.
-        keep: where inputs that fail are kept; None: nowhere.
-        tell: a progress line on stderr.
-    """
+    """Run so many inputs over all targets in turn."""
     found = Found()
     work.mkdir(parents=True, exist_ok=True)
     with quick(work.parent):

@@ -18,10 +18,7 @@ class Target:
     """A folder of valid files, one of which is changed, and what then runs on a copy of it.
 
     Args:
-        folder: the valid files; never written to.
-        files: those that are changed, by patterns relative to the folder.
-        commands: given the copy, what may be typed, or called; one of them is, by seed.
-        change: how a file's content is changed.
+        folder: never written to. files: those that are changed, by patterns. commands: one of them is typed, by seed.
         accepted: looks at the copy after exit code 0, and fails where it does not mean what it says.
     """
 

@@ -214,7 +214,6 @@ def targets(base: Path) -> list[Target]:
         *published_targets(base / "published"),
         *stored_targets(base, plain),
         Target("attacked run", _attacked(old, base / "attacked"), ("attack-*.json",), _reading_attacks),
-        Target("finished party", _finished(base / "finished" / "clinic"), ("*.json",), _reporting),
         Target("party", parties / "holder2", ("*",), partial(_party, plain)),
         Target("split", base / "split", ("holder*/*",), _agreeing),
         Target("certificates", parties, ("holder*/certificate.pem",), _introducing),
@@ -241,10 +240,6 @@ def _reading(copy: Path, rng: random.Random) -> Sequence[Words]:
     return [("compare-runs", copy, "--json"), *[("compare-runs", copy)] * 4, *[("report", copy)] * 2, side]
 
 
-def _reporting(copy: Path, rng: random.Random) -> Sequence[Words]:
-    return [("report", copy), ("compare-runs", copy), ("federation", "status", copy)]
-
-
 def _reading_attacks(copy: Path, rng: random.Random) -> Sequence[Words]:
     return [("report", copy), ("compare-runs", copy)]
 
@@ -264,16 +259,6 @@ def _attacked(run: Path, folder: Path) -> Path:
     for attack, results in found().items():
         content = {label: result.to_dict() for label, result in results.items()}
         (folder / f"attack-{attack}.json").write_text(json.dumps(content))
-    return folder
-
-
-def _finished(folder: Path) -> Path:
-    """A party that has finished, as its folder was before there were digests, and an attack on it."""
-    from tests.reports.base.test_card import result
-    from tests.reports.federation.test_card import party
-
-    party(folder)
-    (folder / "attack-gram.json").write_text(json.dumps({"rows": result().to_dict()}))
     return folder
 
 

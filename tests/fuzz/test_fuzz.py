@@ -14,7 +14,7 @@ NAMES = (
     *("model lpgnn", "model label-pool", "model class-sums", "model solitude", "model blink", "model dprr"),
     *("model link-beliefs", "model label-propagation", "model gap", "model progap", "model dp-mlp", "model heterorr"),
     *("ledger beside", "set npz rows", "set musae", "set saint", "set university", "set arxiv"),
-    *("rounds", "transcript", "trial log", "comparison", "attacked run", "finished party"),
+    *("rounds", "transcript", "trial log", "comparison", "attacked run"),
     *("party", "split", "certificates", "numbers"),
 )
 INPUTS = 1_000

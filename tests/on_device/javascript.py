@@ -6,10 +6,7 @@ import functools
 import json
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +39,7 @@ def tools() -> Path:
 
 
 def page_said(folder: Path, script: str, told: object) -> Any:
-    """What a script that stands beside the modules of the person's page says, in Node: of the constant `told`.
-
-    Args:
-        folder: that is not there yet. script: of a module; it hands its answer to `say`. told: as JSON.
-    """
+    """What a script that stands beside the modules of the person's page says, in Node: of the constant `told`."""
     shutil.copytree(ROOT / "src" / "graphveil" / "collection" / "assets", folder)
     # Else Node takes the files of the page for scripts.
     (folder / "package.json").write_text('{"type": "module"}')
@@ -74,28 +67,3 @@ def said(lines: Iterable[dict[str, Any]], *runtime: str) -> list[dict[str, Any]]
     done = subprocess.run(command, input=told, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@contextmanager
-def served(files: Mapping[str, bytes]) -> Iterator[str]:
-    """An address on this machine under which files are found by their names, and an empty page at "/"."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            name = self.path.removeprefix("/")
-            self.send_response(200 if name in files or not name else 404)
-            self.send_header("Content-Type", "text/javascript" if name.endswith(".js") else "text/html")
-            self.end_headers()
-            self.wfile.write(files.get(name, b"<!doctype html><title>Device</title>"))
-
-        def log_message(self, format: str, *values: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()

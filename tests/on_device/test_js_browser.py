@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from graphveil.collection.service import Collector
 from graphveil.device import read
 from graphveil.device.task import OPENING
-from tests.on_device.javascript import BUNDLE, served
+from tests.collection.collections import begun, url_of
+from tests.collection.listening import served
 from tests.on_device.signing import label, signed, task_of
 from tests.reports.browser import Browser, started
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 #: What every script begins with: the module, the task and the opening.
 BEGIN = """
-const device = await import('/device.js');
+const device = await import('/assets/device.js');
 const bytes = (text) => new TextEncoder().encode(text);
 const task = await device.readTask(bytes(told.task));
 const opening = await device.readOpening(bytes(told.opening), task);
@@ -26,11 +28,10 @@ const opening = await device.readOpening(bytes(told.opening), task);
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with (
-        served({"device.js": BUNDLE.read_bytes()}) as address,
-        started(tmp_path_factory.mktemp("profile")) as window,
-    ):
-        window.driver.get(address)
+    """At a page of a collector, which serves the client as `/assets/device.js`."""
+    store = begun(url_of(tmp_path_factory.mktemp("collector"))).store
+    with served(Collector(store)) as address, started(tmp_path_factory.mktemp("profile")) as window:
+        window.driver.get(f"{address.replace('127.0.0.1', 'localhost')}/version")
         yield window
 
 

@@ -85,23 +85,6 @@ def test_another_byte_is_another_agreement_and_needs_new_signatures(tmp_path: Pa
         read_agreement(here)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("no json", "is not JSON"),
-        ("[]", "is not a JSON object"),
-        ('{"server": 5}', "server has not signed"),
-        ('{"server": "zz"}', "cannot be read"),
-        ('{"server": "00"}', "is invalid"),
-    ],
-)
-def test_wrong_signatures_are_refused(content: str, message: str, tmp_path: Path) -> None:
-    here = folder(tmp_path)
-    (here / SIGNATURES).write_text(content)
-    with pytest.raises(DataError, match=message):
-        read_agreement(here)
-
-
 def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) -> None:
     for name in NAMES:
         here = folder(tmp_path, signers=tuple(other for other in NAMES if other != name))
@@ -109,9 +92,18 @@ def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) ->
             read_agreement(here)
     here = folder(tmp_path)
     signed = json.loads((here / SIGNATURES).read_text())
-    (here / SIGNATURES).write_text(json.dumps(signed | {"shop": signed["bank"]}))
-    with pytest.raises(DataError, match="the signature of shop is invalid"):
-        read_agreement(here)
+    swapped = json.dumps(signed | {"shop": signed["bank"]})
+    for content, message in (
+        (swapped, "the signature of shop is invalid"),
+        ("no json", "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ('{"server": 5}', "server has not signed"),
+        ('{"server": "zz"}', "cannot be read"),
+        ('{"server": "00"}', "is invalid"),
+    ):
+        (here / SIGNATURES).write_text(content)
+        with pytest.raises(DataError, match=message):
+            read_agreement(here)
     for file in (SIGNATURES, FILE):
         (here / file).unlink()
         with pytest.raises(DataError, match=f"{file}: is missing"):
@@ -122,27 +114,19 @@ def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) ->
     ("old", "new", "message"),
     [
         ('name = "a run"', "", "name is missing"),
-        ('name = "a run"', "name = 5", "name = 5; allowed: str"),
         ('name = "a run"', 'name = "a run"\nextra = 1', "'extra' is not known"),
         ("directed = false", 'directed = "no"', "directed = 'no'; allowed: bool"),
         ("range = [0.0, 1.0]", "range = [1.0, 1.0]", "range is 1 to 1"),
         ("range = [0.0, 1.0]", "range = [0.0, inf]", "range is 0 to inf"),
-        ("range = [0.0, 1.0]", "range = [0.0]", "is not an agreement"),
         ('classes = ["no", "yes"]', 'classes = "no"', "classes = 'no'"),
         ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "class names are not distinct"),
         ("epochs = 5", 'epochs = "5"', "setting epochs = '5'; allowed: one int"),
-        ("epochs = 5", "epochs = true", "setting epochs = True"),
-        ("epochs = 5", "epochs = 0", "epochs = 0"),
-        ("epochs = 5", "members = 2", "setting 'members' is not known"),
-        ('mode = "individual"', 'mode = "open"', "mode 'open' is not known"),
         ('role = "holder"', 'role = "guest"', "is not known"),
         ('name = "shop"', 'name = "bank"', "names another party"),
         ('name = "shop"', 'name = "../shop"', "allowed: up to 40 letters"),
         ("10.0.0.1:7702", "10.0.0.1:7701", "two parties share one address"),
         ("10.0.0.1:7702", "nowhere", "allowed: HOST:PORT"),
-        ("10.0.0.1:7702", "10.0.0.1:99999", "allowed: HOST:PORT"),
         ("columns = 3\n", "", "columns is missing"),
-        ("columns = 3", "columns = -3", "columns = -3"),
         ("columns = 3", "columns = 3.0", "columns = 3.0; allowed: int"),
         ("labels = true", "labels = false", "none or several holders have the labels"),
         ("BEGIN CERTIFICATE", "BEGIN NONSENSE", "is not a certificate"),
