@@ -13,12 +13,14 @@ from graphveil.collection.clients import commands_of
 from graphveil.collection.declare import Prices
 from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
-from graphveil.collection.played import Cast, Client, play
+from graphveil.collection.phones import ring
+from graphveil.collection.played import Cast, Client, play, served
 from graphveil.collection.subject import subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import load_parts
 from graphveil.outputs import Output
 from graphveil.progress import Progress
+from tests.collection.test_desk import ready
 from tests.on_device.javascript import node
 
 PYTHON = commands_of("python", Path("none"))
@@ -97,3 +99,18 @@ def test_clients_that_cannot_play_are_refused() -> None:
     node()
     with pytest.raises(InputError, match="none is no file"):
         commands_of("js", Path("none"))
+
+
+@pytest.mark.parametrize(
+    ("url", "data", "said"),
+    [
+        ("https://collector.example", "social-81", "is another machine"),
+        ("http://192.168.0.7:8700", "social-81", "is another machine"),
+        ("nowhere", "social-81", "is another machine"),
+        ("", "social-90", "81 tokens, and 90 nodes"),
+    ],
+)
+def test_phones_send_nothing_elsewhere_or_for_other_people(url: str, data: str, said: str, tmp_path: Path) -> None:
+    desk = ready(tmp_path / "desk", subject=subject_of("social-81"), label="2")
+    with served(desk) as own, pytest.raises(InputError, match=said):
+        ring(desk.folder, data, url or own, Cast(None, PYTHON, 0.2, 0.5), quiet)

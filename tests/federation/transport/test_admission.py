@@ -17,7 +17,7 @@ import pytest
 
 from graphveil.federation.transport import admission
 from graphveil.federation.transport.admission import AdmissionProxy, network_of
-from tests.federation.parties import FOREVER, Place, Running, until
+from tests.federation.parties import FOREVER, until
 from tests.federation.ports import free_ports
 
 
@@ -31,56 +31,6 @@ def leave_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-class Loris:
-    """Holder 1's key in the hands of programs that open a stream each and never greet."""
-
-    def __init__(self, place: Place, number: int) -> None:
-        self._place, self._over, self.opened = place, threading.Event(), 0
-        self._calls: list[Any] = []
-        self._threads = [threading.Thread(target=self._hang, daemon=True) for _ in range(number)]
-        for thread in self._threads:
-            thread.start()
-
-    def _silence(self) -> Iterator[bytes]:
-        self._over.wait()
-        yield from ()
-
-    def _hang(self) -> None:
-        import grpc
-
-        mine, theirs = self._place.identities["holder1"], self._place.identities["server"]
-        credentials = grpc.ssl_channel_credentials(theirs.certificate, mine.private_key, mine.certificate)
-        options = [("grpc.ssl_target_name_override", "server")]
-        address = f"127.0.0.1:{self._place.ports['server']}"
-        with grpc.secure_channel(address, credentials, options=options) as channel:
-            call = channel.stream_stream("/graphveil.Federation/Exchange")(self._silence(), wait_for_ready=True)
-            self._calls.append(call)
-            self.opened += 1
-            with contextlib.suppress(grpc.RpcError):
-                list(call)
-
-    def stop(self) -> None:
-        self._over.set()
-        for call in self._calls:
-            call.cancel()
-        for thread in self._threads:
-            thread.join(FOREVER)
-
-
-def test_greetings_that_never_come_keep_nobody_out(tmp_path: Path) -> None:
-    """Thirty streams under a valid certificate: each takes a thread of the server until a newer one ends it."""
-    place = Place(tmp_path)
-    server = Running(place, "server")
-    loris = Loris(place, 30)
-    until(lambda: loris.opened == 30)
-    holders = [Running(place, "holder1"), Running(place, "holder2")]
-    try:
-        for one in (server, *holders):
-            assert one.wait().error is None
-    finally:
-        loris.stop()
 
 
 # ---- the door alone ----

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from graphveil.errors import InputError
 from graphveil.federation.core.checkpoints import Checkpoints
-from graphveil.federation.crypto.keys import new_identity
+from graphveil.federation.crypto.keys import fingerprint_of, new_identity
 from graphveil.federation.effects import PeerError
 from graphveil.federation.transport import links as links_module
 from graphveil.federation.transport.session import Session
@@ -62,6 +64,26 @@ def test_strangers_from_everywhere_do_not_fill_the_log(tmp_path: Path) -> None:
     for number in range(1000):
         links._stranger(f"192.0.2.{number}")
     assert len(place.notes) == 64 and "192.0.2.999" in links.refused["holder2"]
+
+
+def test_of_streams_that_never_greet_a_party_has_one(tmp_path: Path) -> None:
+    """Each takes a thread of the server until a newer one ends it: under a valid certificate, one after another."""
+    place = Place(tmp_path)
+    store = Checkpoints(tmp_path, "")
+    links = place.links("server", Session("server", "server", NAMES[1:], Mock(), store, patience=1, progress=print))
+    peer, guard = links._peers[0], Mock(**{"knows.return_value": True})
+    shown = {"auth_context.return_value": {"x509_pem_cert": [peer.certificate]}, "abort.side_effect": ConnectionError}
+    streams = [Mock(**shown) for _ in range(3)]
+
+    def silent(place: int) -> Iterator[bytes]:
+        if place < len(streams):
+            incoming = silent(place + 1)
+            with contextlib.suppress(ConnectionError):
+                next(links._exchange(Mock(), guard, {fingerprint_of(peer.certificate): peer}, incoming, streams[place]))
+        yield b""
+
+    assert next(silent(0)) == b""
+    assert [stream.cancel.called for stream in streams] == [True, True, False]
 
 
 def test_another_certificate_than_the_partys_own_gets_no_stream(tmp_path: Path) -> None:
