@@ -19,7 +19,7 @@ from graphveil.attacks.membership_inference import confidence
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.mechanisms import AdjacencyRR, AnalyticGaussian, Laplace, MultiBit, RandomizedResponse
-from graphveil.methods import GAP, LPGNN, HeteroRR
+from graphveil.methods import LPGNN, HeteroRR
 from graphveil.methods.base.released import LocalReports, randomize_people, topology_of
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.lpgnn import LPGNNCore
@@ -211,14 +211,6 @@ def test_who_remembers_nothing_is_not_accused() -> None:
     assert found.auc.low <= 0.5 <= found.auc.high
     constant = membership(made.Constant(), made.graph(), split=PARTS)
     assert constant.auc.low <= 0.5 <= constant.auc.high
-
-
-@pytest.mark.slow  # 5 s: noise of node-level training; limits of nodes are in test_limits
-def test_a_whole_node_has_a_limit() -> None:
-    method = GAP(epsilon=8.0, unit="node", degree_bound=10, epochs=2, hidden=4, batch=100)
-    method.fit(made.graph(), split=PARTS, randomness=SeededRandomness(0))
-    found = membership(method, made.graph(), split=PARTS)
-    assert found.limit is not None and found.epsilon == pytest.approx(8.0) and not found.beats_limit
 
 
 def test_confidence_is_the_log_odds_of_the_true_class() -> None:

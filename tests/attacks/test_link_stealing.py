@@ -16,13 +16,7 @@ from scipy.spatial.distance import cdist
 from graphveil.attacks import linkteller
 from graphveil.attacks.influence import influence_gcn, influences, reached
 from graphveil.attacks.pairs import belief_figures, pairs_of, true_adjacency
-from graphveil.attacks.release_edges import (
-    as_it_is,
-    common_neighbours,
-    entries_of,
-    published_edges,
-    with_public_edges,
-)
+from graphveil.attacks.release_edges import as_it_is, common_neighbours, entries_of, published_edges, with_public_edges
 from graphveil.attacks.service import deployed, service_of
 from graphveil.attacks.stolen_links import DISTANCES, distances, link_stealing, perceptron, public_network
 from graphveil.errors import InputError

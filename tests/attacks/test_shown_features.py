@@ -19,7 +19,7 @@ from graphveil.attacks.result import AttackResult
 from graphveil.attacks.service import labels_alone, with_features_of_others
 from graphveil.errors import InputError
 from graphveil.graphs import random_split
-from graphveil.methods import GAP, LPGNN, HeteroRR, LabelPropagation
+from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
@@ -53,14 +53,6 @@ def test_reported_features_have_a_limit() -> None:
     method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
     found = attribute(method, made.graph(), column=2)
     assert found.epsilon == pytest.approx(1.0) and found.limit is not None and not found.beats_limit
-
-
-@pytest.mark.slow  # noise of node-level training; limits of answers are in test_limits
-def test_the_answer_about_a_node_is_outside_joint_privacy() -> None:
-    method = GAP(epsilon=8.0, delta=1e-5, unit="node", degree_bound=5, hops=1, hidden=8, passes=1)
-    method.fit(made.graph(), split=random_split(made.graph(), 0), randomness=SeededRandomness(0))
-    found = attribute(method, made.graph(), column=2)
-    assert found.limit is None and "joint privacy" in found.limit_note
 
 
 def test_refusals() -> None:

@@ -228,9 +228,6 @@ def central_limit(parts: Any, noise: Any, delta: float, **_: Any) -> float:
     return float(dp_accounting.pld.PLDAccountant().compose(event).get_epsilon(delta))
 
 
-# ---- item 17 ----
-
-
 def noise_is_fresh(name: str) -> None:
     """Item 17: one user seed, two trainings, two noises."""
     settings = NODE if name == "dp-mlp" else {}

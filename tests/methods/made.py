@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.graphs import Graph, GraphSchema, Split, make_graph, random_split, social_graph
+from graphveil.graphs import Graph, Split, make_graph, random_split, social_graph
 from graphveil.graphs.features import features_from_dense
 from graphveil.privacy import SeededRandomness
 
@@ -87,8 +87,6 @@ def dense(x: Tensor) -> np.ndarray:
 
 def changed(start: Any, *, x: np.ndarray | None = None, y: Tensor | None = None, **schema: Any) -> Any:
     """The same people and edges with other features, labels or schema fields."""
-    from dataclasses import replace
-
     return make_graph(
         start.x if x is None else features_from_dense(x),
         start.edge_index,
@@ -115,12 +113,3 @@ def tensors_of(released: Any) -> dict[str, Tensor]:
     if released.features is not None and not isinstance(released.features, Tensor):
         parts |= released.features.to_tensors()
     return parts
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """People with labels and nothing else."""
-
-    num_nodes: int
-    y: Tensor
-    schema: GraphSchema

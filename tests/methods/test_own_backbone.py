@@ -139,9 +139,6 @@ def test_private_edges_are_not_handed_to_a_module() -> None:
     assert method.ledger.spends == ()
 
 
-# ---- a module of a user's own in private training ----
-
-
 @pytest.mark.parametrize(
     ("module", "said"), [(rows(20), "BatchNorm1d"), (nn.Sequential(nn.Linear(20, 9)), "2 rows gave scores")]
 )

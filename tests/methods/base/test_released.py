@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,12 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import load_parts
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.catalogue import mechanism_named
-from graphveil.methods.base.asking import (
-    pay_for,
-    reports_from,
-    side_by_side,
-)
+from graphveil.methods.base.asking import pay_for, reports_from, side_by_side
 from graphveil.methods.base.core import Stored, stored_probabilities
 from graphveil.methods.base.cost import drawn, propagation_of
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.people import BY_ID, Found
-from graphveil.methods.base.released import (
-    Topology,
-    randomize_people,
-    require_servable,
-)
+from graphveil.methods.base.released import Topology, randomize_people, require_servable
 from graphveil.privacy import Ledger, SecureRandomness, SeededRandomness, Spend
 from tests.methods import made
 
@@ -65,23 +58,14 @@ def test_reproducible_noise_is_marked_on_the_reports() -> None:
 @pytest.mark.parametrize("flags", [(True, False, False), (False, True, False)], ids=["train", "validate"])
 def test_label_noise_is_as_large_as_declared(flags: tuple[bool, bool, bool]) -> None:
     """3,000 labels at epsilon 1: the share kept is within 5 deviations of p (false alarm 6e-7), not of 1.2 p."""
-    graph = replace_labels(3_000)
-    released = randomize_people(
-        graph,
-        made.Split(*(torch.full((3_000,), flag) for flag in flags)),
-        LocalPrivacy(None, 1.0),
-        randomness=SeededRandomness(4),
-    )
+    graph: Any = SimpleNamespace(num_nodes=3_000, y=torch.arange(3_000) % 3, schema=made.graph().schema)
+    split = made.Split(*(torch.full((3_000,), flag) for flag in flags))
+    released = randomize_people(graph, split, LocalPrivacy(None, 1.0), randomness=SeededRandomness(4))
     kept = float((released.labels == graph.y).float().mean())
     p = math.e / (math.e + 2)
     error = 5 * math.sqrt(p * (1 - p) / 3_000)
     assert abs(kept - p) < error
     assert abs(kept - 1.2 * p) > error
-
-
-def replace_labels(nodes: int) -> made.Labelled:
-    schema = replace(made.graph().schema, name="labels alone")
-    return made.Labelled(nodes, torch.arange(nodes) % 3, schema)
 
 
 def test_a_graph_with_private_edges_is_refused_before_anything_is_read() -> None:
@@ -115,13 +99,6 @@ def test_a_directed_graph_is_held_twice() -> None:
     assert propagation_of(edges, 3).nbytes == normalised(torch.from_numpy(edges), 3).nbytes == 2 * (4 * 4 + 8 * 3)
 
 
-# ---- what cores share: the devices' half, and who pays for a prediction ----
-
-
-def stored(probabilities: Any) -> Stored:
-    return Stored({}, {"probabilities": probabilities})
-
-
 @pytest.mark.parametrize(
     ("probabilities", "said"),
     [
@@ -134,7 +111,7 @@ def stored(probabilities: Any) -> Stored:
 )
 def test_probabilities_of_another_shape_would_answer_for_other_people(probabilities: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        stored_probabilities(stored(probabilities), 2)
+        stored_probabilities(Stored({}, {"probabilities": probabilities}), 2)
 
 
 # ---- asking for a prediction ----

@@ -218,9 +218,6 @@ def own_file(path: Path, task: str, graphs: tuple[str, ...] = ()) -> str:
     return str(save_start(path, task, network, {"graphs": list(graphs)}))
 
 
-# ---- what is shipped ----
-
-
 @TASKS
 def test_a_card_names_the_file_that_it_was_written_for_and_all_graphs(task: str) -> None:
     file, card = SHIPPED / f"{task}.safetensors", (SHIPPED / f"{task}.md").read_text(encoding="utf-8")

@@ -38,9 +38,6 @@ def with_toggled(start: Any, pair: tuple[int, int]) -> Any:
     return cm.with_edges(start, torch.tensor(sorted(pairs ^ {pair})).T)
 
 
-# ---- what one edge may change ----
-
-
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize("unit", ["edge", "directed-edge"])
 @pytest.mark.parametrize("pair", [(0, 1), (10, 33)])
@@ -65,9 +62,6 @@ def test_replay_of_counts_on_a_neighbour_changes_nothing_but_them(
     assert 0.0 < moved <= 2.0
     if unit == "edge":
         assert moved <= sums.change
-
-
-# ---- the price ----
 
 
 def test_named_classes_are_shares_of_length_one() -> None:
@@ -103,9 +97,6 @@ def test_exact_sums_count_neighbours_by_class() -> None:
                 expected[receiver] += names[known[sender]]
         assert method.published is not None
         assert torch.allclose(method.published.sums, expected, atol=0.02)
-
-
-# ---- settings, plan, experiment ----
 
 
 def test_a_plan_and_the_control_read_no_edge() -> None:

@@ -235,9 +235,6 @@ def test_directed_graphs_are_refused_before_anything_is_read(name: str) -> None:
     assert method.ledger.spends == ()
 
 
-# ---- caribou ----
-
-
 @pytest.mark.parametrize("hops", [1, 6])
 def test_a_chain_costs_what_one_release_of_its_growth_costs(hops: int) -> None:
     """All steps cost what one release does that moves by sqrt(growth) times what a step moves by."""
@@ -249,9 +246,6 @@ def test_a_chain_costs_what_one_release_of_its_growth_costs(hops: int) -> None:
     assert 0.99 * 2.0 <= gaussian_epsilon(1 / mu, 1e-5) <= 2.0
     assert (row.parameters["states"], row.parameters["floor"]) == ("the last alone is released", 20)
     assert len(method.published.parts) == 2
-
-
-# ---- dpdgc ----
 
 
 @pytest.mark.parametrize(("unit", "entries"), [("edge", 2), ("directed-edge", 1)])
@@ -297,9 +291,6 @@ def test_a_full_basis_gives_the_graph_itself_and_a_smaller_one_its_part() -> Non
     beside = x - part @ torch.linalg.pinv(part) @ x
     assert float(spread(matrix @ part, part, beside).abs().max()) < 1e-5
     assert torch.allclose(spread(matrix @ part, part, part).double(), matrix @ part, atol=1e-4)
-
-
-# ---- gcon ----
 
 
 def test_head_and_sum_are_one_stack_of_normal_releases() -> None:

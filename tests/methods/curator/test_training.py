@@ -232,9 +232,6 @@ def test_a_plan_counts_the_numbers_that_are_trained(hidden: int | None) -> None:
     assert planned.multipliers
 
 
-# ---- numbers of networks by arithmetic, against the networks ----
-
-
 SIZED = social_graph(60, average_degree=6, dimension=30, classes=4, seed=1).schema
 
 

@@ -187,9 +187,6 @@ def test_validation_labels_take_no_part_in_what_they_judge() -> None:
     assert torch.equal(trained(nobody).judged, trained(scrambled).judged)
 
 
-# ---- the regression on counts ----
-
-
 @pytest.mark.parametrize(("mode", "columns"), [("lower", 12), ("both", 12), ("directed", 24)])
 def test_columns_of_both_steps_have_one_scale(mode: str, columns: int) -> None:
     z = two_steps(pairs(mode), shares())

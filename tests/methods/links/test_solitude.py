@@ -17,12 +17,7 @@ from graphveil.methods import LinkBeliefs, Solitude
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.collection import LinkReports, randomize_graph
-from graphveil.methods.links.controls import (
-    link_controls_of,
-    rivals_left_out,
-    rivals_of,
-    settings_of,
-)
+from graphveil.methods.links.controls import link_controls_of, rivals_left_out, rivals_of, settings_of
 from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.names import DENOISERS
@@ -60,9 +55,6 @@ def test_a_mode_that_does_not_fit_the_links_is_refused_before_they_are_read(mode
     with pytest.raises(InputError, match=f"mode {mode} for a graph whose links are"):
         method.randomize(graph, split=None, randomness=SeededRandomness(1))  # type: ignore[arg-type]
     assert method.ledger.spends == ()
-
-
-# ---- calibration ----
 
 
 @pytest.mark.parametrize(("mode", "tied"), [("lower", True), ("both", False), ("directed", False)])

@@ -27,17 +27,7 @@ from graphveil.methods.local.label_propagation import (
     variants,
 )
 from graphveil.models.label_prior import channel, class_shares
-from graphveil.models.report_pool import (
-    CENTRE_B,
-    DOUBT,
-    HEED,
-    LEAST,
-    SHARED,
-    SIZES,
-    SPREAD_B,
-    SPREAD_U,
-    fit_weights,
-)
+from graphveil.models.report_pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -156,9 +146,6 @@ def sound(pool: Pool) -> bool:
     )
 
 
-# ---- the whole ----
-
-
 def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     """As strongly as the pool believes in them: pi^b, normalised."""
     pool = pooled()
@@ -167,9 +154,6 @@ def test_a_node_that_nobody_reaches_gets_the_class_shares() -> None:
     expected = torch.softmax(pool.prior_weight * log_prior, dim=0)
     assert torch.allclose(pool.probabilities[SILENT], expected, atol=1e-6)
     assert float(pool.probabilities[ISOLATED[0], 1]) > float(expected[1])
-
-
-# ---- at the edge ----
 
 
 def one_report() -> Tensor:

@@ -244,9 +244,6 @@ def test_what_it_cannot_weigh_is_refused() -> None:
         LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
 
 
-# ---- a fit puts its edges in order once, and leaves nothing of that behind ----
-
-
 GRAPH = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
 
 

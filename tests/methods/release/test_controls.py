@@ -15,11 +15,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.methods import LPGNN, HeteroRR, LabelPropagation
 from graphveil.methods.registry import METHODS, require_trainable
-from graphveil.methods.release.controls import (
-    random_in_place,
-    release_controls_of,
-    release_notes,
-)
+from graphveil.methods.release.controls import random_in_place, release_controls_of, release_notes
 from graphveil.methods.release.report import kept_structure, pairs_of, with_statistics
 from graphveil.methods.release.structure import (
     WEDGES,
