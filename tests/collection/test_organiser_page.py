@@ -14,9 +14,8 @@ from graphveil.collection.desk import Desk
 from graphveil.collection.export import read_export
 from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.service import Collector
-from tests.collection.organising import Organiser, look, reach
+from tests.collection.organising import Organiser, look
 from tests.collection.test_desk import enrolled, ready, sent
-from tests.collection.test_drafts import SUBJECT
 from tests.collection.test_service import served
 from tests.collection.visits import Recorder
 from tests.reports.browser import Browser
@@ -145,23 +144,3 @@ def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office:
     browser.ask("document.querySelector('#alike').value = '50'")
     browser.ask("document.querySelector('#around').requestSubmit()")
     browser.until("return document.querySelector('#accuracy .estimate').innerText !== arguments[0]", first)
-
-
-def test_a_lost_token_is_replaced(office: Office) -> None:
-    organiser, browser = office.organiser, office.browser
-    enrolled(office.desk, 1)
-    organiser.come(office.token)
-    reach(browser, "#lost")
-    browser.press(SUBJECT.ids[1] + "\n")
-    organiser.sees("has enrolled a device already")
-    assert browser.ask("return document.activeElement.id") == "lost"
-    browser.ask("document.querySelector('#lost').value = ''")
-    browser.press(SUBJECT.ids[0] + "\n")
-    organiser.sees("Another token for")
-    link = browser.ask("return [...document.querySelectorAll('#replaced code')].at(-1).textContent")
-    address, _, told = link.partition("/#")
-    token, _, task = told.partition(".")
-    with office.desk.store() as store:
-        found = store.enrol(store.task(), bytes.fromhex(token), b"k" * 32)
-        assert found is not None and found.number == 0
-        assert (address, task) == (organiser.url, store.task().hash.hex())

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from graphveil.collection.desk import Desk
+from graphveil.collection.export import FILES
 from graphveil.device.task import Task
 from graphveil.errors import InputError
-from tests.collection.test_desk import drafted, enrolled
+from tests.collection.test_desk import drafted, enrolled, ready, sent
+from tests.syncing import syncs
 
 #: What Python tells an audit hook of before it happens: each is a step at which a process may end.
 _STEPS = {"open", "os.rename", "os.link", "os.remove", "os.truncate", "sqlite3.connect", "os.chmod"}
@@ -84,3 +86,42 @@ def test_another_folders_collection_is_never_withdrawn(tmp_path: Path) -> None:
         second.sign(database=url)
     with first.store() as store:
         assert store.task().data == (first.folder / "task.json").read_bytes()
+
+
+# ---- what is on disk before the database relies on it; SQLite syncs by a program that this one cannot listen to ----
+
+
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="what is open is told by /proc")
+
+
+def own(found: list[list[str]]) -> list[list[str]]:
+    """Without the database, which is open all the while."""
+    return [[name for name in names if "collection.db" not in name] for names in found]
+
+
+@NEEDS_PROC
+def test_keys_and_tokens_are_on_disk_before_the_database_relies_on_them(tmp_path: Path) -> None:
+    desk = drafted(tmp_path / "desk", label="1")
+    with syncs(desk.folder) as found:
+        desk.sign()
+    # Once before the database has the task, and once when all is there.
+    assert own(found)[-2:] == [["named"], ["."]] and own(found).count(["."]) == 2
+    with syncs(desk.folder) as found:
+        desk.enrol()
+    assert own(found) == [["tokens.csv"], [".", "tokens.csv"]]
+    with syncs(desk.folder) as found, desk.store() as store:
+        desk.admin_token(store)
+    assert own(found)[-2:] == [["named"], ["."]]
+
+
+@NEEDS_PROC
+def test_an_export_is_on_disk_before_bodies_are_forgotten(tmp_path: Path) -> None:
+    desk = ready(tmp_path / "desk", label="1")
+    joined = enrolled(desk, 0)
+    desk.open()
+    assert sent(desk, 0, joined) == ["accepted"]
+    desk.close()
+    desk.export(tmp_path / "collected")
+    with syncs(tmp_path) as found:
+        desk.scrub(tmp_path / "collected")
+    assert own(found) == [*([f"collected/{name}"] for name in FILES), ["collected"], ["."]]

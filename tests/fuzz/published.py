@@ -82,7 +82,6 @@ def published_targets(base: Path) -> list[Target]:
         "musae": ("lastfm", lambda root: made_sets.lastfm(root, [17, 1, 0, 3])),
         "saint": ("ppi-graphsaint", made_sets.saint),
         "university": ("facebook100-made1", lambda root: made_sets.university(root, university)),
-        "arxiv": ("ogbn-arxiv", _arxiv),
     }
     found = []
     for name, (what, make) in made.items():
@@ -98,18 +97,3 @@ def _describing(name: str) -> Callable[[Path, random.Random], Sequence[Words]]:
         return [("data", "describe", name, "--data-root", copy)]
 
     return commands
-
-
-def _arxiv(root: Path) -> None:
-    content = {
-        "raw/edge.csv.gz": "0,1\n1,2\n",
-        "raw/node-feat.csv.gz": "\n".join(",".join(["0.5"] * 4) for _ in range(3)),
-        "raw/node-label.csv.gz": "0\n39\n7\n",
-        "split/time/train.csv.gz": "2\n",
-        "split/time/valid.csv.gz": "0\n",
-        "split/time/test.csv.gz": "1\n",
-    }
-    for name, text in content.items():
-        file = root / "ogb/ogbn_arxiv" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(gzip.compress(text.encode()))

@@ -13,7 +13,7 @@ NAMES = (
     *("own csv", "own sparse", "own parquet", "release", "run", "old run"),
     *("model lpgnn", "model label-pool", "model class-sums", "model solitude", "model blink", "model dprr"),
     *("model link-beliefs", "model label-propagation", "model gap", "model progap", "model dp-mlp", "model heterorr"),
-    *("ledger beside", "set npz rows", "set musae", "set saint", "set university", "set arxiv"),
+    *("ledger beside", "set npz rows", "set musae", "set saint", "set university"),
     *("rounds", "transcript", "trial log", "comparison", "attacked run"),
     *("party", "split", "certificates", "numbers"),
 )

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from graphveil.device import DeviceError, answer
-from graphveil.device.canonical import parse
 from tests.on_device.signing import degree, features, label, links, opening_of, task_of
 
 FIELDS = {"features": features(), "label": label(), "links": links(12), "degree": degree(12)}
@@ -72,13 +71,6 @@ def test_facts_of_a_field(kind: str, changes: dict[str, Any]) -> None:
 def test_an_opening_has_no_nonce_of_a_round_to_come() -> None:
     with refused("bad-opening"):
         opening_of(task_of(label())).nonce(2)
-
-
-def test_nesting_ends_before_any_reader_does() -> None:
-    assert parse(b"[" * 32 + b"]" * 32) is not None
-    for depth in (33, 900, 990, 1_000_000):
-        with refused("not-canonical"):
-            parse(b"[" * depth + b"]" * depth)
 
 
 def test_a_value_that_is_not_asked_for_is_refused_and_no_number_is_too_large_to_be() -> None:

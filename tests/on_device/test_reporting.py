@@ -13,11 +13,14 @@ import pytest
 from graphveil.device import DeviceError, Opening, Task, answer, answers, read
 from graphveil.device.assigned import assigned
 from graphveil.device.canonical import canonical, parse
+from graphveil.device.durable import write
+from graphveil.device.home import Home
 from graphveil.device.ledger import DeviceLedger, Limit
 from graphveil.device.reporting import Enrolled, book, preview
 from graphveil.device.task import OPENING, TASK
 from graphveil.device.wire import report
 from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
+from tests.syncing import syncs
 
 SECRET, KEY = bytes(range(32)), bytes(range(1, 33))
 WHO = Enrolled(3, 1, SECRET, KEY)
@@ -286,3 +289,38 @@ def test_assigned_coordinates_are_uniform() -> None:
             counts[one] += 1
     assert sum((count - 600) ** 2 / 600 for count in counts) < 64.4
     assert sum((count - 600) ** 2 / 600 for count in [*counts[:10], *(count + 80 for count in counts[10:])]) > 64.4
+
+
+# ---- what is on disk, its name too, before a device goes on ----
+
+
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="what is open is told by /proc")
+
+
+@NEEDS_PROC
+def test_a_file_is_synced_before_it_is_named_and_its_folder_after(tmp_path: Path) -> None:
+    with syncs(tmp_path) as found:
+        write(tmp_path / "limit", b"2.5")
+    assert found == [["limit.new"], ["named"], ["."]]
+
+
+@NEEDS_PROC
+def test_a_secret_is_on_disk_before_it_is_told(tmp_path: Path) -> None:
+    with syncs(tmp_path) as found:
+        Home(tmp_path).secret()
+    # Beside the lock that is held meanwhile.
+    assert [[one for one in names if one != "ledger.lock"] for names in found] == [
+        *(["ledger.new"], ["named"], ["."]),
+        *(["limit.new"], ["named"], ["."]),
+        *(["secret.new"], ["named"], ["."]),
+    ]
+
+
+@NEEDS_PROC
+def test_what_is_spent_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
+    home, task, nonce = Home(tmp_path), task_of(label()), bytes(16)
+    drawn = answer(task, task.person(0, nonce), {"label": "sad"}, home.secret())
+    with syncs(tmp_path) as found:
+        home.ledger().book(task, 1, nonce, drawn, 1)
+    # The line, the name of its file, and then the seal.
+    assert found == [["ledger.jsonl"], ["."], ["ledger.new"], ["named"], ["."]]

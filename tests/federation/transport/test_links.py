@@ -211,14 +211,3 @@ def test_an_address_that_cannot_be_listened_on_is_named(tmp_path: Path) -> None:
         error = Running(place, "server").wait().error
     assert isinstance(error, InputError)
     assert str(error).startswith(f"server: cannot listen on 127.0.0.1:{place.ports['server']}; ")
-
-
-def test_closing_ends_threads_and_frees_the_port(tmp_path: Path) -> None:
-    before = threading.active_count()
-    place = Place(tmp_path)
-    running = [Running(place, name) for name in NAMES[:2]]
-    until(lambda: place.noted("connected with holder1"))
-    give_up(place, running)
-    until(lambda: threading.active_count() <= before + 2)  # gRPC keeps one of its own
-    with socket.create_server(("127.0.0.1", place.ports["server"])):
-        pass

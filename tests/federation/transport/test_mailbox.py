@@ -222,10 +222,3 @@ def test_waiting_ends_when_the_session_ends_and_a_fault_stays() -> None:
     monitor.begin()
     with pytest.raises(PeerError):
         box.send("labelled-rows", words(1))
-
-
-def test_words_that_nobody_fetches_are_bounded() -> None:
-    a, _ = pair()
-    for number in range(1000):
-        a.control({"saved": number})
-    assert len(a._controls) == 256

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, DataError, InputError
+from graphveil.errors import BudgetError, DataError
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.effects import PeerError, Receive
 from graphveil.federation.transport.session import WHY
@@ -143,22 +143,3 @@ def test_nobody_publishes_before_all_have_saved(tmp_path: Path) -> None:
     found = run_all(place, holder2={"store": Slow(tmp_path / "slow", place.agreement.hex())})
     assert left == [1, 2]
     assert len([e for e in found["server"].finished.transcript.entries if e.kind == "embeddings"]) == 10
-
-
-class OddRounds(Checkpoints):
-    """A store that says its rounds in a form nobody agreed on."""
-
-    def rounds(self) -> Any:
-        return 7
-
-
-def test_rounds_in_another_form_are_a_refusal_and_no_crash(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    started = {name: Running(place, name) for name in ("server", "holder2")}
-    store = OddRounds(tmp_path / "odd", place.agreement.hex())
-    started["holder1"] = Running(place, "holder1", store=store)
-    assert isinstance(started["server"].wait().error, InputError)
-    assert "a word without 'rounds'" in str(started["server"].error)
-    place.lose_patience()
-    for name in ("holder1", "holder2"):
-        assert started[name].wait().error is not None
