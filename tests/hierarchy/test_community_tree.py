@@ -1,6 +1,8 @@
-"""A tree of public edges: it finds planted communities, is the same for the same seed, and takes any graph."""
+"""A tree of public edges: communities inside communities, places for nodes without edges, and any graph has one."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from scipy.sparse import csr_matrix
 
 from graphveil.errors import InputError
 from graphveil.hierarchy import Dendrogram, public_tree
+from graphveil.hierarchy.communities import louvain, nested_communities
+from graphveil.hierarchy.similar import nearest_groups, random_projection, similar_order
+from graphveil.hierarchy.worthwhile import ranked_tree
 from tests.hierarchy.trees import all_pairs, below, depth_of_first, planted
 
 
@@ -92,3 +97,131 @@ def test_features_are_a_finite_row_for_each_node_and_edges_join_two(features: np
         public_tree(4, np.array([[0], [1]]), features=features)
     with pytest.raises(InputError, match="the public edges, column 0"):
         public_tree(4, np.array([[2], [2]]))
+
+
+def adjacency(edges: np.ndarray, nodes: int) -> csr_matrix:
+    """Both directions of every edge, once."""
+    table = np.zeros((nodes, nodes))
+    table[edges[0], edges[1]] = table[edges[1], edges[0]] = 1
+    np.fill_diagonal(table, 0)
+    return csr_matrix(table)
+
+
+def modularity(a: csr_matrix, community: np.ndarray) -> float:
+    """Newman's definition, pair by pair."""
+    table, degree = a.toarray(), np.asarray(a.sum(axis=1)).ravel()
+    whole = degree.sum()
+    same = community[:, None] == community[None, :]
+    return float(((table - np.outer(degree, degree) / whole) * same).sum() / whole)
+
+
+def drawn(nodes: int, density: float, seed: int) -> csr_matrix:
+    above = np.triu(np.random.default_rng(seed).random((nodes, nodes)) < density, 1)
+    return csr_matrix((above | above.T).astype(float))
+
+
+def test_groups_do_not_mix_and_each_has_its_own_modularity() -> None:
+    """Two copies of one graph as two groups: each is divided as it is alone."""
+    edges, label = planted(3, 12, 0.8, 0.03)
+    alone = adjacency(edges, 36)
+    both = adjacency(np.concatenate([edges, edges + 36], axis=1), 72)
+    groups = np.repeat([0, 1], 36)
+    found = louvain(both, groups, np.random.default_rng(1))
+    assert not set(found[:36].tolist()) & set(found[36:].tolist())
+    for part in (found[:36], found[36:]):
+        assert modularity(alone, part) == pytest.approx(modularity(alone, label))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(2, 40), st.floats(0.0, 0.4), st.integers(2, 12), st.integers(0, 100))
+def test_partitions_lie_inside_each_other(nodes: int, density: float, smallest: int, seed: int) -> None:
+    # No edges, one group.
+    assert len(nested_communities(csr_matrix((nodes, nodes)), smallest=2, rng=np.random.default_rng(0))) == 1
+    levels = nested_communities(drawn(nodes, density, seed), smallest=smallest, rng=np.random.default_rng(seed))
+    assert levels[0].tolist() == [0] * nodes
+    for outer, inner in pairwise(levels):
+        assert inner.max() > outer.max(), "a level that divides nothing is none"
+        sizes = np.bincount(outer)
+        for group in range(inner.max() + 1):
+            parents = set(outer[inner == group].tolist())
+            assert len(parents) == 1
+        small = np.flatnonzero(sizes < smallest)
+        assert all(len(set(inner[outer == group].tolist())) == 1 for group in small)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2, 40), st.integers(1, 6), st.integers(0, 500))
+def test_groups_are_subtrees_whose_leaves_stand_by_rank(nodes: int, many: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rank = draw.permutation(nodes)
+    groups = np.unique(draw.integers(0, many, size=nodes), return_inverse=True)[1]
+    tree = ranked_tree(rank, groups)
+    wanted = sorted(range(nodes), key=lambda node: (groups[node], rank[node]))
+    assert below(tree, tree.root) == wanted
+    subtrees = {tuple(below(tree, node)) for node in range(tree.nodes)}
+    for group in range(groups.max() + 1):
+        assert tuple(node for node in wanted if groups[node] == group) in subtrees
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_rows_come_out_with_length_1_sparse_and_dense_alike() -> None:
+    features = np.abs(rng(1).normal(size=(300, 40)))
+    features[7] = 0
+    found = random_projection(features, 300, rng())
+    lengths = np.linalg.norm(found, axis=1)
+    assert found.shape == (300, 16)
+    assert lengths[7] == 0 and np.allclose(np.delete(lengths, 7), 1)
+    # Across the boundary of the blocks in which rows are taken.
+    features = np.zeros((66_000, 5))
+    features[np.arange(66_000), np.arange(66_000) % 5] = 1 + np.arange(66_000) % 3
+    one, other = (random_projection(each, 66_000, rng(3)) for each in (features, csr_matrix(features)))
+    assert np.allclose(one, other)
+    assert np.allclose(one[65_530:65_545], one[:15])  # row i is like row i + 15 wherever the block ends
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        (np.ones((4, 2)), r"features have shape \[4, 2\]; allowed: 5 rows"),
+        (np.ones(5), r"shape \[5\]"),
+        (np.full((5, 2), np.nan), "public features: features that are not numbers; allowed: finite numbers"),
+        (np.full((5, 2), np.inf), "not numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+def test_what_is_no_table_of_numbers_is_refused(features: np.ndarray, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        random_projection(features, 5, rng())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_node_goes_to_the_group_whose_mean_is_likest(seed: int) -> None:
+    """Against one product at a time; a group of nobody but isolated nodes takes none."""
+    draw = rng(seed)
+    rows = draw.normal(size=(30, 4))
+    groups = draw.integers(0, 5, size=30)
+    groups[:5] = np.arange(5)
+    isolated = np.flatnonzero((draw.random(30) < 0.4) | (groups == 3))
+    others = np.setdiff1d(np.arange(30), isolated)
+    if not len(others):
+        return
+    found = nearest_groups(rows, groups, isolated)
+    means = {group: rows[others[groups[others] == group]].mean(axis=0) for group in np.unique(groups[others])}
+    for node, group in zip(isolated, found, strict=True):
+        assert group == max(means, key=lambda one: rows[node] @ means[one])
+        assert group != 3
+
+
+def test_a_line_of_nodes_is_cut_where_it_should_be() -> None:
+    """Points on a line, shuffled: every block of 16 ranks holds 16 neighbours on it, from one end or the other."""
+    place = rng(2).permutation(128)
+    rows = np.stack([place / 10, np.zeros(128)], axis=1)
+    ranks = similar_order(rows, np.arange(128))
+    some = similar_order(rows, place[:50])
+    assert sorted(ranks.tolist()) == list(range(128)) and sorted(some.tolist()) == list(range(50))
+    blocks = [sorted(place[ranks // 16 == block].tolist()) for block in range(8)]
+    assert sorted(blocks) == [list(range(16 * block, 16 * block + 16)) for block in range(8)]

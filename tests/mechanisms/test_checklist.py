@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import pickle
@@ -109,10 +108,7 @@ def test_old_names_are_read_and_never_given_out() -> None:
         _ = mechanism_named("edge-rand").report_type
 
 
-def test_what_type_checkers_see_is_exported_and_the_catalogue_loads_nothing_heavy() -> None:
-    tree = ast.parse(Path(str(graphveil.mechanisms.__file__)).read_text())
-    seen = {alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen - {None} <= set(graphveil.mechanisms.__all__)
+def test_the_catalogue_loads_nothing_heavy() -> None:
     script = (
         "import sys; from graphveil.mechanisms import catalogue; [info.facts() for info in catalogue()]; "
         "print({'torch', 'numpy', 'scipy', 'numba'} & set(sys.modules))"

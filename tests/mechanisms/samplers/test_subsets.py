@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from graphveil.errors import InputError
-from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
+from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset
 from graphveil.privacy import SeededRandomness
 from tests.mechanisms.samplers.scripted import Scripted
 
@@ -51,13 +50,3 @@ def test_a_draw_takes_the_same_number_of_words_whatever_they_are(dimension: int,
         draw_subsets(7, dimension, size, source)
         used.append(1000 - len(source.left))
     assert len(set(used)) == 1
-
-
-@pytest.mark.parametrize(("dimension", "size", "levels"), [(4, 2, 3), (3, 3, 2), (5, 1, 4)])
-def test_every_subset_with_every_level_is_listed_once(dimension: int, size: int, levels: int) -> None:
-    chosen, sent = every_subset(dimension, size, levels)
-    rows = {(*a, *b) for a, b in zip(chosen.tolist(), sent.tolist(), strict=True)}
-    assert len(rows) == len(chosen) == math.comb(dimension, size) * levels**size
-    assert (np.diff(chosen, axis=1) > 0).all()
-    assert sent.min() == 0 and sent.max() == levels - 1
-    assert log_subsets(dimension, size) == pytest.approx(math.log(math.comb(dimension, size)))
