@@ -82,19 +82,13 @@ class Organiser:
         return found
 
 
-def look_at_screens(browser: Browser) -> None:
-    """No width of a window and no scheme hides or blurs anything."""
+def look(browser: Browser) -> None:
+    """No width of a window, no scheme and no paper hides or blurs anything."""
     for width in (1280, 390, 320):
         for scheme in ("light", "dark"):
             browser.dress(width=width, scheme=scheme)
             assert browser.overflow() <= 0, (width, browser.ask("return document.body.innerText.slice(0, 300)"))
             assert browser.faults() == [], (width, scheme)
-    browser.dress()
-
-
-def look(browser: Browser) -> None:
-    """No width of a window, no scheme and no paper hides or blurs anything."""
-    look_at_screens(browser)
     browser.dress(width=700, media="print")
     assert browser.overflow() <= 0
     assert not browser.ask("return [...document.querySelectorAll('.acts')].some(one => one.checkVisibility())")

@@ -95,12 +95,3 @@ def test_equal_answers_are_no_likelier_than_is_said(size: int) -> None:
         orders = [np.roll(chances, 1) if place < unlike else chances for place in range(size)]
         assert float(np.prod(np.stack(orders), axis=0).sum()) <= bound + 1e-12
     assert bound == pytest.approx(float((chances**size).sum()))
-
-
-def test_groups_of_equal_reports_are_bounded_over_all_groups() -> None:
-    """Ten people with four random bits each: how likely some three are equal, beside the bound."""
-    at_most_two = np.polynomial.polynomial.polypow([1, 1, 0.5], 16)[10] * math.factorial(10) / 16**10
-    equal = 4 * law.log_equal([0.5, 0.5], np.array([3]))
-    assert 1 - at_most_two <= math.exp(law.copies(10, np.array([3]), equal)[0])
-    # One bit less, and the bound says less.
-    assert law.copies(10, np.array([3]), equal * 3 / 4)[0] > law.copies(10, np.array([3]), equal)[0]

@@ -12,7 +12,6 @@ import pytest
 
 from graphveil.collection.desk import Desk
 from graphveil.collection.export import read_export
-from graphveil.collection.refusal_codes import REFUSAL_CODES
 from graphveil.collection.service import Collector
 from tests.collection.organising import Organiser, look
 from tests.collection.test_desk import enrolled, ready, sent
@@ -125,22 +124,3 @@ def test_the_token_is_in_this_tab_alone(office: Office) -> None:
     browser.ask("document.querySelector('#logout').click()")
     organiser.sees("Log in")
     assert browser.ask("return sessionStorage.length") == 0 and NAME not in organiser.text("body")
-
-
-def test_refusals_are_explained_and_the_estimate_follows_its_assumptions(office: Office) -> None:
-    organiser, browser = office.organiser, office.browser
-    for number in range(3):
-        enrolled(office.desk, number)
-    office.desk.open()
-    answered(office, 0, 1)
-    with office.desk.store() as store:
-        store.count({"bad-tag": 7, "not-open": 1})
-    organiser.come(office.token)
-    organiser.sees(REFUSAL_CODES["bad-tag"].means)
-    look(browser)
-    assert f"7 {REFUSAL_CODES['bad-tag'].sentence}" in " ".join(organiser.text("#refusals").split())
-    assert "It is not what graphveil plan says, which tells no accuracy" in organiser.text("#accuracy")
-    first = organiser.text("#accuracy .estimate")
-    browser.ask("document.querySelector('#alike').value = '50'")
-    browser.ask("document.querySelector('#around').requestSubmit()")
-    browser.until("return document.querySelector('#accuracy .estimate').innerText !== arguments[0]", first)

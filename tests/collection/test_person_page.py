@@ -163,8 +163,6 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     visit.sees("your report has arrived")
     assert set(recorder.bodies("/reports")) == {shown} and len(recorder.bodies("/reports")) == 3
     assert stored(moods) == [read(shown)[0].body]
-    visit.come()
-    visit.sees("your report has arrived")
 
 
 def test_a_browser_that_asks_whether_to_keep_the_site_is_not_waited_for(browser: Browser, moods: Running) -> None:

@@ -127,22 +127,6 @@ def test_a_class_that_is_named_less_often_than_noise_names_it() -> None:
     assert inspect(forged(honest, np.arange(400), 0, bits)).amiss == ("label (how often a class is named)",)
 
 
-@pytest.mark.slow  # processes, or many people
-@pytest.mark.parametrize("mode", ["lower", "both", "directed"])
-def test_lists_of_nobody_and_of_everybody_are_no_devices(mode: str) -> None:
-    # At epsilon 2 a tenth of all bits is flipped: an empty list of more than 130 bits is rarer than 1 in 10^6 / people.
-    honest = drawn(PEOPLE, everything, *fields(mode, bit="2"))
-    for bit in (0, 1):
-        lists = np.full((len(FORGERS), PEOPLE), bit, np.uint8)
-        lists[np.arange(len(FORGERS)), FORGERS] = 0
-        if mode == "lower":
-            lists[np.arange(PEOPLE) <= FORGERS[:, None]] = 0
-        caught = found(forged(honest, FORGERS, 2, lists), "names in a list")
-        # In mode "lower" the last people answer for few: an empty list of few bits happens.
-        assert caught == [one for one in FORGERS.tolist() if mode != "lower" or one in caught]
-        assert len(caught) >= (2 if mode == "lower" else len(FORGERS))
-
-
 def test_more_links_than_anybody_has_are_found_where_their_number_is_public() -> None:
     honest = drawn(PEOPLE, everything, links(PEOPLE, "4", "directed"))
     rng = np.random.default_rng(3)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.core.programs import opened, simulate
-from graphveil.federation.effects import Checkpoint, Effect, Program, Receive, Send, with_changed_effects
+from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 
 WORDS = torch.tensor([[1, 2], [3, 4]])
 
@@ -94,11 +92,3 @@ def test_another_shape_than_the_reader_waits_for_is_refused(shape: tuple[int, ..
         simulate({"a": tells("b", WORDS), "b": hears("a", shape)})
     with pytest.raises(InputError, match="a: received message 'correction'; allowed: masked-sum"):
         opened(Receive("a", "masked-sum", (2, 2)), "correction", WORDS)
-
-
-def test_a_program_may_have_its_effects_changed_and_still_returns_its_own() -> None:
-    def doubled(effect: Effect) -> Effect:
-        return replace(effect, body=effect.body * 2) if isinstance(effect, Send) else effect
-
-    results, _ = simulate({"a": with_changed_effects(tells("b", WORDS), doubled), "b": hears("a", (2, 2))})
-    assert results == {"a": "told", "b": [2, 4, 6, 8]}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphveil.errors import InputError
 from graphveil.federation.core.messages import Transcript
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto import products
@@ -106,11 +104,3 @@ def test_no_plain_matrix_is_on_the_wire_and_only_listed_kinds_are() -> None:
         ("a", "b", "masked-left"),
         ("b", "a", "masked-right"),
     }
-
-
-def test_a_transposed_product_needs_the_copy_that_was_not_kept() -> None:
-    left = LeftMatrix("X", "a", ("b",), 4, 3)
-    listed = products_with((left,), 2, transposed=True)
-    rights = {listed[0]: torch.zeros(4, 2, dtype=torch.int64)}
-    with pytest.raises(InputError, match="set-up: no transposed copy was kept; transposes=True"):
-        multiplied((left,), {"X": drawn(4, 3, 0)}, listed, rights, holders=("a", "b"), transposes=False)

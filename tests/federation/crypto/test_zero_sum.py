@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.errors import DataError, InputError
+from graphveil.errors import DataError
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto.commitments import Commitment
-from graphveil.federation.crypto.masks import MaskKey, packed, unpacked
+from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.zero_sum import ZeroSum, agree_on_masks
 from graphveil.federation.effects import Receive, Roster, Send
 from graphveil.privacy import SecureRandomness, SeededRandomness
@@ -88,17 +88,6 @@ def test_a_long_mask_begins_as_a_short_one() -> None:
     assert torch.equal(key.expand("x", (1000,)), long.flatten()[:1000])
     assert len(torch.unique(long)) == long.numel()
     assert key.expand("x", (0, 7)).shape == (0, 7)
-
-
-def test_keys_travel_as_rows_of_bytes() -> None:
-    keys = [MaskKey.fresh(SeededRandomness(seed)) for seed in range(3)]
-    message = packed(keys)
-    assert (message.shape, message.dtype) == ((3, 32), torch.uint8)
-    assert unpacked(message) == keys
-    with pytest.raises(InputError, match="a mask key of 31 bytes; allowed: 32 bytes"):
-        unpacked(message[:, :31])
-    with pytest.raises(InputError, match="32 bytes"):
-        MaskKey(b"short")
 
 
 FIXED, SHARE = torch.arange(6), torch.arange(4)

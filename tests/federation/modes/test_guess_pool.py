@@ -27,13 +27,12 @@ def made(epsilon: float, *, right: float = 0.8) -> tuple[Tensor, Tensor, Tensor]
     return labels, scores, through(Guessing(epsilon, C).keep, through(right, labels))
 
 
-def run(epsilon: float, rows: Tensor | None = None, *, val: int = 200, right: float = 0.8) -> tuple[Tensor, Tensor]:
+def run(epsilon: float, *, val: int = 200, right: float = 0.8) -> tuple[Tensor, Tensor]:
     """The pool's scores, and the label holder's own."""
     labels, scores, reports = made(epsilon, right=right)
-    rows = torch.arange(N) if rows is None else rows
     validates = torch.arange(N) < val
     chances = guess_chances(reports[validates], labels[validates], Guessing(epsilon, C).channel, torch.eye(C))
-    evidence = evidence_of([reports[rows]], [chances], rows, N)
+    evidence = evidence_of([reports], [chances], torch.arange(N), N)
     alone = from_scipy(transition_matrix(torch.zeros(2, 0, dtype=torch.int64), N))
     heard = torch.eye(C).clamp_min(1e-12).log()[:, labels[validates]].T
     return pooled(scores, scores, evidence, alone, validates, heard), scores

@@ -20,7 +20,7 @@ from graphveil.federation.effects import Checkpoint, Effect, Receive, Send
 from graphveil.federation.modes.guesses import GuessPublisher, guessing_holder
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
-from graphveil.federation.modes.local_network import LocalNetwork, guess_chances, guess_loss, label_loss, train_local
+from graphveil.federation.modes.local_network import guess_chances, guess_loss
 from graphveil.federation.simulation import Trained, simulate_training
 from graphveil.privacy import SeededRandomness
 from tests.federation.modes.test_private_network import CLASSES, N, head_of
@@ -42,38 +42,6 @@ def run(holders: int = 2, **changes: Any) -> tuple[Trained, Setting, dict[str, H
             sent.append((name, effect))
 
     return simulate_training(setting, held, randomness=SeededRandomness(3), watch=watch), setting, held, sent
-
-
-def guessed_alone(setting: Setting, holding: Holding, rows: Tensor, labels: Tensor) -> Tensor:
-    """The guesses of one holder, computed without any protocol."""
-    network = LocalNetwork(holding.features, holding.edge_index, setting.classes, setting.model.hops)
-    train_local(
-        network,
-        lambda logits: label_loss(logits[rows], labels[rows], torch.eye(setting.classes)),
-        epochs=setting.training.epochs,
-        rate=setting.training.learning_rate,
-        decay=setting.training.weight_decay,
-    )
-    return network().argmax(dim=1)
-
-
-@pytest.mark.slow  # whole rounds
-def test_nothing_but_training_labels_goes_to_holders_and_one_guess_a_node_comes_back() -> None:
-    """The server is sent nothing, holders nothing of each other; without noise a guess is what the holder computes."""
-    _, setting, held, sent = run(3)
-    head = head_of(held)
-    assert [(name, send.to, send.kind) for name, send in sent if send.kind == "training-labels"] == [
-        ("h1", "h2", "training-labels"),
-        ("h1", "h3", "training-labels"),
-    ]
-    assert {(name, send.to) for name, send in sent if send.kind == "guesses"} == {("h2", "h1"), ("h3", "h1")}
-    assert len(sent) == 4
-    rows = head.train.nonzero().squeeze(1)
-    for name, send in sent:
-        if send.kind == "training-labels":
-            assert torch.equal(send.body, torch.where(head.train, head.labels, -1))
-        else:
-            assert torch.equal(send.body, guessed_alone(setting, held[name], rows, head.labels))
 
 
 def test_what_was_drawn_is_kept_before_it_leaves_and_a_restart_sends_and_pays_the_same() -> None:

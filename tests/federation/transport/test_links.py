@@ -55,17 +55,6 @@ def test_an_unknown_certificate_is_refused_at_once_in_words_at_both_ends(tmp_pat
     assert nothing_left(place)
 
 
-def test_strangers_from_everywhere_do_not_fill_the_log(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    session = Session(
-        "server", "server", NAMES[1:], lambda *given: iter(()), Checkpoints(tmp_path, ""), patience=1, progress=print
-    )
-    links = place.links("server", session)
-    for number in range(1000):
-        links._stranger(f"192.0.2.{number}")
-    assert len(place.notes) == 64 and "192.0.2.999" in links.refused["holder2"]
-
-
 def test_of_streams_that_never_greet_a_party_has_one(tmp_path: Path) -> None:
     """Each takes a thread of the server until a newer one ends it: under a valid certificate, one after another."""
     place = Place(tmp_path)

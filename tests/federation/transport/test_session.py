@@ -95,18 +95,6 @@ def test_others_are_told_why_a_party_stopped_and_nothing_of_its_data(
     assert not place.sent or all(me == "holder1" for me, _, _ in place.sent)
 
 
-def test_a_party_that_never_comes(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    started = [Running(place, name) for name in ("server", "holder1")]
-    until(lambda: place.noted("connected with holder1"))
-    place.lose_patience()
-    server, holder1 = (running.wait() for running in started)
-    assert isinstance(server.error, PeerError)
-    assert "holder2: no answer for 0 s" in str(server.error) and "start it" in str(server.error)
-    assert isinstance(holder1.error, PeerError)
-    assert place.sent == []  # nothing of data left
-
-
 @pytest.mark.parametrize("lost", ["*.checkpoint", "*"])
 def test_lost_checkpoints_are_not_forgotten_publications(lost: str, tmp_path: Path) -> None:
     """A holder that has published refuses to begin anew: its budget would be spent twice.
