@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,9 +59,6 @@ def record(
     return trace
 
 
-Rows = Callable[[Tensor], ReceiverRows]
-
-
 def moved(first: Trace, second: Trace, *, leave_out: int | None = None) -> int:
     """The largest squared change of a hop's sums, in squared steps; optionally without one node's own row."""
     worst = 0
@@ -82,6 +79,12 @@ def same_flow(first: Trace, second: Trace) -> bool:
     """Whether noise was asked for in the same order, size and strength, and results have the same shapes."""
     shapes = [[tuple(t.shape) for t in trace.found] for trace in (first, second)]
     return first.noise == second.noise and shapes[0] == shapes[1]
+
+
+def undirected(pairs: Iterable[tuple[int, int]]) -> Tensor:
+    """Both directions of each pair, sorted and once, without loops."""
+    both = sorted({edge for i, j in pairs for edge in ((i, j), (j, i)) if i != j})
+    return torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T
 
 
 def toggled(edge_index: Tensor, pairs: list[tuple[int, int]]) -> Tensor:

@@ -15,13 +15,13 @@ from graphveil.aggregation.counted import on_l1_grid
 from graphveil.errors import InputError
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import BlockNoise, SeededRandomness
+from tests.aggregation.replay import undirected
 
 PEOPLE, CLASSES = 6, 3
 
 
 def rows_of(pairs: Any) -> ReceiverRows:
-    edges = torch.tensor([(u, v) for pair in sorted(pairs) for u, v in (pair, pair[::-1])]).reshape(-1, 2).T
-    return ReceiverRows.of(edges, PEOPLE)
+    return ReceiverRows.of(undirected(pairs), PEOPLE)
 
 
 def exact(hidden: CountedSum, rows: ReceiverRows, x: Tensor) -> Tensor:

@@ -13,14 +13,14 @@ from graphveil.aggregation import PerturbedSum, perturbed, sensitivity_of
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import quantise
 from graphveil.privacy import gaussian_epsilon
+from tests.aggregation.replay import undirected
 
 PEOPLE, COLUMNS, BITS = 6, 3, 7
 
 
 def sums_of(pairs: set[tuple[int, int]], x: Tensor) -> Tensor:
     """Exact sums of an undirected graph, in units of the rows' cap."""
-    edges = torch.tensor([(u, v) for pair in sorted(pairs) for u, v in (pair, pair[::-1])]).reshape(-1, 2).T
-    return ReceiverRows.of(edges, PEOPLE).sums(quantise(x, bits=BITS)).values / 2**BITS
+    return ReceiverRows.of(undirected(pairs), PEOPLE).sums(quantise(x, bits=BITS)).values / 2**BITS
 
 
 def worst(start: set[tuple[int, int]], x: Tensor, most: int) -> float:

@@ -18,15 +18,10 @@ from graphveil.errors import InputError
 from graphveil.graphs import keep_lists, require_degree
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import BlockNoise, SecureRandomness, SeededRandomness, analytic_gaussian_sigma, epsilon_of
-from tests.aggregation.replay import allowed, moved, record, same_flow, toggled
+from tests.aggregation.replay import allowed, moved, record, same_flow, toggled, undirected
 
 COLUMNS = 3
 W_MAX = 0.731
-
-
-def undirected(pairs: list[tuple[int, int]]) -> Tensor:
-    both = sorted({edge for i, j in pairs for edge in ((i, j), (j, i)) if i != j})
-    return torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError
-from graphveil.mechanisms import AdjacencyRR, ClassCounts, EdgeRand, NoisyCounts, PairDomain, catalogue
+from graphveil.mechanisms import AdjacencyRR, ClassCounts, EdgeRand, LapGraph, NoisyCounts, PairDomain, catalogue
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.privacy.permanent import SECRET_BYTES
 from graphveil.privacy.unit import PRIVATE_EDGE
@@ -32,23 +32,29 @@ def test_sparse_sampler_has_the_law_of_one_coin_for_each_pair() -> None:
     pair_cases.check_coins(sparse, domain.rank(pairs), 2.0)
 
 
-def test_a_release_holds_protected_pairs_once_in_order_with_the_stated_variance() -> None:
-    """Exactly, over all releases of all graphs of four nodes, with the stated variance."""
+@pytest.mark.parametrize("kind", [EdgeRand, LapGraph])
+def test_a_release_holds_protected_pairs_once_in_order(kind: Any) -> None:
+    domain, pairs = pair_cases.fifty()
+    released = kind(epsilon=0.5, domain=domain).randomize(pairs.flip(1), randomness=SecureRandomness())
+    assert bool((domain.rank(released).diff() > 0).all()) and released.dtype == torch.int64
+    certain = kind(epsilon=1e6, domain=domain)
+    assert torch.equal(certain.randomize(torch.cat([pairs, pairs], 1), randomness=SecureRandomness()), pairs)
+    nothing, triangle = torch.zeros(2, 0, dtype=torch.int64), torch.tensor([[0, 0, 1], [1, 2, 2]])
+    for small in (PairDomain(1), PairDomain(2), PairDomain(5), PairDomain(3, None, triangle)):
+        mechanism = kind(epsilon=0.1, domain=small)
+        found = mechanism.randomize(nothing, randomness=SecureRandomness())
+        assert bool(mechanism.log_likelihood(found, nothing).isfinite()) and (small.size or not found.numel())
+
+
+def test_the_number_of_edges_is_estimated_with_the_stated_variance() -> None:
+    """Exactly, over all releases of all graphs of four nodes; LapGraph publishes its number."""
     tiny = EdgeRand(epsilon=1.0, domain=pair_cases.tiny())
     laws, outputs = pair_cases.table(tiny), pair_cases.all_sets(tiny.domain)
     counts = np.array([tiny.estimate(out).total for out in outputs])
     assert laws @ counts == pytest.approx([out.shape[1] for out in outputs])
     assert (laws @ counts**2 - (laws @ counts) ** 2) == pytest.approx(tiny.domain.size * tiny.variance)
-    domain, pairs = pair_cases.fifty()
-    released = EdgeRand(epsilon=0.5, domain=domain).randomize(pairs.flip(1), randomness=SecureRandomness())
-    ranks = domain.rank(released)
-    assert bool((ranks.diff() > 0).all())
-    assert released.dtype == torch.int64
-    same = EdgeRand(epsilon=60.0, domain=domain).randomize(torch.cat([pairs, pairs], 1), randomness=SecureRandomness())
-    assert torch.equal(same, pairs)
-    whole = PairDomain(3, None, torch.tensor([[0, 0, 1], [1, 2, 2]]))
-    nothing = torch.zeros(2, 0, dtype=torch.int64)
-    assert EdgeRand(epsilon=1.0, domain=whole).randomize(nothing, randomness=SecureRandomness()).shape == (2, 0)
+    estimate = LapGraph(epsilon=1.0, domain=tiny.domain).estimate(outputs[-1])
+    assert (estimate.named, estimate.others, estimate.total) == (1.0, 0.0, outputs[-1].shape[1])
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from graphveil.engine import Blocks
 from graphveil.errors import InputError
-from graphveil.mechanisms import LapGraph, PairDomain
+from graphveil.mechanisms import LapGraph
 from graphveil.mechanisms.edges import noisy_top_k as top_k_module
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
 from graphveil.mechanisms.edges.noisy_top_k import Cells, Threshold, noisy_top_k, threshold_for, uniform_subset
 from graphveil.mechanisms.samplers.two_sided import two_sided
-from graphveil.privacy import SecureRandomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 from tests.mechanisms import pair_cases
 from tests.mechanisms.pair_cases import FALSE_ALARM
 from tests.mechanisms.samplers.scripted import Scripted
@@ -121,20 +120,6 @@ def test_probabilities_of_all_sets_add_up(size: int, true: int, wanted: int, eps
 
 def test_equal_keys_of_a_lot_are_drawn_again() -> None:
     assert uniform_subset(3, 1, Scripted([3, 1, 1, 3, 2, 1])).tolist() == [2]
-
-
-def test_a_release_holds_protected_pairs_once_in_order() -> None:
-    domain, pairs = pair_cases.fifty()
-    released = LapGraph(epsilon=0.5, domain=domain).randomize(pairs, randomness=SecureRandomness())
-    assert bool((domain.rank(released).diff() > 0).all())
-    exact = LapGraph(epsilon=1e6, domain=domain).randomize(torch.cat([pairs, pairs], 1), randomness=SecureRandomness())
-    estimate = LapGraph(epsilon=1.0, domain=domain).estimate(exact)
-    assert torch.equal(exact, pairs) and (estimate.named, estimate.others, estimate.total) == (1.0, 0.0, pairs.shape[1])
-    for nodes in (1, 2, 5):
-        mechanism, nothing = LapGraph(epsilon=0.1, domain=PairDomain(nodes)), torch.zeros(2, 0, dtype=torch.int64)
-        for _ in range(5):
-            found = mechanism.randomize(nothing, randomness=SecureRandomness())
-            assert math.isfinite(float(mechanism.log_likelihood(found, nothing)))
 
 
 def test_shares_of_the_number_that_are_none_are_refused() -> None:
