@@ -119,10 +119,6 @@ def test_the_caller_may_say_who_they_are(name: str) -> None:
     assert torch.equal(method.predict_proba(strangers, people="other"), first)
     assert len(method.ledger.spends) == len(paid.spends) + (1 if name == "lpgnn" else 2)
     assert assume("others-declared", graph="strangers", times="") in method.guarantee.assumes
-    for row in (61, 62):
-        more = graph(range(row, 100), ids=False, name="strangers")
-        method.predict_proba(more, people="other", randomness=SecureRandomness())
-    assert "(said 3 times)" in str(method.guarantee.assumption("others-declared"))
 
 
 def test_ids_are_believed_and_not_the_caller() -> None:
@@ -188,6 +184,15 @@ def test_a_model_that_was_handed_on_knows_nobody(name: str, tmp_path: Path) -> N
         with pytest.raises(BudgetError, match="would be asked again"):
             handed.predict(other, randomness=SecureRandomness())
     handed.predict(graph(range(60, 90), name="strangers"), people="other", randomness=SecureRandomness())
+
+
+@BOTH
+def test_how_often_people_were_declared_to_be_others_is_told(name: str) -> None:
+    method = fit(name, ids=False)
+    for row in (60, 61, 62):
+        other = graph(range(row, 80), ids=False, name="far")
+        method.predict_proba(other, people="other", randomness=SecureRandomness())
+    assert "(said 3 times)" in str(method.guarantee.assumption("others-declared"))
 
 
 @BOTH

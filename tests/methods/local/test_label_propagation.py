@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import normalised
-from graphveil.methods import LabelPropagation
 from graphveil.methods.base.drop import label_matrix
 from graphveil.methods.base.released import Topology
 from graphveil.methods.local import label_pool
@@ -28,8 +27,6 @@ from graphveil.methods.local.label_propagation import (
 )
 from graphveil.models.label_prior import channel, class_shares
 from graphveil.models.report_pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
-from graphveil.privacy import SeededRandomness
-from tests.methods import made
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
@@ -100,13 +97,6 @@ def test_the_channel_of_randomized_response_is_inverted() -> None:
     found = shares_to_probabilities(torch.tensor([[6.0, 3.0, 1.0]]), 0.5, 0.25)
     assert torch.allclose(found, torch.tensor([[1.4 / 1.6, 0.2 / 1.6, 0.0]]), atol=1e-5)
     assert bool((found > 0).all())
-
-
-def test_the_chosen_variant_is_reported_and_saved(tmp_path: Any) -> None:
-    method = LabelPropagation(epsilon_y=2.0).fit(made.graph(), randomness=SeededRandomness(1))
-    assert method.variant in {f"alpha={a}" for a in ALPHAS} | {f"hops={h}" for h in HOPS}
-    method.save(tmp_path)
-    assert LabelPropagation.load(tmp_path).variant == method.variant
 
 
 # ---- the pool: folds, members, weights ----
