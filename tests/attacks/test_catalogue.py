@@ -1,4 +1,4 @@
-"""Attacks by name."""
+"""Attacks by name, forged reports, who trained, and answers that are asked for again and again."""
 
 from __future__ import annotations
 

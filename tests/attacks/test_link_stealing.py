@@ -1,4 +1,4 @@
-"""Similar answers betray links; friends who are alike anyway do not count."""
+"""Links that similar answers, influence and published graphs betray; alike friends do not count."""
 
 from __future__ import annotations
 

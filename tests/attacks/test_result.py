@@ -1,4 +1,4 @@
-"""Scores, their intervals and the limits of epsilon."""
+"""Scores, their intervals, and what an epsilon allows an adversary of each secret."""
 
 from __future__ import annotations
 

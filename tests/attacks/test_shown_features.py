@@ -1,4 +1,4 @@
-"""Features read off what a method shows."""
+"""Features, and whole people, read off what a method shows of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GAP with attention: edges are read in `publish` alone, and all of it is charged for the unit that is named."""
+"""GAP with attention and with learned weights: where edges are read, and that all of it is charged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which methods have their blocks worked on by an engine that is named, and which refuse one."""
+"""Where blocks are worked on: engines that are named, and a GPU that is not there."""
 
 from __future__ import annotations
 

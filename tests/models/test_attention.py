@@ -1,4 +1,4 @@
-"""Attention over incoming edges: closed-form gradients beside autograd, and weights that look at two ends alone."""
+"""Weights of edges: attention with closed-form gradients, and a similarity learned from training labels alone."""
 
 from __future__ import annotations
 

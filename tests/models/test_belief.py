@@ -1,4 +1,4 @@
-"""Belief propagation: exact on a tree, and what it reads of a graph."""
+"""Classes behind noisy labels: belief propagation, friends' answers, messages, shares, the process over a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Belief propagation over noisy reports, against the sum over all assignments of classes."""
+"""Blocks of classes behind noisy reports, against the sum over all assignments and what is counted."""
 
 from __future__ import annotations
 

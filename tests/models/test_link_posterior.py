@@ -1,4 +1,4 @@
-"""The posterior of every pair, against all pairs side by side on graphs of 40 people."""
+"""The posterior of every pair, its prior and soft links, against all pairs side by side on small graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logistic regression behind a label channel."""
+"""Logistic regression behind a label channel, the log-linear pool, and networks that join features with clues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own module where a backbone stands: what it is handed, and what is refused before anything is paid."""
+"""Networks: a module of a user's own where a backbone stands, the curator's perceptrons, and the backbones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training loop on a made-up network and objective."""
+"""Training: the loop on a made-up network, which epoch is kept, the thread count, and full batches."""
 
 from __future__ import annotations
 

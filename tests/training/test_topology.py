@@ -1,4 +1,4 @@
-"""Rows learned on connections: what one edge changes is bounded in whole steps, and every step is noised."""
+"""Rows learned on connections, and a head on convolved rows: what one edge changes, and that steps are noised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made graphs: what they keep of the graph they stand for, and what they make anew."""
+"""Advice: made graphs, rehearsals on them, the table of rules and the figures that it rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Drop objective against its long form, on a graph small enough to print.
+"""Objectives on a graph small enough to print, against their long forms; hops chosen from reports alone.
 
 0 - 1 - 2 - 3      4 - 5      6 is isolated
 nodes 0, 1, 3, 5, 6 train (labels 0, 2, 2, 0, 1), node 2 validates (label 2), node 4 has no label

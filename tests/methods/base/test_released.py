@@ -1,4 +1,4 @@
-"""What the server holds: topology and reports."""
+"""What the server holds, and what cores share: topology, reports, and who pays for a prediction."""
 
 from __future__ import annotations
 

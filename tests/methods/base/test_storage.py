@@ -1,4 +1,4 @@
-"""Saved methods: whatever is wrong with a file, loading says so in one line."""
+"""Saved methods: whatever is wrong with a file, loading says so in one line; readers trained on public graphs."""
 
 from __future__ import annotations
 

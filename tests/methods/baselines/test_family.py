@@ -1,4 +1,4 @@
-"""Plain networks: they protect nothing, say so everywhere, and stand beside private methods as one of them."""
+"""Plain networks protect nothing and say so; several public labels a node, and what stands in for features."""
 
 from __future__ import annotations
 

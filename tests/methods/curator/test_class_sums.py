@@ -1,4 +1,4 @@
-"""Class sums: what one edge may change, what is free, what is refused. Numbers are items of the checklist."""
+"""Class sums and what features say: what one edge may change, what is free. Numbers are of the checklist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The collection of everything, and what the server holds of it."""
+"""The collection of everything, what the server holds of it, and lists of some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Link beliefs, list sums and both together: the contract, and when lists are used."""
+"""Link beliefs, list sums, the network beside them, and when lists are used."""
 
 from __future__ import annotations
 

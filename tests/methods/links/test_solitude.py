@@ -1,4 +1,4 @@
-"""Solitude and the denoisers in its place: the contract, and what the method adds."""
+"""Solitude, the denoisers in its place, and the controls and rivals of methods that collect neighbour lists."""
 
 from __future__ import annotations
 

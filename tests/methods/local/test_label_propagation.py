@@ -1,4 +1,4 @@
-"""Label propagation."""
+"""Label propagation and the pool of its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LPGNN: its settings, its training, and UPGNet, which reads the same reports through other layers."""
+"""LPGNN and UPGNet: settings and training, reports of some, and controls that see what the server saw."""
 
 from __future__ import annotations
 

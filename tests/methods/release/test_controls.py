@@ -1,4 +1,4 @@
-"""Controls of released graphs: what made edges are compared with, and what is refused."""
+"""Controls of released graphs, what is refused of them, and statistics of their structure."""
 
 from __future__ import annotations
 

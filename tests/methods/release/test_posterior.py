@@ -1,4 +1,4 @@
-"""Weights of made edges: right by hand, right on average, and from what was published alone."""
+"""Weights of made edges, right by hand and from what was published alone; and rehearsals of a release."""
 
 from __future__ import annotations
 
