@@ -182,21 +182,6 @@ def test_rows_come_out_with_length_1_sparse_and_dense_alike() -> None:
     assert np.allclose(one[65_530:65_545], one[:15])  # row i is like row i + 15 wherever the block ends
 
 
-@pytest.mark.parametrize(
-    ("features", "said"),
-    [
-        (np.ones((4, 2)), r"features have shape \[4, 2\]; allowed: 5 rows"),
-        (np.ones(5), r"shape \[5\]"),
-        (np.full((5, 2), np.nan), "public features: features that are not numbers; allowed: finite numbers"),
-        (np.full((5, 2), np.inf), "not numbers"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:invalid value encountered")
-def test_what_is_no_table_of_numbers_is_refused(features: np.ndarray, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        random_projection(features, 5, rng())
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_node_goes_to_the_group_whose_mean_is_likest(seed: int) -> None:

@@ -51,8 +51,6 @@ def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
     [
         ({"epsilons": ()}, "epsilons"),
         ({"epsilons": (1.0, 1.0)}, "each once"),
-        ({"epsilons": (0.0,)}, "epsilon is 0.0"),
-        ({"dimension": 0}, "dimension is 0"),
         ({"users": 0}, "users is 0"),
         ({"low": 1.0}, "range"),
         ({"delta": -1.0}, "delta is -1"),

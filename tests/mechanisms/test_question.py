@@ -78,15 +78,12 @@ def test_without_declared_columns_coordinates_are_numbers_by_place() -> None:
     [
         ("height", "no column 'height'; allowed: age, children"),
         ("age", "the column 'age' is a number"),
-        ("age=3", "the column 'age' is a number"),
         ("team>=3", "the column 'team' is a category"),
         ("age>=x", "is no question"),
-        ("=red", "is no question"),
         ("", "no question to ask"),
         ("team=pink", "the column 'team' has no value 'pink'"),
         ("hobbies", "'hobbies' holds several tags"),
         ("age>=0", "age>=0 has one answer"),
-        ("age>=101", "age>=101 has one answer"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(text: str, message: str) -> None:

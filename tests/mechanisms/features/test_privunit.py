@@ -15,7 +15,7 @@ from scipy import stats
 from graphveil.audit import exact
 from graphveil.errors import InputError
 from graphveil.mechanisms import CodewordReports, PrivUnit
-from graphveil.mechanisms.features.codebooks import UNIT, Codebooks
+from graphveil.mechanisms.features.codebooks import Codebooks
 from graphveil.mechanisms.samplers.bits import PRECISION
 from graphveil.mechanisms.samplers.caps import cap_law
 from graphveil.privacy import SeededRandomness
@@ -103,16 +103,6 @@ def test_public_seed_decides_the_codebooks_and_randomness_the_choice() -> None:
     assert np.array_equal(seven, Codebooks(5, 4, 9).matrices(np.array([7]))[0])
     assert np.array_equal(seven[2], books.vectors(np.array([7]), np.array([2]))[0])
     assert not np.array_equal(seven, eight)
-
-
-def test_codebooks_are_standard_normal() -> None:
-    """Moments of 400,000 numbers within 6 deviations, neighbours uncorrelated; whole multiples of the unit."""
-    numbers = Codebooks(1, 8, 50).matrices(np.arange(1000)).ravel() / UNIT
-    assert np.array_equal(numbers * UNIT, np.rint(numbers * UNIT))
-    for power, (mean, deviation) in {1: (0, 1), 2: (1, 2**0.5), 3: (0, 15**0.5), 4: (3, 96**0.5)}.items():
-        assert abs((numbers**power).mean() - mean) < 6 * deviation / math.sqrt(numbers.size)
-    for lag in (1, 50, 400):
-        assert abs((numbers[lag:] * numbers[:-lag]).mean()) < 6 / math.sqrt(numbers.size)
 
 
 def test_the_likelihood_of_a_report_does_not_depend_on_its_block() -> None:
