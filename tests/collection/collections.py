@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from graphveil.collection.intake import Intake
 from graphveil.collection.store import Store
-from graphveil.collection.tables import opened
+from graphveil.collection.tables import REPORTS, opened
 from graphveil.device import Opening, Report, Task, answer
 from graphveil.device.people import ids_hash
 from graphveil.device.reporting import Enrolled
@@ -17,6 +19,7 @@ from graphveil.device.wire import report
 from tests.on_device.signing import label, links, opening_of, task_of
 
 PEOPLE = 12
+IDS = [f"person {number}" for number in range(PEOPLE)]
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,14 @@ def secret(number: int) -> bytes:
 
 def key(number: int) -> bytes:
     return b"key" + number.to_bytes(29, "big")
+
+
+def stored(store: Store) -> list[tuple[int, int, bytes]]:
+    """Number, epoch and body of each report."""
+    columns = REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.body
+    with store.engine.connect() as connection:
+        rows = connection.execute(select(*columns).order_by(REPORTS.c.number, REPORTS.c.epoch)).all()
+    return [(row.number, row.epoch, bytes(row.body)) for row in rows]
 
 
 def url_of(folder: Path) -> str:

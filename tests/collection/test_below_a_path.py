@@ -12,10 +12,9 @@ import pytest
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.store import hashed
 from graphveil.device.__main__ import main
-from tests.collection.collections import token
+from tests.collection.collections import stored, token
 from tests.collection.listening import served
 from tests.collection.organising import Organiser
-from tests.collection.test_person_page import stored
 from tests.collection.visits import IDS, Running, Visit, running
 from tests.on_device.signing import label, links
 from tests.reports.browser import Browser
@@ -76,4 +75,4 @@ def test_a_device_at_a_terminal_takes_part(
     collection.open()
     (mine := tmp_path / "mine.json").write_text(json.dumps({"label": "sad"}))
     assert main([*words, "answer", str(mine)]) == 0 and capsys.readouterr().out.endswith("sent\n")
-    assert len(stored(collection)) == 1 and strayed == []
+    assert len(stored(collection.store)) == 1 and strayed == []

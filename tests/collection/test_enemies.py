@@ -16,10 +16,9 @@ from sqlalchemy import select
 from graphveil.collection.door import Receive, Scope, Send
 from graphveil.collection.export import export
 from graphveil.collection.service import Collector
-from graphveil.collection.store import Store
-from graphveil.collection.tables import ENROLMENTS, REPORTS
+from graphveil.collection.tables import ENROLMENTS
 from graphveil.device.wire import report
-from tests.collection.collections import Collection, begun, key, secret, token
+from tests.collection.collections import Collection, begun, key, secret, stored, token
 from tests.collection.postgresql import Postgres
 from tests.collection.test_service import asked, said, served
 from tests.on_device.signing import label, links
@@ -60,12 +59,6 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
     return f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def kept(store: Store) -> list[tuple[int, bytes]]:
-    with store.engine.connect() as connection:
-        rows = connection.execute(select(REPORTS.c.number, REPORTS.c.body).order_by(REPORTS.c.number)).all()
-    return [(row.number, bytes(row.body)) for row in rows]
-
-
 def test_one_token_enrols_one_of_many_devices_at_once(url: str) -> None:
     running = begun(url, enrolled=0)
     found: list[object] = []
@@ -100,14 +93,14 @@ def test_requests_that_are_not_what_they_say(running: Collection) -> None:
         assert b"400" in talk(url, both, b"0\r\n\r\n")[:20]
         bomb = gzip.compress(bytes(1 << 20))
         assert b"bad-version" in talk(url, post("/reports", bomb, "content-encoding: gzip"))
-        assert b"truncated" in talk(url, post("/reports", one[:-1])) and kept(running.store) == []
+        assert b"truncated" in talk(url, post("/reports", one[:-1])) and stored(running.store) == []
         deep = post("/enrolments", b"[" * 50_000, "content-type: application/json")
         assert talk(url, deep).startswith(b"HTTP/1.1 4")
         # In chunks of any size a report is a report; a byte after it is none.
         parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in (one[:1], one[1:60], one[60:])]
         assert b"accepted" in talk(url, chunked % b"/reports", *parts, b"0\r\n\r\n")
         assert b'["again","truncated"]' in talk(url, post("/reports", one + b"\1"))
-        assert len(kept(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
+        assert len(stored(running.store)) == 1 and said(f"{url}/heartbeat")[0] == 200
 
 
 @pytest.mark.slow  # processes, or many people

@@ -24,17 +24,14 @@ from graphveil.collection.learning import left_out
 from graphveil.collection.reports import Received
 from graphveil.collection.seals import salt_of, seal_of
 from graphveil.collection.tokens import links_at, read_tokens, write_tokens
-from graphveil.device.people import ids_hash
 from graphveil.errors import DataError, InputError
-from tests.collection.collections import PEOPLE, Collection, begun, url_of
+from tests.collection.collections import IDS, PEOPLE, Collection, begun, url_of
 from tests.on_device.signing import features, label, links, opening_of
-
-IDS = [f"person {number}" for number in range(PEOPLE)]
 
 
 @pytest.fixture
 def running(url: str) -> Iterator[Collection]:
-    made = begun(url, label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+    made = begun(url, label(), links(PEOPLE), least=3)
     yield made
     made.store.engine.dispose()
 
@@ -42,7 +39,7 @@ def running(url: str) -> Iterator[Collection]:
 @pytest.fixture
 def alone(tmp_path: Path) -> Collection:
     """A closed collection of one person's label."""
-    made = begun(url_of(tmp_path), label(), ids=ids_hash(IDS), least=1)
+    made = begun(url_of(tmp_path), label(), least=1)
     answered(made, 4)
     made.store.close_epoch()
     return made
@@ -166,7 +163,7 @@ def test_an_export_that_unpacks_to_more_than_it_is_is_refused(lies: bool, alone:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The export of two epochs: 1, 4 and 7 answered, then 4 again and 9."""
     folder = tmp_path_factory.mktemp("sent")
-    running = begun(url_of(folder), label(), links(PEOPLE), ids=ids_hash(IDS), least=3)
+    running = begun(url_of(folder), label(), links(PEOPLE), least=3)
     answered(running, 1, 4, 7)
     later = running.after(b"another nonce 16")
     answered(later, 4, 9, mood="glad")

@@ -20,21 +20,14 @@ from graphveil.collection.intake import Intake, reports_in
 from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Sent, Store
-from graphveil.collection.tables import ENROLMENTS, PEOPLE, REPORTS, opened
+from graphveil.collection.tables import ENROLMENTS, PEOPLE, opened
 from graphveil.device import DeviceError, Report, answer, answers, read
 from graphveil.device.wire import report
 from graphveil.errors import InputError
 from tests.collection.collections import PEOPLE as MANY
-from tests.collection.collections import Collection, begun, key, secret, token, url_of
+from tests.collection.collections import Collection, begun, key, secret, stored, token, url_of
 from tests.collection.listening import served
 from tests.on_device.signing import degree, features, label, links, task_of
-
-
-def stored(store: Store) -> list[tuple[int, int, bytes]]:
-    with store.engine.connect() as connection:
-        asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.body)
-        rows = connection.execute(asked.order_by(REPORTS.c.number, REPORTS.c.epoch))
-        return [(row.number, row.epoch, bytes(row.body)) for row in rows]
 
 
 def test_a_report_is_stored_once(running: Collection) -> None:

@@ -16,7 +16,7 @@ from graphveil.device import answers, read
 from graphveil.device.bits import number_of
 from graphveil.device.canonical import parse
 from graphveil.device.task import TASK, short_key
-from tests.collection.collections import PEOPLE, token
+from tests.collection.collections import PEOPLE, stored, token
 from tests.collection.organising import enter, look, reach
 from tests.collection.visits import IDS, Running, Visit, in_words, running
 from tests.on_device.signing import MOODS, degree, features, label, links, signed
@@ -50,11 +50,6 @@ def fill_in(visit: Visit) -> None:
         visit.type("#links-name", name + "\n")
 
 
-def stored(running: Running) -> list[bytes]:
-    with running.store.engine.connect() as connection:
-        return [bytes(body) for (body,) in connection.exec_driver_sql("SELECT body FROM reports")]
-
-
 def look_at_all(browser: Browser) -> None:
     browser.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
     look(browser)
@@ -82,13 +77,13 @@ def test_from_a_link_to_a_stored_report_and_nothing_else_leaves(
     look_at_all(browser)
     shown = visit.shown()
     strong = browser.ask("return [...document.querySelectorAll('.says strong')].map(x => x.innerText)")
-    assert recorder.bodies("/reports") == [] and stored(everything) == []
+    assert recorder.bodies("/reports") == [] and stored(everything.store) == []
     visit.click("#send")
     visit.sees("your report has arrived")
     look(browser)
 
     report, _ = read(shown)
-    assert recorder.bodies("/reports") == [shown] and stored(everything) == [report.body]
+    assert recorder.bodies("/reports") == [shown] and [body for *_, body in stored(everything.store)] == [report.body]
     bits, mood, list_, number = answers(task, task.person(0, everything.store.nonces()[0]), report.body)
     named = [IDS[place] for place in list_.nonzero()[0]]  # type: ignore[union-attr]
     counted = number_of(number) + task.fields[3].lowest  # type: ignore[arg-type,union-attr]
@@ -162,7 +157,7 @@ def test_a_report_that_was_booked_and_not_sent_is_sent_again_as_the_same_bytes(
     visit.click("#again")
     visit.sees("your report has arrived")
     assert set(recorder.bodies("/reports")) == {shown} and len(recorder.bodies("/reports")) == 3
-    assert stored(moods) == [read(shown)[0].body]
+    assert [body for *_, body in stored(moods.store)] == [read(shown)[0].body]
 
 
 def test_a_browser_that_asks_whether_to_keep_the_site_is_not_waited_for(browser: Browser, moods: Running) -> None:
@@ -213,7 +208,7 @@ def test_the_keyboard_alone_is_enough(browser: Browser, moods: Running) -> None:
     reach(browser, "#send")
     browser.press(Keys.SPACE)
     visit.sees("your report has arrived")
-    assert len(stored(moods)) == 1 and moods.recorder.bodies("/enrolments")
+    assert len(stored(moods.store)) == 1 and moods.recorder.bodies("/enrolments")
 
 
 def test_answers_come_from_a_file_or_a_paste(browser: Browser, tmp_path: Path) -> None:

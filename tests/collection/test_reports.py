@@ -12,22 +12,20 @@ import torch
 from graphveil.collection.export import export, read_export
 from graphveil.collection.reports import Received
 from graphveil.device.features import STEPS, Features
-from graphveil.device.people import ids_hash
 from graphveil.device.reporting import Enrolled
 from graphveil.errors import DataError
 from graphveil.graphs import Split
 from graphveil.mechanisms import MultiBit, MultiBitReports
 from graphveil.methods.base.released import Answers
-from tests.collection.collections import PEOPLE, Collection, begun, key, secret, token, url_of
+from tests.collection.collections import IDS, PEOPLE, Collection, begun, key, secret, token, url_of
 from tests.on_device.signing import features, label, opening_of
 
-IDS = [f"person {number}" for number in range(PEOPLE)]
 VALUES = {"features": [-1.0, 0.0, 1.0, 2.0, 3.0, 0.5], "label": "glad"}
 
 
 def received(folder: Path, *fields: dict[str, Any], silent: Any = None) -> tuple[Collection, Received]:
     """A collection in which everybody answered all but what `silent` says of them."""
-    running = begun(url_of(folder), *fields, ids=ids_hash(IDS), least=3)
+    running = begun(url_of(folder), *fields, least=3)
     asked = {one.kind for one in running.task.fields}
     left_out = silent or {}
     for number in range(PEOPLE):
@@ -57,7 +55,7 @@ def test_what_devices_drew_is_what_methods_read(tmp_path: Path) -> None:
 
 def test_who_joined_later_was_asked_by_the_nonce_of_their_own_epoch(tmp_path: Path) -> None:
     """Each person's coordinates are those that their device answered, whichever epoch they joined in."""
-    first = begun(url_of(tmp_path), features(dimension=100), label(), ids=ids_hash(IDS), least=3, enrolled=6)
+    first = begun(url_of(tmp_path), features(dimension=100), label(), least=3, enrolled=6)
     task, store = first.task, first.store
     assert first.intake.take([first.report(n, {"features": [0.5] * 100}) for n in range(3)]) == ["accepted"] * 3
     store.close_epoch()

@@ -10,9 +10,8 @@ import pytest
 from graphveil.collection.service import Collector
 from graphveil.collection.store import Store
 from graphveil.collection.tables import opened
-from tests.collection.collections import PEOPLE
+from tests.collection.collections import PEOPLE, stored
 from tests.collection.listening import served
-from tests.collection.test_person_page import stored
 from tests.collection.test_service import said
 from tests.collection.visits import Running, Visit, running
 from tests.on_device.signing import label, task_of
@@ -68,4 +67,4 @@ def test_what_was_typed_stays_and_nothing_is_booked_for_a_round_that_is_closed(
     browser.until("return document.querySelector('#refused').hidden && document.querySelector('#send')")
     visit.click("#send")
     visit.sees("You have answered round 2.")
-    assert len(moods.recorder.bodies("/reports")) == len(stored(moods)) == 1
+    assert len(moods.recorder.bodies("/reports")) == len(stored(moods.store)) == 1

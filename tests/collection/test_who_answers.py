@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.collection.collections import PEOPLE
 from tests.collection.visits import IDS, Running, Visit, running
+from tests.on_device.pretended import spelled
 from tests.on_device.signing import degree
 from tests.reports.browser import Browser
 
@@ -21,10 +21,6 @@ WHOM = f"You answer as {IDS[4]}."
 def friends(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path, degree(PEOPLE)) as one:
         yield one
-
-
-def spelled(ids: Sequence[object]) -> bytes:
-    return "".join(json.dumps(one) + "\n" for one in ids).encode()
 
 
 def test_who_answers_is_shown_before_joining_and_before_answering(browser: Browser, friends: Running) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from graphveil.device.__main__ import main
+from tests.on_device.pretended import Pretended, pretended
 
 #: What a command says: code, output, error.
 Run = Callable[..., tuple[int, str, str]]
@@ -25,6 +26,13 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def collector(request: pytest.FixtureRequest) -> Iterator[Pretended]:
+    """Of the task that a module asks."""
+    with pretended(request.module.TASK) as found:
+        yield found
 
 
 @pytest.fixture

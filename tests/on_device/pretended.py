@@ -43,7 +43,7 @@ class Pretended:
         return (200, b'{"answers":["again"]}') if known else (201, b'{"answers":["accepted"]}')
 
 
-def spelled(ids: Sequence[str]) -> bytes:
+def spelled(ids: Sequence[object]) -> bytes:
     """A list of ids on the wire."""
     return "".join(json.dumps(one) + "\n" for one in ids).encode()
 

@@ -7,7 +7,6 @@ import socket
 import stat
 import threading
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +24,6 @@ from tests.on_device.signing import degree, features, label, links, signed, task
 TASK = task_of(label(), features(), links(12), degree(12), name="moods\x1b[2J", ids=ids_hash(IDS))
 ENROL = (TOKEN, "--task", TASK.hash.hex(), "--as", IDS[3])
 AS = 'you answer as "Ann 3", person 3\n'
-
-
-@pytest.fixture
-def collector() -> Iterator[Pretended]:
-    with pretended(TASK) as found:
-        yield found
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from graphveil.device.home import Home
 from graphveil.device.ledger import DeviceLedger
 from tests.on_device.conftest import Run
 from tests.on_device.keystores import Clear, Forgetful, Memory
-from tests.on_device.pretended import TOKEN, Pretended, pretended
+from tests.on_device.pretended import TOKEN, Pretended
 from tests.on_device.signing import label, task_of
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +39,6 @@ def store(use: Callable[[KeyringBackend], None]) -> Memory:
     found = Memory()
     use(found)
     return found
-
-
-@pytest.fixture
-def collector() -> Iterator[Pretended]:
-    with pretended(TASK) as found:
-        yield found
 
 
 def secrets(store: Memory) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +13,12 @@ from graphveil.device import read
 from graphveil.device.answer import answers
 from graphveil.device.people import ids_hash
 from tests.on_device.conftest import Run
-from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended
+from tests.on_device.pretended import IDS, TOKEN, Pretended
 from tests.on_device.signing import links, task_of
 
 # At epsilon 44 a bit is turned once in 10^19: what is sent is what was meant.
 TASK = task_of(links(12, "44", "both"), ids=ids_hash(IDS))
 Say = Callable[[object], tuple[int, str, str]]
-
-
-@pytest.fixture
-def collector() -> Iterator[Pretended]:
-    with pretended(TASK) as one:
-        yield one
 
 
 @pytest.fixture
