@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from graphveil.graphs import Graph, social_graph
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, LabelPropagation, LinkBeliefs, NodeSums, ProGAP, Solitude
 from graphveil.privacy import SeededRandomness
 
+LOCAL: dict[str, Any] = {"epsilon_x": 2.0, "epsilon_y": 1.0, "dropout": 0.0}
+EDGE: dict[str, Any] = {"epsilon": 4.0, "patience": 0}
 #: Whole people are protected, with all that they send.
-NODE: dict[str, Any] = {"unit": "node", "degree_bound": 5, "batch": 10}
+NODE: dict[str, Any] = {"epsilon": 8.0, "unit": "node", "degree_bound": 5, "batch": 10}
 
-METHODS: dict[str, Callable[[str, int], Any]] = {
-    "lpgnn": lambda device, epochs: LPGNN(epsilon_x=2.0, epsilon_y=1.0, epochs=epochs, dropout=0.0, device=device),
-    "lpgnn, gcn": lambda device, epochs: LPGNN(
-        epsilon_x=2.0, epsilon_y=1.0, model="gcn", scaling="standard", epochs=epochs, dropout=0.0, device=device
-    ),
-    "lpgnn, gat": lambda device, epochs: LPGNN(
-        epsilon_x=2.0, epsilon_y=1.0, model="gat", epochs=epochs, dropout=0.0, device=device
-    ),
-    "solitude": lambda device, epochs: Solitude(
-        epsilon_x=2.0, epsilon_a=4.0, epsilon_y=2.0, epochs=epochs, dropout=0.0, device=device
-    ),
-    "label-propagation": lambda device, epochs: LabelPropagation(epsilon_y=2.0, device=device),
-    "label-pool": lambda device, epochs: LabelPropagation(epsilon_y=2.0, rule="pool", device=device),
-    "link-beliefs": lambda device, epochs: LinkBeliefs(
-        epsilon_x=2.0, epsilon_a=4.0, epsilon_y=2.0, rounds=2, device=device
-    ),
-    "class-sums": lambda device, epochs: ClassSums(epsilon=4.0, epochs=epochs, dropout=0.0, device=device),
-    "gap": lambda device, epochs: GAP(epsilon=4.0, epochs=epochs, patience=0, device=device),
-    "gap, weighted": lambda device, epochs: GAP(
-        epsilon=4.0, epochs=epochs, patience=0, hops=1, weights="similarity", device=device
-    ),
-    "gap, asked": lambda device, epochs: GAP(epsilon=8.0, epochs=epochs, patience=0, queries=1, device=device),
-    "dp-mlp": lambda device, epochs: DPMLP(epsilon=4.0, batch=10, passes=epochs, device=device),
-    "gap, node": lambda device, epochs: GAP(epsilon=8.0, passes=epochs, device=device, **NODE),
-    "progap, node": lambda device, epochs: ProGAP(epsilon=8.0, passes=epochs, device=device, **NODE),
-    "node-sums": lambda device, epochs: NodeSums(epsilon=8.0, passes=epochs, device=device, **NODE),
-    "progap": lambda device, epochs: ProGAP(epsilon=4.0, epochs=epochs, patience=0, device=device),
+#: What is built, its settings, and which of them says how long it trains.
+METHODS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "lpgnn": (LPGNN, LOCAL, "epochs"),
+    "lpgnn, gcn": (LPGNN, {**LOCAL, "model": "gcn", "scaling": "standard"}, "epochs"),
+    "lpgnn, gat": (LPGNN, {**LOCAL, "model": "gat"}, "epochs"),
+    "solitude": (Solitude, {**LOCAL, "epsilon_a": 4.0, "epsilon_y": 2.0}, "epochs"),
+    "label-propagation": (LabelPropagation, {"epsilon_y": 2.0}, ""),
+    "label-pool": (LabelPropagation, {"epsilon_y": 2.0, "rule": "pool"}, ""),
+    "link-beliefs": (LinkBeliefs, {"epsilon_x": 2.0, "epsilon_a": 4.0, "epsilon_y": 2.0, "rounds": 2}, ""),
+    "class-sums": (ClassSums, {"epsilon": 4.0, "dropout": 0.0}, "epochs"),
+    "gap": (GAP, EDGE, "epochs"),
+    "gap, weighted": (GAP, {**EDGE, "hops": 1, "weights": "similarity"}, "epochs"),
+    "gap, asked": (GAP, {**EDGE, "epsilon": 8.0, "queries": 1}, "epochs"),
+    "dp-mlp": (DPMLP, {"epsilon": 4.0, "batch": 10}, "passes"),
+    "gap, node": (GAP, NODE, "passes"),
+    "progap, node": (ProGAP, NODE, "passes"),
+    "node-sums": (NodeSums, NODE, "passes"),
+    "progap": (ProGAP, EDGE, "epochs"),
 }
 
 
@@ -49,4 +41,6 @@ def people(seed: int = 1) -> Graph:
 
 def fitted(name: str, device: str, *, epochs: int) -> Any:
     """One of `METHODS`, fitted with the same noise on every device."""
-    return METHODS[name](device, epochs).fit(people(), randomness=SeededRandomness(1))
+    kind, settings, length = METHODS[name]
+    method = kind(**settings, **({length: epochs} if length else {}), device=device)
+    return method.fit(people(), randomness=SeededRandomness(1))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, DataError, InputError
+from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
@@ -79,20 +79,6 @@ def test_a_folder_gives_the_same_predictions(model: ClassCounts, tmp_path: Path)
     with pytest.raises(InputError, match="no counts were released"):
         plain = HeteroRR(epsilon_x=math.inf, epsilon_a=2.0).release(graph, randomness=SeededRandomness(1))
         ClassCounts(epsilon_a=2.0).fit(plain, split=split)
-
-
-@pytest.mark.slow  # trainings
-@pytest.mark.parametrize("damage", [b"", b"PAR1", None])
-def test_damaged_or_missing_counts_are_refused(tmp_path: Path, damage: bytes | None) -> None:
-    out = ClassCounts(epsilon_a=3.0).release(released_made.graph(), randomness=SeededRandomness(1))
-    write_release(out, tmp_path / "out", out.release, card="")
-    file = tmp_path / "out" / "counts.parquet"
-    if damage is None:
-        file.unlink()
-    else:
-        file.write_bytes(damage)
-    with pytest.raises(DataError, match=r"counts\.parquet"):
-        load_graph(str(tmp_path / "out"))
 
 
 @pytest.mark.slow
