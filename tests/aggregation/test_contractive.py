@@ -98,8 +98,7 @@ def test_the_last_state_tells_no_more_of_an_edge_than_was_paid_for(part: float, 
 
 
 def test_without_noise_states_are_steps_and_with_it_they_lie_on_the_grid() -> None:
-    rows, start = rows_of(with_and_without(np.random.default_rng(1))[0]), None
-    one = chain(hops=1)
+    rows, one = rows_of(with_and_without(np.random.default_rng(1))[0]), chain(hops=1)
     start = torch.eye(rows.num_nodes)
     plain = one.released(rows, start, 0.0, SeededRandomness(0))
     assert torch.allclose(plain, one.step(one.operator(rows), start.double(), start.double()).float())

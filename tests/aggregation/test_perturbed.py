@@ -183,21 +183,17 @@ def test_the_price_is_exact_and_errs_to_the_safe_side(epsilon: float) -> None:
     assert perturbed.sensitivity_of("node", 0.5, 100) == pytest.approx(5.0)
 
 
-def test_no_noise_hides_nothing() -> None:
-    index, x = next(named_graphs())
-    hidden = PerturbedSum(sigmas=(0.0, 1.0))
-    assert hidden.mu == math.inf and hidden.epsilon(1e-5, 3) == math.inf
-    assert math.isinf(epsilon_of(hidden.event(), 1e-5))
-    exact = propagate_privately(hidden, ReceiverRows.of(index, 7), x, SeededRandomness(0), normalise=False)[1]
-    assert torch.allclose(exact[0], torch.tensor([6.0, 0.0, 0.0]), atol=0.01)
-
-
-def test_the_price_counts_the_cut_tails() -> None:
+def test_the_price_counts_the_cut_tails_and_no_noise_hides_nothing() -> None:
     hidden = PerturbedSum(unit="node", sigmas=(10.0,), degree=400)
     epsilon, delta = hidden.price(8.0, 1e-6, 64)
     assert 8.0 < epsilon < 8.0 + 1e-6 and 1e-6 < delta < 1e-6 * (1 + 1e-6)
     assert PerturbedSum(sigmas=(0.05,)).epsilon(1e-5, 64) == math.inf
     assert 30 < PerturbedSum(sigmas=(0.25,)).epsilon(1e-5, 64) < 45
+    index, x = next(named_graphs())
+    bare = PerturbedSum(sigmas=(0.0, 1.0))
+    assert bare.mu == bare.epsilon(1e-5, 3) == epsilon_of(bare.event(), 1e-5) == math.inf
+    exact = propagate_privately(bare, ReceiverRows.of(index, 7), x, SeededRandomness(0), normalise=False)[1]
+    assert torch.allclose(exact[0], torch.tensor([6.0, 0.0, 0.0]), atol=0.01)
 
 
 def test_the_price_counts_the_rounding_of_every_hop_column_and_entry() -> None:

@@ -199,16 +199,6 @@ def secrets(count: int) -> list[bytes]:
     return [source.bytes(32) for _ in range(count)]
 
 
-def both(value: int, other: int, fields: tuple[str, str], tasks: tuple[str, str] = ("a", "a")) -> list[np.ndarray]:
-    """What 1,000 devices send of two attributes with these values."""
-    return [
-        permanent_reports(
-            LABEL, torch.full((1000,), answer), [PermanentRandomness(each, task) for each in secrets(1000)], field=field
-        ).labels.numpy()
-        for answer, field, task in zip((value, other), fields, tasks, strict=True)
-    ]
-
-
 def test_lists_under_random_secrets_follow_the_mechanism() -> None:
     """Flips of 199 true and 200 false bits, 40 secrets; half the flips are refused. And the pairs' coins are apart."""
     true = list(range(1, 200))
@@ -243,7 +233,12 @@ def test_labels_follow_their_law_and_share_no_noise(
     A coin that both would share is refused, and so is the law of epsilon 1.8.
     """
     law, more = (RandomizedResponse(epsilon=e, classes=4).transition().numpy() for e in (1.0, 1.8))
-    first, second = both(2, other, fields, tasks)
+    first, second = (
+        permanent_reports(
+            LABEL, torch.full((1000,), value), [PermanentRandomness(each, task) for each in secrets(1000)], field=field
+        ).labels.numpy()
+        for value, field, task in zip((2, other), fields, tasks, strict=True)
+    )
     chances = np.outer(law[2], law[other]).ravel()
     seen = np.bincount(4 * first + second, minlength=16)
     assert fits(seen, np.log(chances)) > FALSE_ALARM > fits(seen, np.log(np.outer(more[2], more[other]).ravel()))

@@ -87,6 +87,9 @@ def test_draws_are_fresh_and_noise_that_no_table_holds_is_refused() -> None:
     assert (first[:1000] == first[65_536 : 65_536 + 1000]).mean() < 0.05
     with pytest.raises(InputError, match="a reach of at most 2097151 steps"):
         RoundedNormal(1e6, LARGEST_LIMIT + 1).draw(1, SeededRandomness(0))
+    for sigma in (1000.0, WIDEST):
+        with pytest.raises(InputError, match="noise of"):
+            FineNormal(sigma)
 
 
 def test_the_price_of_the_table() -> None:
@@ -137,12 +140,6 @@ def test_fine_sums_are_exact_rounded_afterwards_and_charged_as_a_table() -> None
     epsilon, delta = FineNormal(1e6).price(200.0, 1e-6, 1000, shift=20.0)
     assert (epsilon, delta) == (pytest.approx(200.0 + 2e-9, abs=1e-12), pytest.approx(1e-6, rel=1e-6))
     assert RoundedNormal(100.0, 1200).price(200.0, 1e-6, 1000)[1] > 1.0, "a table that ends at 12 cannot be had at 200"
-
-
-@pytest.mark.parametrize("sigma", [1000.0, WIDEST])
-def test_what_it_is_not_for_is_refused(sigma: float) -> None:
-    with pytest.raises(InputError, match="noise of"):
-        FineNormal(sigma)
 
 
 COUNT = 6001
