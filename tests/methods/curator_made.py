@@ -42,6 +42,12 @@ def with_edges(start: Any, pairs: Tensor) -> Any:
     return make_graph(start.x, edges, start.y, start.schema)
 
 
+def toggled(start: Any, pairs: set[tuple[int, int]]) -> Any:
+    """The graph in which each of some undirected edges is there exactly if it was not."""
+    before = {tuple(pair) for pair in start.edge_index[:, start.edge_index[0] < start.edge_index[1]].T.tolist()}
+    return with_edges(start, torch.tensor(sorted(before ^ pairs)).T)
+
+
 def without_edge(start: Any, edge: int = 0) -> Any:
     """The graph without one undirected edge."""
     pairs = start.edge_index[:, start.edge_index[0] < start.edge_index[1]]

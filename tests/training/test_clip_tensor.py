@@ -112,17 +112,10 @@ ROWS = np.concatenate(
 ).astype(np.float32)
 
 
-def measured(rows: np.ndarray, *, bias: bool) -> tuple[np.ndarray, ...]:
-    """Scale, ones, squares, sound of each row."""
-    count = len(rows)
-    found = np.empty(count), np.empty(count), np.empty(count), np.empty(count, np.bool_)
-    measure(rows, bias, *found)
-    return found
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_grid_is_a_power_of_two_that_makes_the_row_so_long(bias: bool) -> None:
-    scale, ones, squares, sound = measured(ROWS, bias=bias)
+    scale, ones, squares, sound = (np.empty(len(ROWS), kind) for kind in (float, float, float, np.bool_))
+    measure(ROWS, bias, scale, ones, squares, sound)
     assert sound.all() and set(np.frexp(scale)[0]) == {0.5}
     whole = np.rint(ROWS.astype(np.float64) / scale[:, None])
     assert np.array_equal(ones, np.rint(1 / scale) if bias else np.zeros(len(ROWS)))

@@ -195,10 +195,6 @@ def world(homophily: float = 0.8, seed: int = 1) -> World:
     return World(f"homophily {homophily}", graph)
 
 
-def spread(epsilon: float, *worlds: World, seeds: tuple[int, ...] = (0,)) -> Rehearsal:
-    return rehearse("label-propagation", {"epsilon_y": epsilon}, worlds, ("majority",), seeds=seeds)
-
-
 def test_every_world_is_met_with_every_seed_and_progress_says_where_it_is() -> None:
     told: list[Progress] = []
     worlds, seeds = (world(), world(0.4)), (0, 1, 2)
@@ -211,7 +207,7 @@ def test_every_world_is_met_with_every_seed_and_progress_says_where_it_is() -> N
 
 def test_it_is_what_a_run_with_that_noise_reaches() -> None:
     """One accuracy of a rehearsal and of `experiment.run` on the same split, seed and noise."""
-    (trial,) = spread(2.0, world()).trials
+    (trial,) = rehearse("label-propagation", {"epsilon_y": 2.0}, [world()], ("majority",), seeds=(0,)).trials
     run = experiment.run(
         "label-propagation",
         world().graph,

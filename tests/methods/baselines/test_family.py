@@ -189,13 +189,6 @@ STAR = Topology(torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]]), 5)
 GRAPH = social_graph(120, average_degree=6, dimension=20, classes=3, seed=4)
 
 
-def rows(kind: str, dimension: int, seed: int = 0) -> np.ndarray:
-    """All features that stand in on the star."""
-    centred, offset = stand_in_features(kind, STAR, dimension, seed)
-    dense = centred if isinstance(centred, np.ndarray) else centred.toarray()  # type: ignore[union-attr]
-    return dense + offset
-
-
 def with_stand_in(labelled_people: Graph, kind: str, **settings: Any) -> Any:
     """LPGNN without features, its labels' noise and everything else the same every time."""
     own = {"epsilon_x": None, "stand_in": kind, **settings}
@@ -205,7 +198,8 @@ def with_stand_in(labelled_people: Graph, kind: str, **settings: Any) -> Any:
 
 @pytest.mark.parametrize(("dimension", "codes"), [(6, [3, 1, 1, 1, 0]), (3, [2, 1, 1, 1, 0]), (1, [0, 0, 0, 0, 0])])
 def test_degrees_are_one_hot_and_the_last_code_stands_for_all_larger_ones(dimension: int, codes: list[int]) -> None:
-    found = rows("degree", dimension)
+    centred, offset = stand_in_features("degree", STAR, dimension, 0)
+    found: Any = centred.toarray() + offset  # type: ignore[union-attr]
     assert found.argmax(axis=1).tolist() == codes and found.sum(axis=1).tolist() == [1.0] * 5
     assert set(np.unique(found)) <= {0.0, 1.0}
 

@@ -32,12 +32,6 @@ def fit(start: Any = None, *, draws: int = 1, **settings: Any) -> ClassSums:
     )
 
 
-def with_toggled(start: Any, pair: tuple[int, int]) -> Any:
-    """The graph in which one undirected edge is there exactly if it was not."""
-    pairs = {tuple(p) for p in start.edge_index[:, start.edge_index[0] < start.edge_index[1]].T.tolist()}
-    return cm.with_edges(start, torch.tensor(sorted(pairs ^ {pair})).T)
-
-
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize("unit", ["edge", "directed-edge"])
 @pytest.mark.parametrize("pair", [(0, 1), (10, 33)])
@@ -49,7 +43,7 @@ def test_replay_of_counts_on_a_neighbour_changes_nothing_but_them(
     start = cm.graph()
     first = fit(start, unit=unit)
     before = replay.again()
-    second = fit(with_toggled(start, pair), unit=unit)
+    second = fit(cm.toggled(start, {pair}), unit=unit)
     assert torch.equal(first.predict_proba(), second.predict_proba())
     assert (first.history, first.ledger, first.guarantee) == (second.history, second.ledger, second.guarantee)
     ((sums, rows, x, _),), ((sums2, rows2, x2, _),) = before, replay.calls

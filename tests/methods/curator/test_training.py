@@ -253,19 +253,6 @@ K = 4
 UNIT: dict[str, Any] = {"unit": "k-edges", "relationships": K, "epsilon": 2.0}
 
 
-def toggled(start: Any, person: int, others: list[int]) -> Any:
-    """The graph in which one person is related to exactly those of `others` whom it was not related to."""
-    pairs = {tuple(pair) for pair in start.edge_index[:, start.edge_index[0] < start.edge_index[1]].T.tolist()}
-    changed = pairs ^ {(min(person, other), max(person, other)) for other in others}
-    return cm.with_edges(start, torch.tensor(sorted(changed)).T)
-
-
-def others_of(person: int, seed: int) -> list[int]:
-    """k other people: some are contacts, who go, and some are not, who come."""
-    drawn = np.random.default_rng(seed).permutation([other for other in range(60) if other != person])
-    return [int(other) for other in drawn[:K]]
-
-
 @pytest.mark.slow  # trainings
 @pytest.mark.parametrize(
     ("name", "weights"), [("class-sums", None), ("gap", "uniform"), ("gap", "kernel"), ("progap", "similarity")]
@@ -279,7 +266,10 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
     first = audits.fit(name, start, **settings)
     before, worst = replay.again(), 0.0
     for person in range(0, 60, 6):
-        second = audits.fit(name, toggled(start, person, others_of(person, person)), **settings)
+        # Some of k other people are contacts, who go, and some are not, who come.
+        others = np.random.default_rng(person).permutation([other for other in range(60) if other != person])[:K]
+        pairs = {(min(person, int(other)), max(person, int(other))) for other in others}
+        second = audits.fit(name, cm.toggled(start, pairs), **settings)
         assert torch.equal(first.predict_proba(), second.predict_proba())
         assert (first.history, first.ledger, first.guarantee) == (second.history, second.ledger, second.guarantee)
         for one, other in zip(before, replay.calls, strict=True):

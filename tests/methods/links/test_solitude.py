@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.graphs import Split
@@ -91,10 +90,6 @@ def released(graph: Any, denoiser: str, epsilon: float, mode: str, people: Local
     return randomize_graph(graph, split, people, links, randomness=noise)
 
 
-def pairs_of(edges: Tensor) -> list[tuple[int, ...]]:
-    return [tuple(pair) for pair in edges.T.tolist()]
-
-
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])
 @pytest.mark.parametrize("denoiser", DENOISERS)
 def test_every_denoiser_gives_a_graph_of_these_people(denoiser: str, mode: str) -> None:
@@ -106,7 +101,7 @@ def test_every_denoiser_gives_a_graph_of_these_people(denoiser: str, mode: str) 
     if isinstance(found, SoftTopology):
         assert denoiser == "blink-soft"
         return
-    edges = pairs_of(found.edge_index)
+    edges = [tuple(pair) for pair in found.edge_index.T.tolist()]
     assert len(set(edges)) == len(edges)
     assert all(i != j and min(i, j) >= 0 and max(i, j) < made.NODES for i, j in edges)
     if found.weights is not None:
@@ -155,10 +150,6 @@ SHORTER: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
 
 
-def graph_of(mode: str) -> Any:
-    return links_made.graph(directed=mode == "directed")
-
-
 def any_solitude(mode: str = "lower", **settings: Any) -> Any:
     return Solitude(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, **SHORTER, **settings})
 
@@ -194,7 +185,7 @@ def test_every_control_and_rival_runs_at_the_same_price_and_spends_nothing_of_th
     build: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rivals on the same reports look at nothing else and draw no noise; the others collect at the method's price."""
-    graph, noise = graph_of(mode), made.Counted()
+    graph, noise = links_made.graph(directed=mode == "directed"), made.Counted()
     split = made.split_of(graph)
     method = fitted(build(mode), graph)
     ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()

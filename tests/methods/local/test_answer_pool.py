@@ -113,17 +113,12 @@ def test_statistics_are_shares_and_rule_nothing_out() -> None:
 # ---- what a plan says of reports on features before anybody is asked ----
 
 
-SCHEMA = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1).schema
-
-
-def planned(name: str, **settings: Any) -> Any:
-    graph = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1)
-    return plan(name, graph, settings)
+TOWN = social_graph(60, average_degree=4, dimension=20, classes=3, seed=1)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 6.0])
 def test_the_figures_are_those_of_the_bounds(epsilon: float) -> None:
-    told = " ".join(report_advice(LocalPrivacy(epsilon, 1.0), SCHEMA))
+    told = " ".join(report_advice(LocalPrivacy(epsilon, 1.0), TOWN.schema))
     assert f"at most {report_information(epsilon):.3f} nats" in told
     assert f"one of 3 even classes takes {math.log(3):.3f}" in told
     for share in (0.5, 0.7, 0.9):
@@ -133,7 +128,7 @@ def test_the_figures_are_those_of_the_bounds(epsilon: float) -> None:
 
 
 def test_a_plan_of_answers_does_not_add_up_what_nobody_pays_twice() -> None:
-    found = planned("answer-pool", epsilon=2.0, question="0>=0.5")
+    found = plan("answer-pool", TOWN, {"epsilon": 2.0, "question": "0>=0.5"})
     assert found.guarantee.epsilon == 2.0
     assert not any("spends 4" in line for line in found.advice)
     assert split_advice(AskedPrivacy(2.0, 2.0, question="0>=0.5"), 3) == (
