@@ -14,7 +14,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
@@ -93,6 +94,17 @@ def bodies(running: Collection) -> list[bytes]:
     """A report of nothing from everybody."""
     empty = bytes(-(-running.task.bits // 8))
     return [report(running.task.hash, 1, empty, secret(n), key(n)).to_bytes() for n in range(running.task.people)]
+
+
+@contextmanager
+def serving(url: str, people: int) -> Iterator[tuple[Server, list[bytes]]]:
+    """A server that answers, in a process of its own, and a report of everybody."""
+    running = begun(url, label(), people=people, enrolled=people)
+    running.store.engine.dispose()  # no connection of ours may live on in a fork
+    each, server = bodies(running), Server(url)
+    until(lambda: answers_of(server.port, each[0]) is not None)
+    yield server, each
+    server.kill()
 
 
 @dataclass

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.connections import AHEAD, FIELDS, IGNORED, PATIENCE, Memory
-from tests.collection.collections import begun, url_of
-from tests.collection.faults import Server, answers_of, bodies, until
-from tests.on_device.signing import label
+from tests.collection.collections import url_of
+from tests.collection.faults import Server, answers_of, serving
 
 IDLE, PEOPLE = 600, 8
 
@@ -23,13 +22,9 @@ IDLE, PEOPLE = 600, 8
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[Server, list[bytes]]]:
     """A server that may open 256 descriptors, and a report of everybody."""
-    running = begun(url_of(tmp_path), label(), people=PEOPLE, enrolled=PEOPLE)
-    running.store.engine.dispose()
-    each, made = bodies(running), Server(url_of(tmp_path))
-    until(lambda: answers_of(made.port, each[0]) is not None)
-    made.limit(resource.RLIMIT_NOFILE, 256)
-    yield made, each
-    made.kill()
+    with serving(url_of(tmp_path), PEOPLE) as (server, each):
+        server.limit(resource.RLIMIT_NOFILE, 256)
+        yield server, each
 
 
 @dataclass

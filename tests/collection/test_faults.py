@@ -8,12 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
 
-from graphveil.collection.tables import REPORTS, opened
-from tests.collection.collections import begun, url_of
-from tests.collection.faults import Round, Server, answers_of, bodies, until
-from tests.on_device.signing import label
+from graphveil.collection.store import Store
+from graphveil.collection.tables import opened
+from tests.collection.collections import stored, url_of
+from tests.collection.faults import Round, answers_of, serving
 
 KILLS, PEOPLE = 50, 600
 
@@ -27,16 +26,11 @@ def test_what_was_acknowledged_is_counted_once_through_kills(tmp_path: Path) -> 
 
 def test_a_disk_that_is_full_takes_nothing_and_recovers(tmp_path: Path) -> None:
     """The system lets files grow no further: nothing is acknowledged that is not stored, and no restart is needed."""
-    running = begun(url_of(tmp_path), label(), people=60, enrolled=60)
-    running.store.engine.dispose()
-    each, server = bodies(running), Server(url_of(tmp_path))
-    until(lambda: answers_of(server.port, each[0]) is not None)
-    server.limit(resource.RLIMIT_FSIZE, (tmp_path / "collection.db-wal").stat().st_size + (1 << 15))
-    found = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
-    assert set(found) == {"again", "accepted", "disk-full"}, found
-    server.limit(resource.RLIMIT_FSIZE, -1)
-    after = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
-    assert after == {"again": found["accepted"] + 1, "accepted": found["disk-full"]}
-    server.kill()
-    with opened(url_of(tmp_path)).connect() as connection:
-        assert connection.execute(select(func.count()).select_from(REPORTS)).scalar_one() == len(each)
+    with serving(url_of(tmp_path), 60) as (server, each):
+        server.limit(resource.RLIMIT_FSIZE, (tmp_path / "collection.db-wal").stat().st_size + (1 << 15))
+        found = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
+        assert set(found) == {"again", "accepted", "disk-full"}, found
+        server.limit(resource.RLIMIT_FSIZE, -1)
+        after = Counter(code for one in each for code in answers_of(server.port, one) or ["nothing"])
+        assert after == {"again": found["accepted"] + 1, "accepted": found["disk-full"]}
+    assert len(stored(Store(opened(url_of(tmp_path))))) == len(each)

@@ -16,7 +16,7 @@ from graphveil.collection.answers import STATUS
 from graphveil.collection.desk import Desk
 from graphveil.collection.service import Collector
 from tests.collection.collections import begun, key, url_of
-from tests.collection.test_administration import JSON, tokens
+from tests.collection.test_administration import JSON, office_of, tokens
 from tests.collection.test_desk import enrolled, ready, report_of
 from tests.collection.test_service import asked, said, served
 
@@ -63,10 +63,8 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def office(desk: Desk) -> Iterator[Described]:
-    with desk.store() as store, served(Collector(store, desk=desk)) as url:
-        token = desk.admin_token(store)
-        assert token is not None
-        yield Described(url, token, said(f"{url}/openapi.json")[1])
+    with office_of(desk) as one:
+        yield Described(one.url, one.token, said(f"{one.url}/openapi.json")[1])
 
 
 def test_every_route_says_what_it_answers_and_refuses(tmp_path: Path) -> None:

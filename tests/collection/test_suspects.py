@@ -77,6 +77,13 @@ def fields(mode: str = "both", *, bit: str = "4") -> tuple[dict[str, Any], ...]:
     return wide, label(), links(PEOPLE, bit, mode), degree(PEOPLE, "0.5", mode)
 
 
+def listing(share: float, seed: int) -> np.ndarray:
+    """Lists of the forgers, which name this share of all people at random."""
+    lists = (np.random.default_rng(seed).random((len(FORGERS), PEOPLE)) < share).astype(np.uint8)
+    lists[np.arange(len(FORGERS)), FORGERS] = 0
+    return lists
+
+
 def found(collected: Collected, what: str) -> list[int]:
     """The people who fail a check."""
     return next(one.people.tolist() for one in inspect(collected).checks if one.what == what)
@@ -129,10 +136,7 @@ def test_a_class_that_is_named_less_often_than_noise_names_it() -> None:
 
 def test_more_links_than_anybody_has_are_found_where_their_number_is_public() -> None:
     honest = drawn(PEOPLE, everything, links(PEOPLE, "4", "directed"))
-    rng = np.random.default_rng(3)
-    lists = (rng.random((len(FORGERS), PEOPLE)) < 0.4).astype(np.uint8)
-    lists[np.arange(len(FORGERS)), FORGERS] = 0
-    bent = forged(honest, FORGERS, 0, lists)
+    bent = forged(honest, FORGERS, 0, listing(0.4, 3))
     assert inspect(bent).suspects.tolist() == []
     assert inspect(bent, most_links=6).suspects.tolist() == FORGERS.tolist()
     with pytest.raises(InputError, match="most links = 0"):
@@ -142,10 +146,7 @@ def test_more_links_than_anybody_has_are_found_where_their_number_is_public() ->
 def test_ends_that_differ_too_often_are_their_forgers_alone() -> None:
     """Forgers name a third of all people, who differ from them by it: only the forgers are suspected."""
     honest = drawn(PEOPLE, everything, *fields())
-    rng = np.random.default_rng(5)
-    lists = (rng.random((len(FORGERS), PEOPLE)) < 0.35).astype(np.uint8)
-    lists[np.arange(len(FORGERS)), FORGERS] = 0
-    assert found(forged(honest, FORGERS, 2, lists), "ends that differ") == FORGERS.tolist()
+    assert found(forged(honest, FORGERS, 2, listing(0.35, 5)), "ends that differ") == FORGERS.tolist()
 
 
 def test_a_degree_beyond_all_people_or_unlike_its_list() -> None:
