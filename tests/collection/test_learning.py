@@ -12,7 +12,6 @@ from graphveil.collection.export import read_export
 from graphveil.collection.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges
 from graphveil.collection.reports import Received
 from graphveil.errors import DataError, InputError
-from graphveil.methods import load_method
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED, Result
 from tests.collection.answered import IDS, PEOPLE, exported, graph
@@ -46,15 +45,6 @@ def test_lpgnn_learns_from_those_who_answered(tmp_path: Path) -> None:
     # Labels that judge are neither trained on nor chosen by: of 90 half train, and a quarter chooses.
     released = result.model.released
     assert int((released.labels >= 0).sum()) == 68 and torch.equal(released.labels >= 0, released.labelled)
-
-
-def test_as_many_coordinates_are_read_as_the_task_asks(tmp_path: Path) -> None:
-    result = learned("lpgnn", *exported(tmp_path, features("5", sampled=4), label("3")), ALONE, epochs=2)
-    released = result.model.released
-    assert tuple(released.features.bits.shape) == (PEOPLE, 4) and result.settings["sampled"] == 4
-    assert result.privacy.guarantee.epsilon == 8.0
-    result.model.save(tmp_path / "model.safetensors")
-    assert load_method(tmp_path / "model.safetensors").privacy == result.model.privacy
 
 
 def test_other_fields_and_methods_are_refused(tmp_path: Path, labels: Exported) -> None:

@@ -1,4 +1,4 @@
-"""`GET /epoch`: whether a round is open, which, until when; and the person's page, which says so at once."""
+"""A round that closes while a person answers: what was typed stays, and nothing is booked."""
 
 from __future__ import annotations
 
@@ -7,32 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.service import Collector
-from graphveil.collection.store import Store
-from graphveil.collection.tables import opened
-from tests.collection.collections import PEOPLE, stored
-from tests.collection.listening import served
-from tests.collection.test_service import said
+from tests.collection.collections import stored
 from tests.collection.visits import Running, Visit, running
-from tests.on_device.signing import label, task_of
+from tests.on_device.signing import label
 from tests.reports.browser import Browser
-
-CLOSES = 4_000_000_000
-
-
-def test_it_is_told_whether_reports_are_taken(url: str) -> None:
-    task, store = task_of(label(), people=PEOPLE, opens=0, closes=CLOSES), Store(opened(url))
-    store.begin(task, ())
-    closed = {"open": False, "until": None}
-    with served(Collector(store)) as address:
-        assert said(f"{address}/epoch") == (200, {"epoch": 0, **closed})
-        for epoch in (1, 2):
-            store.open_epoch(bytes([epoch] * 16))
-            assert said(f"{address}/epoch") == (200, {"epoch": epoch, "open": True, "until": CLOSES})
-            store.close_epoch()
-            assert said(f"{address}/epoch") == (200, {"epoch": epoch, **closed})
-        assert "/epoch" in said(f"{address}/openapi.json")[1]["paths"]
-    store.engine.dispose()
 
 
 @pytest.fixture
