@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from graphveil.errors import GraphveilError, UsedPathError, WriteError
+from graphveil.reading import read_text
 from graphveil.writing import new_folder, parents_of, refuse_used_folder, room_for, write_text, writing
 
 try:
@@ -129,7 +130,7 @@ class Output:
 
     def remember(self, name: str) -> None:
         """Have a file that is there already go along where the folder has to be made anew."""
-        self._files[name] = (self.path / name).read_text(encoding="utf-8")
+        self._files[name] = read_text(self.path / name)
 
     def within(self, do: Callable[[Path], T]) -> T:
         """Return what `do` returns for the folder of a result that grows, which is made anew where it is gone.

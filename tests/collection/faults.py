@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy import select
 
@@ -64,6 +65,12 @@ class Server:
         assert self._process.pid is not None
         hard = resource.prlimit(self._process.pid, what)[1]
         resource.prlimit(self._process.pid, what, (most, hard))
+
+    @property
+    def memory(self) -> float:
+        """Of the process, in MB, as the system counts it."""
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        return pages * resource.getpagesize() / 1e6
 
     def kill(self) -> None:
         self._process.kill()

@@ -13,10 +13,15 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.connections import AHEAD, FIELDS, IGNORED, PATIENCE, Memory
-from tests.collection.collections import url_of
-from tests.collection.faults import Server, answers_of, serving
+from graphveil.collection.door import LARGEST
+from graphveil.device.wire import report
+from tests.collection.collections import begun, key, secret, url_of
+from tests.collection.faults import Server, answers_of, serving, until
+from tests.on_device.signing import links
 
 IDLE, PEOPLE = 600, 8
+#: So many that a thousand lists of links are the most that a request may hold.
+MANY = 140_000
 
 
 @pytest.fixture
@@ -64,6 +69,63 @@ def test_where_memory_is_short_the_largest_stranger_makes_room() -> None:
     # One that is known keeps no stranger out either.
     relay.sends(800)
     assert relay not in everybody and honest in everybody
+
+
+def stranger(port: int, head: bytes, name: int) -> socket.socket:
+    """A connection from an address of its own that has begun a request, and takes no time of ours."""
+    one = socket.socket()
+    one.bind((f"127.0.1.{1 + name % 250}", 0))
+    one.settimeout(10.0)
+    one.connect(("127.0.0.1", port))
+    one.setblocking(False)
+    one.send(head)
+    return one
+
+
+def pressed(strangers: list[socket.socket], seconds: float) -> None:
+    """Send on all of them what the server takes."""
+    end, part = time.monotonic() + seconds, bytes(1 << 16)
+    while strangers and time.monotonic() < end:
+        for one in strangers[:]:
+            try:
+                one.send(part)
+            except BlockingIOError:
+                continue
+            except OSError:
+                strangers.remove(one)
+                one.close()
+        time.sleep(0.001)
+
+
+@pytest.mark.slow  # kilobytes have to come from so many before memory would grow
+@pytest.mark.parametrize(("count", "most"), [(60, 100.0), (2_000, 300.0)])
+def test_strangers_with_large_bodies_take_little_memory_and_keep_nobody_out(
+    count: int, most: float, tmp_path: Path
+) -> None:
+    running = begun(url_of(tmp_path), links(MANY), people=MANY, enrolled=PEOPLE)
+    running.store.engine.dispose()
+    empty = bytes(-(-running.task.bits // 8))
+    each = [report(running.task.hash, 1, empty, secret(n), key(n)).to_bytes() for n in range(PEOPLE)]
+    made = Server(url_of(tmp_path))
+    until(lambda: answers_of(made.port, each[0]) is not None)
+    made.limit(resource.RLIMIT_NOFILE, 4_000)
+    before, head = (
+        made.memory,
+        b"POST /reports HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % (LARGEST - 1),
+    )
+    strangers = [stranger(made.port, head, name) for name in range(count)]
+    try:
+        for one in each[1:-2]:
+            pressed(strangers, 1.0)
+            assert answers_of(made.port, one) == ["accepted"]
+            assert made.memory - before < most
+        # A body of many reports as well.
+        assert answers_of(made.port, each[-2] + each[-1] + each[0] * 90) == ["accepted"] * 2 + ["again"] * 90
+        assert made.memory - before < most
+    finally:
+        for connection in strangers:
+            connection.close()
+        made.kill()
 
 
 def test_what_becomes_many_objects_is_bounded(server: tuple[Server, list[bytes]]) -> None:

@@ -30,6 +30,7 @@ from graphveil.methods.base.reach import public_hops
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.base.smooth_labels import smooth_labels
+from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -201,6 +202,24 @@ def test_the_best_of_a_few_pairs_is_kept(
     found = search_hops(accuracies.__getitem__, dict(zip(BOTH, fixed, strict=True)), free, (4, 1))
     assert (found.steps_x, found.steps_y) == chosen
     assert f"{chosen[0]} of features, {chosen[1]} of labels, chosen at no further cost" in found.words
+
+
+@pytest.mark.parametrize(("none", "hops"), [(83, 0), (52, 2)])
+def test_features_that_came_without_noise_may_need_no_hops(none: int, hops: int) -> None:
+    found = search_hops({**CALTECH, (0, 0): none}.__getitem__, {"steps_y": 0}, ("steps_x",), (0,), exact=True)
+    assert found.steps_x == hops
+
+
+@pytest.mark.parametrize(
+    ("epsilon_x", "epsilon_y", "chosen"),
+    [(math.inf, math.inf, {"steps_x"}), (2.0, 2.0, {"steps_x", "steps_y"}), (None, 2.0, {"steps_y"})],
+)
+def test_hops_of_lists_are_chosen_wherever_there_is_something_to_smooth(
+    epsilon_x: float | None, epsilon_y: float, chosen: set[str]
+) -> None:
+    assert set(SolitudeCore(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0).open_hops) == chosen
+    fixed = SolitudeCore(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0, steps_x=0, steps_y=0)
+    assert not fixed.open_hops
 
 
 def ring(nodes: int, reach: int) -> np.ndarray:

@@ -106,6 +106,14 @@ def test_rows_made_for_each_batch_train_the_same_network(form: str) -> None:
     assert torch.equal(*weights)
 
 
+@pytest.mark.parametrize(
+    ("settings", "people", "steps"),
+    [({}, 385, 100), ({}, 10_000, 391), ({"passes": 10}, 385, 16), ({"passes": 10, "steps": 7}, 385, 7)],
+)
+def test_a_small_graph_is_trained_for_some_steps_by_default(settings: dict[str, int], people: int, steps: int) -> None:
+    assert CuratorSettings(**settings).descent("training", people).steps == steps
+
+
 def test_private_training_is_given_the_rows_it_was_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
     trained, x = Trained(monkeypatch), torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
     rows, settings = Rows(x.clone(), torch.arange(30) % 3), CuratorSettings(batch=30, passes=1)

@@ -5,8 +5,8 @@
 
 acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
 spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
-First K_x without label hops, from both ends of 1, 2, 4, 8; then whether label hops add to the best.  Where validation
-reports are too few to tell, the public topology decides, see `reach`.
+First K_x without label hops, from both ends of 1, 2, 4, 8, and none where features came without noise; then whether
+label hops add to the best.  Where validation reports are too few to tell, the public topology decides, see `reach`.
 
 Ours.  All of it is post-processing of what was released, and costs no privacy.
 """
@@ -67,6 +67,8 @@ def choose_hops(
     topology: Topology,
     settings: NetworkSettings,
     free: tuple[str, ...],
+    *,
+    exact: bool = False,
     **how: Any,
 ) -> Hops:
     """Return hops for a training on reports.
@@ -75,6 +77,7 @@ def choose_hops(
         features, offset, labels, topology: as of `train_network`.
         settings: the other settings, and the hops that are fixed.
         free: which of "steps_x" and "steps_y" are chosen.
+        exact: whether features came without noise, which no hops need take out.
         how: further arguments of `train_network`.
     """
     fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
@@ -85,6 +88,7 @@ def choose_hops(
         found = public_hops(topology.adjacency.to_scipy(), labels.classes)
         # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
         found["steps_y"] = found["steps_y"] if found["steps_y"] in reaching else 0
+        found["steps_x"] = 0 if exact else found["steps_x"]
         steps_x, steps_y = (found[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
         return Hops(steps_x, steps_y, {})
 
@@ -100,11 +104,16 @@ def choose_hops(
         network = train_network(features, offset, labels, topology, short, unheard=True, **how)
         return _estimate(network.history)
 
-    return search_hops(judged, fixed, free, reaching)
+    return search_hops(judged, fixed, free, reaching, exact=exact)
 
 
 def search_hops(
-    judge: Callable[[Pair], float], fixed: Mapping[str, int], free: tuple[str, ...], label_hops: tuple[int, ...]
+    judge: Callable[[Pair], float],
+    fixed: Mapping[str, int],
+    free: tuple[str, ...],
+    label_hops: tuple[int, ...],
+    *,
+    exact: bool = False,
 ) -> Hops:
     """Return the best of a few pairs.
 
@@ -113,6 +122,7 @@ def search_hops(
         fixed: hops by the name of their setting, where they are not free.
         free: which of "steps_x" and "steps_y" are chosen.
         label_hops: K_y to try beside none, from the largest.
+        exact: whether no hops of features are tried as well.
     """
     tried: dict[Pair, float] = {}
 
@@ -125,6 +135,7 @@ def search_hops(
         far, middle, near, nearest = ((hops, pair[1]) for hops in FEATURE_HOPS)
         pair = best(far, near)
         pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
+        pair = best((0, pair[1]), pair) if exact else pair
     if "steps_y" in free:
         for hops in label_hops:
             pair = best(pair, (pair[0], hops))

@@ -28,7 +28,7 @@ _HELP = {
     "sharpness": "of the weights kernel",
     "bits": "of the rows' grid; default: as the noise allows",
     "batch": "expected batch of private training (unit node, or weights attention)",
-    "passes": "passes over the nodes in private training (the same)",
+    "passes": "passes over the nodes in private training (the same); default: 10, and 100 steps at least",
     "clip": "norm to which private training clips a gradient (the same)",
     "share_hops": "part of the budget for the sums beside private training (the same); default a half",
     "hop_ratio": "noise of each sum over that of the sum before; above 1 the earlier sums get more of the budget",
@@ -39,7 +39,7 @@ _OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
 _OPEN = ("hidden", "epochs", "learning_rate", "weight_decay", "patience")
 #: Settings of hops, but for those of the one sum that neighbours alike are counted in.
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
-_NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float})
+_NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float, "passes": int})
 #: Of methods that train privately as long as somebody else did.
 _STEPS = {"steps": Option(None, int, "steps of private training in place of passes (the same)")}
 _BUDGET = {

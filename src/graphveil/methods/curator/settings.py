@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The part of the budget that one sum of classes gets beside a perceptron and a small head (Johns Hopkins55, Cora-ML).
 SHARE_OF_VOTES: Final = 0.7
+#: Of private training by default.  Ten passes over a few hundred people are 15 steps, of which none is worth its noise.
+_PASSES, _LEAST_STEPS = 10, 100
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class CuratorSettings:
         weights, sharpness: of messages, see `aggregation.weights`.
         bits: of the rows' grid; None chooses by the noise.
         batch, passes, clip: expected batch, passes over the nodes and clipping norm of private training (unit node, or
-            of the weights "attention").
+            of the weights "attention"); passes None: 10, or as many more as a small graph needs for 100 steps.
         steps: of private training, in place of what passes and batch come to; None: those decide.
         share_hops: the part of the budget that noisy sums get beside private training.
         hop_ratio: noise of each sum over that of the sum before; above 1 the earlier ones get more of the budget.
@@ -51,7 +53,7 @@ class CuratorSettings:
     sharpness: float = 1.0
     bits: int | None = None
     batch: int = 256
-    passes: int = 10
+    passes: int | None = None
     clip: float = 1.0
     share_hops: float | None = None
     hop_ratio: float = 1.0
@@ -66,14 +68,15 @@ class CuratorSettings:
             ("epochs", 1, 10**6),
             ("patience", 0, 10**6),
             ("batch", 1, 10**9),
-            ("passes", 1, 10**6),
             ("seed", 0, 2**63 - 1),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InputError(f"{name} = {value!r}", allowed=f"a whole number in {low}..{high}")
-        if self.steps is not None and (type(self.steps) is not int or not 1 <= self.steps <= 10**9):
-            raise InputError(f"steps = {self.steps!r}", allowed="a whole number in 1..1000000000")
+        for name, high in (("passes", 10**6), ("steps", 10**9)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 1 <= value <= high):
+                raise InputError(f"{name} = {value!r}", allowed=f"a whole number in 1..{high}")
         for name in ("learning_rate", "clip"):
             if not 0 < number_or_nan(getattr(self, name)) < math.inf:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number above 0")
@@ -114,7 +117,9 @@ class CuratorSettings:
     def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
         # Of the declared number of training nodes: a rate that followed a private count would itself tell it.
-        return self.steps or math.ceil(self.passes / rate), rate
+        if self.steps is not None or self.passes is not None:
+            return self.steps or math.ceil((self.passes or _PASSES) / rate), rate
+        return max(math.ceil(_PASSES / rate), _LEAST_STEPS), rate
 
 
 @dataclass(frozen=True)

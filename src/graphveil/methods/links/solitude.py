@@ -100,8 +100,8 @@ class SolitudeCore(ListsCore[FittedGraph]):
         backbone: a module of your own in place of `model`, see `LPGNN`; its `forward` may name `edge_index` [2, E] and
             `edge_weight` [E] of the denoised graph. Not with calibration, which learns weights through a named model's
             layers, nor with blink-soft, whose edges are all pairs.
-        settings: any field of `NetworkSettings`; `steps_x` (l_x) defaults to 4 where features are private, else 0,
-            `steps_y` (l_y) to 0 where labels are public, else 4.
+        settings: any field of `NetworkSettings`; `steps_x` (l_x) is chosen by validation labels unless it is set, and
+            so is `steps_y` (l_y) where labels are private; else it is 0.
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology` (the denoised graph).
 
@@ -178,10 +178,10 @@ class SolitudeCore(ListsCore[FittedGraph]):
 
     @property
     def open_hops(self) -> tuple[str, ...]:
-        """Which hops reports choose: those that were left open, of a part that is private."""
-        budgets = {"steps_x": self.privacy.epsilon_x, "steps_y": self.privacy.epsilon_y}
-        noisy = [name for name, epsilon in budgets.items() if epsilon is not None and math.isfinite(epsilon)]
-        return tuple(name for name in noisy if self.denoiser != "blink-soft" and self._given[name] is None)
+        """Which hops validation labels choose: those that were left open, of features and of private labels."""
+        some = {"steps_x": self.privacy.collects_features, "steps_y": math.isfinite(self.privacy.epsilon_y)}
+        open_ = self.denoiser != "blink-soft"
+        return tuple(name for name, used in some.items() if used and open_ and self._given[name] is None)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph whose nodes have several labels, or that the backbone does not fit."""
@@ -218,7 +218,8 @@ class SolitudeCore(ListsCore[FittedGraph]):
         if self.open_hops:
             # Never of all pairs: blink-soft leaves no hops open.
             links = cast(Topology, topology)
-            self.hops = choose_hops(features, offset, labels, links, self.settings, self.open_hops, **how)
+            exact = self.privacy.epsilon_x == math.inf
+            self.hops = choose_hops(features, offset, labels, links, self.settings, self.open_hops, exact=exact, **how)
             self.settings = replace(self.settings, **{name: getattr(self.hops, name) for name in self.open_hops})
         smooth = math.isinf(self.privacy.epsilon_y) and self.settings.steps_y > 0
         how |= {"label_smoothing": smooth, "unheard": unheard, "progress": progress}
