@@ -206,7 +206,7 @@ def test_the_best_of_a_few_pairs_is_kept(
 
 @pytest.mark.parametrize(("none", "hops"), [(83, 0), (52, 2)])
 def test_features_that_came_without_noise_may_need_no_hops(none: int, hops: int) -> None:
-    found = search_hops({**CALTECH, (0, 0): none}.__getitem__, {"steps_y": 0}, ("steps_x",), (0,), exact=True)
+    found = search_hops({**CALTECH, (0, 0): none}.__getitem__, dict.fromkeys(BOTH, 0), ("steps_x",), (0,), exact=True)
     assert found.steps_x == hops
 
 
