@@ -1,4 +1,4 @@
-"""What runs on a GPU, on a GPU: skipped where torch finds none, where `tests/methods/test_on_gpu.py` pretends one."""
+"""What runs on a GPU, on a GPU: skipped where torch finds none, where `tests/methods/test_engines.py` pretends one."""
 
 from __future__ import annotations
 
