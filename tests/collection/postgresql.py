@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -24,7 +25,11 @@ def programs() -> Path | None:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A server."""
+    """A server.
+
+    Args:
+        where: its programs. as_user: what lets it run as its own account. folder: of its files. port: on loopback.
+    """
 
     where: Path
     as_user: tuple[str, ...]
@@ -46,10 +51,21 @@ class Postgres:
         line = [*self.as_user, str(self.where / program), "-D", str(self.folder / "data"), *map(str, words)]
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder)
 
+    def start(self) -> None:
+        told = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
+        self.run("pg_ctl", "-o", told, "-w", "-l", self.folder / "log", "start")
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-m", "immediate", "stop")
+
+    def kill(self) -> None:
+        """Kill it as a power cut would; what it forked ends by itself when it sees that."""
+        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+
 
 @contextmanager
-def postgresql() -> Iterator[Postgres]:
-    """Give a server that runs."""
+def postgresql(*, durable: bool = False) -> Iterator[Postgres]:
+    """Give a server that runs; one that is killed must write durably."""
     where = programs()
     if where is None:
         pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
@@ -65,9 +81,9 @@ def postgresql() -> Iterator[Postgres]:
         port = free.getsockname()[1]
         free.close()
         server = Postgres(where, ("runuser", "-u", "postgres", "--") if root else (), Path(made), port)
-        server.run("initdb", "-U", "graphveil", "--auth=trust", "--no-sync")
-        server.run("pg_ctl", "-o", f"-h 127.0.0.1 -p {port} -k {made}", "-w", "-l", server.folder / "log", "start")
+        server.run("initdb", "-U", "graphveil", "--auth=trust", *([] if durable else ["--no-sync"]))
+        server.start()
         try:
             yield server
         finally:
-            server.run("pg_ctl", "-m", "immediate", "stop")
+            server.stop()

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import random
 import resource
+import subprocess
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from graphveil.collection.store import Store
-from graphveil.collection.tables import opened
-from tests.collection.collections import stored, url_of
-from tests.collection.faults import Round, answers_of, serving
+from graphveil.collection.tables import REPORTS, opened
+from tests.collection.collections import begun, stored, url_of
+from tests.collection.faults import Round, Server, answers_of, bodies, serving, until
+from tests.collection.postgresql import Postgres, postgresql
+from tests.on_device.signing import label
 
 KILLS, PEOPLE = 50, 600
+#: Threads that send at once, and the seconds after which one is given up.
+SENDERS, FOREVER = 8, 60.0
 
 
 @pytest.mark.slow
@@ -22,6 +30,61 @@ def test_what_was_acknowledged_is_counted_once_through_kills(tmp_path: Path) -> 
     made = Round(url_of(tmp_path), KILLS, PEOPLE)
     made.run(random.Random(0))
     assert made.faults() == [] and made.acknowledged.total() == PEOPLE
+
+
+@pytest.mark.slow
+def test_a_postgresql_that_is_killed_and_started_again_has_what_was_acknowledged() -> None:
+    """Killed twice under load; meanwhile the server answers, and nobody starts it again."""
+    with postgresql(durable=True) as database:
+        url = database.url("killed")
+        running = begun(url, label(), people=PEOPLE, enrolled=PEOPLE)
+        running.store.engine.dispose()
+        each, server = bodies(running), Server(url)
+        codes: Counter[str] = Counter()
+        slowest = [0.0]
+
+        def send(numbers: range) -> None:
+            for number in numbers:
+                told: list[str] | None = None
+                while not told or told[0] not in ("accepted", "again"):
+                    asked_at = time.monotonic()
+                    told = answers_of(server.port, each[number])
+                    slowest[0] = max(slowest[0], time.monotonic() - asked_at)
+                    codes.update(told or ["nothing"])
+                    time.sleep(0.0 if told and told[0] == "accepted" else 0.05)
+
+        senders = [
+            threading.Thread(target=send, args=(range(k, PEOPLE, SENDERS),), daemon=True) for k in range(SENDERS)
+        ]
+        until(lambda: answers_of(server.port, each[0]) is not None)
+        for sender in senders:
+            sender.start()
+        for end in (database.kill, database.stop):
+            before = codes["accepted"]
+            until(lambda before=before: codes["accepted"] > before + PEOPLE // 10)  # type: ignore[misc]
+            end()
+            refused = codes["busy"]
+            until(lambda refused=refused: codes["busy"] > refused)  # type: ignore[misc]
+            until(lambda: starts(database))
+        for sender in senders:
+            sender.join(FOREVER)
+        server.kill()
+        # One may be counted as sent again: its answer was lost with the database that had stored it.
+        assert set(codes) <= {"accepted", "again", "busy"} and codes["busy"] and slowest[0] < 20.0
+        engine = opened(url)
+        with engine.connect() as connection:
+            numbers = connection.execute(select(REPORTS.c.number).order_by(REPORTS.c.number)).scalars().all()
+        engine.dispose()
+        assert list(numbers) == list(range(PEOPLE))
+
+
+def starts(database: Postgres) -> bool:
+    """Start it, where what was killed has let go of its memory."""
+    try:
+        database.start()
+    except subprocess.CalledProcessError:
+        return False
+    return True
 
 
 def test_a_disk_that_is_full_takes_nothing_and_recovers(tmp_path: Path) -> None:
