@@ -96,7 +96,10 @@ def check_coins(sparse: np.ndarray[Any, Any], true: Any, epsilon: float) -> None
     """Releases have the law of one coin for each place, which is the definition; 15% more flips are found."""
     plain = np.zeros(sparse.shape[1], bool)
     plain[true] = True
-    laws = []
+    flip, laws = bit_law(epsilon, 1).low / 2**64, []
+    for part in (sparse[:, plain] ^ True, sparse[:, ~plain]):
+        # A second coin for true places would hardly show in a comparison of two samples.
+        assert stats.binomtest(int(part.sum()), part.size, flip).pvalue > FALSE_ALARM
     for seed, budget in ((2, epsilon), (3, math.log((math.exp(epsilon) + 1) / 1.15 - 1))):
         source, low = SeededRandomness(seed), np.uint64(bit_law(budget, 1).low)
         dense = releases(lambda: plain ^ (source.uint64(len(plain)) < low), len(plain))  # noqa: B023
