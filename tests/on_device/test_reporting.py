@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import DeviceError, Opening, Task, answer, answers, read
 from graphveil.device.assigned import assigned
@@ -270,6 +271,9 @@ def test_a_task_is_what_was_signed() -> None:
     assert Opening.of(opening, task).nonces == (bytes(16),)
     with refused("bad-signature"):  # the organiser's key beside a nonce that they did not sign
         Opening.of(opening.replace(b"00" * 16, b"01" * 16), task)
+    with refused("bad-signature"):  # and somebody else's, who may be the collector
+        by_another = Ed25519PrivateKey.generate()
+        Opening.of(signed("opening", OPENING, {"task": task.hash.hex(), "nonces": ["00" * 16]}, by_another), task)
     with refused("wrong-hash"):
         Opening.of(signed("opening", OPENING, {"task": "00" * 32, "nonces": ["00" * 16]}), task)
 
