@@ -68,7 +68,7 @@ def without_node(start: Any, node: int = 5) -> Any:
 class Edgeless(Unreadable):
     """The public facts of a graph, with the small graph's features and labels."""
 
-    x, y = graph().x, graph().y  # type: ignore[assignment]
+    x, y = graph().x, graph().y
 
 
 class Replay:
