@@ -34,7 +34,7 @@ from graphveil.collection.organiser import signed_task
 from graphveil.collection.store import Store
 from graphveil.collection.tables import COUNTS, ENROLMENTS, opened
 from graphveil.device.task import Task
-from graphveil.device.wire import enrolment_id
+from graphveil.device.wire import VERSION, enrolment_id
 from graphveil.graphs import GraphSchema
 
 COLUMNS, CLASSES, AT_ONCE = 1_433, 4, 1 << 14
@@ -85,7 +85,7 @@ class Maker:
         # A flag and a bit of the features, a flag and two bits of the label: every such byte is an answer.
         body = bytes([0b10100000 | (number & 1) << 6 | (number >> 1 & 3) << 3])
         who, id = enrolment_id(self.task.hash, key(number)), b"report" + number.to_bytes(10, "big")
-        told = b"\1" + self.task.hash + id + who + b"\0\0\0\1" + body
+        told = bytes([VERSION]) + self.task.hash + id + who + b"\0\0\0\1" + body
         return told + hmac.digest(key(number), told + b"\0\0\0\1", "sha256")
 
     def plain(self, number: int) -> dict[str, Any]:
