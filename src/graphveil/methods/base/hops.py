@@ -55,7 +55,7 @@ class Hops:
             return f"{chosen}, by how far the public edges spread; validation reports are too few to choose by"
         others = ", ".join(f"{x}/{y} {100 * a:.0f}%" for (x, y), a in self.tried.items())
         return (
-            f"{chosen}, chosen at no further cost by validation reports that the trials had not heard "
+            f"{chosen}, chosen at no further cost by released validation labels that the trials had not heard "
             f"(estimated accuracy: {others})"
         )
 
