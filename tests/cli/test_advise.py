@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
 
+from graphveil.cli import advise_screen
 from graphveil.cli.app import build
-from graphveil.methods.advise.rules import TRUSTS
+from graphveil.cli.next_command import command_of
+from graphveil.cli.wanted import searched
+from graphveil.methods.advise.advice import Advice
+from graphveil.methods.advise.facts import PublicFacts
+from graphveil.methods.advise.goal import Goal, Reached
+from graphveil.methods.advise.panel import Cell
+from graphveil.methods.advise.rehearsal import Band, Rehearsal, Trial
+from graphveil.methods.advise.rules import TRUSTS, rule_for
+from graphveil.methods.advise.wanted import Wanted
+from graphveil.methods.runs.intervals import Interval
 from tests.cli.conftest import Terminal
 
 TOWN = str(Path(__file__).parents[2] / "docs" / "examples" / "town")
@@ -33,7 +48,156 @@ def test_a_line_for_each_trust_with_a_command_that_is_one(type_in: Terminal) -> 
         command.make_context("advised", list(words))
 
 
+@pytest.mark.slow
+def test_all_about_one_trust(type_in: Terminal) -> None:
+    answer = type_in("advise", "social-100", "--trust", "curator", "--epsilon", 2)
+    assert answer.code == 0 and "rehearsing class-sums at epsilon 2" in answer.err
+    for word in ("Known", "Why", "Expected lift", "Adversary", "Not protected", "Run next", "contacts follow classes"):
+        assert word in answer.out, word
+    assert "graphveil train class-sums social-100 --epsilon 2" in " ".join(answer.out.split())
+
+
+@pytest.mark.slow
+def test_a_goal_on_a_pilot(type_in: Terminal) -> None:
+    found = type_in("advise", TOWN, "--trust", "curator", "--want", "lift=0.9", "--pilot", "social-100", "--json").json
+    assert found["reached"]["epsilon"] == {"low": None, "high": None} and "pilot" in found["rehearsed_on"]
+    assert [one["world"] for one in found["rehearsal"]] == ["the pilot social-100"] * 3
+
+
+# ---- what people read of an advice, made by hand ----
+
+
+FACTS = PublicFacts("town", 3000, 2400, 5, 22, ("edges",), None, 0.25, None, "age>=40")
+TRIAL = Trial("made", Interval(0.6, 0.55, 0.65, (0.6,)), Interval(0.1, 0.04, 0.16, (0.1,)), "no-edges")
+
+
+def advice(trust: str = "curator", *, rehearsed: bool = True) -> Advice:
+    rule = rule_for(trust, None, None)
+    assert rule is not None
+    alike = (Cell("cora", 4.0, 9.1), Cell("citeseer", 4.0, 3.0))
+    rehearsal = Rehearsal((TRIAL,)) if rehearsed else None
+    return Advice(trust, rule, FACTS, 2.0, "of 100 guesses at most 89", alike, rehearsal, "made graphs", None, 3.2)
+
+
+def shown(screen: RenderableType, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(screen)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    return " ".join(" ".join(lines).split())
+
+
+def test_a_rehearsed_advice_says_the_band_and_what_it_was_rehearsed_on() -> None:
+    text = shown(advise_screen.of_one("town", advice()))
+    assert "+4.0 to +16.0 points at epsilon 2, rehearsed in 3.2 s on made graphs" in text
+    assert "made 60.0 +10.0 (+4.0 to +16.0) no-edges" in text
+    assert "Narrower by" not in text
+    assert "+9.1 points at epsilon 4 on cora (citation; 2,708 people, 4 contacts, 7 classes)" in text
+    assert "Run next graphveil train class-sums town --epsilon 2" in text
+    reached = Reached(Goal("accuracy", 0.8), 1.0, 4.0, {4.0: Band(0.8, 0.9)})
+    text = shown(advise_screen.of_one("town\x1b[31m\n", replace(advice(), reached=reached)))
+    assert "accuracy of at least 80 %: epsilon 1 to 4; take 4" in text and "\x1b" not in text
+
+
+def test_several_made_graphs_are_explained_and_what_narrows_the_band_is_named() -> None:
+    names = ("contacts follow classes hardly (22% inside)", "contacts follow classes mostly (71% inside)")
+    trials = tuple(replace(TRIAL, world=name, control="label-propagation") for name in names)
+    text = shown(advise_screen.of_one("town", replace(advice(), rehearsal=Rehearsal(trials))))
+    assert "--pilot DATA" in text and "--degree N" in text and "is not public, so a graph was made" in text
+    # No word of the table is broken at 80 columns.
+    assert text.count("label-propagation") == 2
+    known = replace(advice(), rehearsal=Rehearsal(trials), facts=replace(FACTS, degree=9.0))
+    assert "--degree N" not in shown(advise_screen.of_one("town", known))
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+def test_where_no_rule_fits_the_reason_stands_in_place_of_a_command(trust: str) -> None:
+    none = replace(advice(trust), rule=None, epsilon=None, adversary=None, alike=(), rehearsal=None)
+    text = shown(advise_screen.of_one("town", none))
+    assert "collect and publish nothing" in text and "declared" in text
+    assert command_of(none, "town") is None and none.settings == {} and none.to_dict()["expected"] is None
+
+
+def test_all_trusts_stand_below_each_other_with_their_commands() -> None:
+    text = shown(advise_screen.of_all("my town", [advice(trust, rehearsed=False) for trust in TRUSTS]))
+    for trust in TRUSTS:
+        command = command_of(advice(trust), "my town")
+        assert command is not None and command in text
+    assert "graphveil train class-sums 'my town' --epsilon 2" in text
+    # A federation is split before it is set up, and no accuracy is promised.
+    assert "graphveil federation split 'my town' --out parts && graphveil federation init" in text
+    measured = shown(advise_screen.of_one("town", advice(rehearsed=False)))
+    assert "+3.0 to +9.1 points, on the most similar graphs measured; not rehearsed on yours" in measured
+    bare = replace(advice(rehearsed=False), alike=())
+    assert "unknown: neither rehearsed nor measured" in shown(advise_screen.of_one("town", bare))
+    alone = shown(advise_screen.of_one("town", advice("federation", rehearsed=False)))
+    assert "no accuracy is known for yours" in alone
+
+
+# ---- graphveil plan METHOD DATA --want GOAL ----
+
+
+def test_the_plan_is_that_of_the_epsilon_that_was_found(type_in: Terminal) -> None:
+    words = ("plan", "label-propagation", "social-100", "--want", "accuracy=0.2", "--pilot", "social-200")
+    found = type_in(*words, "--json").json
+    sure = found["reached"]["epsilon"]["high"]
+    assert sure is not None and found["epsilon"]["labels"] == sure
+    text = " ".join(type_in(*words).out.split())
+    assert "the pilot social-200" in text and f"The plan below is for epsilon {sure:g}." in text
+    assert "--pilot" not in text
+
+
+@pytest.mark.parametrize(("pilot", "named"), [(None, True), ("social-100", False)])
+def test_a_missed_goal_says_which_epsilon_the_plan_is_for_and_what_narrows_the_answer(
+    pilot: str | None, named: bool
+) -> None:
+    missed = Reached(Goal("lift", 0.9), None, None, {8.0: Band(0.1, 0.2)})
+    console = Console(file=io.StringIO(), width=80)
+    console.print(searched(Wanted("epsilon", missed, "made graphs", 2.0), pilot, Text("the plan itself")))
+    assert isinstance(console.file, io.StringIO)
+    text = " ".join(console.file.getvalue().split())
+    assert "at 8 all rehearsals together gave +10.0 to +20.0 points" in text
+    assert "The plan below is for the default epsilon." in text and text.endswith("the plan itself")
+    assert ("--pilot DATA" in text) == named
+
+
 # ---- graphveil train DATA`` without a method ----
+
+
+@pytest.mark.parametrize("data", ["social-100", TOWN])
+def test_all_trusts_are_told_and_nothing_is_trained(type_in: Terminal, tmp_path: Path, data: str) -> None:
+    answer = type_in("train", data)
+    assert answer.code == 2 and not (tmp_path / "runs").exists()
+    assert all(trust in answer.out for trust in TRUSTS) and "graphveil train class-sums" in answer.out
+    assert answer.err == (
+        "error: train: no method is named, so nothing was trained; type one of the commands above, or add --trust\n"
+    )
+
+
+def test_one_trust_is_told_with_the_reason_and_the_whole_command(type_in: Terminal) -> None:
+    answer = type_in("train", "social-100", "--trust", "curator")
+    said = " ".join(answer.out.split())
+    assert answer.code == 2 and "class-sums was best" in said and "label-pool" not in said
+    assert answer.err.endswith("type graphveil train class-sums social-100 --epsilon 4\n")
+    as_json = type_in("train", "social-100", "--trust", "curator", "--json")
+    assert (as_json.code, as_json.out) == (2, "") and as_json.err.count("\n") == 1
+    unfit = type_in("train", TOWN, "--trust", "local")
+    assert unfit.code == 2 and "connections are declared private" in " ".join(unfit.out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("labelpool",), "did you mean label-pool?"),
+        (("label-pool",), "DATA is missing"),
+        (("no-such-thing-at-all",), "no method"),
+        (("label-pool", "social-100", "--trust", "local"), "--trust chooses a method, and one is named"),
+    ],
+)
+def test_a_mistyped_name_still_gets_its_suggestion(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
+    answer = type_in("train", *words)
+    assert answer.code == 2 and answer.out == "" and said in answer.err and answer.err.count("\n") == 1
 
 
 def test_the_command_of_every_trust_is_that_of_advise(type_in: Terminal, tmp_path: Path) -> None:
