@@ -6,12 +6,49 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from graphveil.attacks import AttackResult, Limit, judge
+from graphveil.attacks.limits import nothing
+from graphveil.attacks.result import Samples
 from graphveil.reports.attacks.curves import attack_charts
-from graphveil.reports.attacks.files import kept
+from graphveil.reports.attacks.figure import attack_figure, summary
+from graphveil.reports.attacks.files import PLAIN, kept
+from graphveil.reports.attacks.image_figure import image_figure
 from graphveil.reports.attacks.run import keep
+from graphveil.reports.base.figures import png, svg
 from tests.reports import made
+
+ORIGINAL = np.arange(2 * 4 * 4).reshape(2, 4, 4) / 32
+
+
+def found(shift: float, epsilon: float = math.inf) -> AttackResult:
+    rng = np.random.default_rng(0)
+    members, others = rng.normal(shift, 1, 200), rng.normal(0, 1, 900)
+    limit = Limit(epsilon, 0.0, "epsilon of one edge" if math.isfinite(epsilon) else "the method protects nothing")
+    return judge("link-stealing", "edges", members, others, limit=limit, baseline=0.5, baseline_note="$no$ edge")
+
+
+def test_the_limit_is_shaded_where_there_is_one_and_the_curve_drawn_as_it_was_measured() -> None:
+    figure = attack_figure({"plain": found(2.0), "veiled": found(0.3, 1.0)})
+    text = svg(figure)
+    assert "plain: AUC" in text and "veiled: AUC" in text and "more than epsilon 1 allows" in text
+    assert len(figure.axes) == 2 and len(figure.axes[0].collections) == 1
+    assert png(figure).startswith(b"\x89PNG")
+    result = found(2.0)
+    bare = attack_figure({"plain": result})
+    assert not bare.axes[0].collections and "more than epsilon" not in svg(bare)
+    drawn = np.asarray(bare.axes[0].lines[1].get_xydata())
+    assert drawn[5:] == pytest.approx(np.array(result.roc)[5:], abs=1e-4)
+
+
+def test_lines_say_what_epsilon_allows_and_when_it_is_exceeded() -> None:
+    lines = summary(found(0.1, 2.0))
+    assert "epsilon allows" in lines[2] and "limit from epsilon of one edge" in lines
+    assert not any("MORE THAN" in line for line in lines)
+    assert any("MORE THAN" in line for line in summary(found(3.0, 0.5)))
+    assert "limit: the method protects nothing" in summary(found(1.0))
 
 
 def test_curves_of_a_page_go_through_the_corners_and_draw_the_tightest_limit() -> None:
@@ -25,6 +62,24 @@ def test_curves_of_a_page_go_through_the_corners_and_draw_the_tightest_limit() -
     assert [line.name for line in whole.lines] == ["gap", "loose", "plain", "guessing", "epsilon 1 allows at most"]
     whole, _ = attack_charts("a", {"plain": plain})
     assert [line.name for line in whole.lines] == ["plain", "guessing"]
+
+
+def test_images_have_one_line_for_the_truth_the_open_run_and_this_run() -> None:
+    def rebuilt(limit: Limit, shift: float) -> AttackResult:
+        rng = np.random.default_rng(0)
+        result = judge("reconstruction", "people", rng.random(50), rng.random(50), limit=limit)
+        return result.with_samples(Samples(("a$b", "c"), ORIGINAL, ORIGINAL + shift))
+
+    figure = image_figure({"lpgnn": rebuilt(Limit(1.0, 0.0, "x"), 9.0), PLAIN: rebuilt(nothing("x"), 0.1)})
+    assert figure is not None
+    assert [axes.get_ylabel() for axes in figure.axes] == ["original", PLAIN, "lpgnn, epsilon 1"]
+    original, opened, veiled = (axes.images[0].get_array() for axes in figure.axes)
+    assert original is not None and opened is not None and veiled is not None
+    assert original.shape == (4, 9) and original[:, :4].tolist() == ORIGINAL[0].tolist()
+    # What is beyond the range is cut.
+    assert np.allclose(opened[:, :4], ORIGINAL[0] + 0.1) and veiled[:, :4].min() == 1.0
+    assert "a$b" in svg(figure)
+    assert image_figure({PLAIN: found(1.0)}) is None
 
 
 def test_what_was_found_lies_beside_a_run_that_is_gone(tmp_path: Path) -> None:
