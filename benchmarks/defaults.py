@@ -27,7 +27,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import random_split
 from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
-from panel import Row, _all, _wanted, paired, read
+from panel import Row, append_all, paired, read, wanted
 from panel_cells import MEMBERS, half_of, panel_graph
 
 Settings = Mapping[str, Any]
@@ -121,7 +121,7 @@ def main() -> None:
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     done = {key_of(row) for row in read(chosen.out)}
     tasks = [task for task in cells(chosen) if task not in done]
-    _all(partial(cell, chosen.data_root), tasks, chosen)
+    append_all(partial(cell, chosen.data_root), tasks, chosen)
 
 
 Task = tuple[str, str, str, str, int]
@@ -129,9 +129,9 @@ Task = tuple[str, str, str, str, int]
 
 def cells(chosen: argparse.Namespace) -> Iterator[Task]:
     """Yield (method, graph, level, row of the grid, split), small graphs first."""
-    levels = chosen.levels.split(",")
-    names = _wanted(chosen.methods, list(SUBJECTS))
-    for graph in _wanted(chosen.graphs, [member.name for member in MEMBERS]):
+    levels = wanted(chosen.levels, list(_PEOPLE))
+    names = wanted(chosen.methods, list(SUBJECTS))
+    for graph in wanted(chosen.graphs, [member.name for member in MEMBERS]):
         for name in names:
             for level in levels:
                 if level in SUBJECTS[name].epsilons:

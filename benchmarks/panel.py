@@ -82,13 +82,13 @@ def read(path: Path) -> list[Row]:
 def run(chosen: argparse.Namespace) -> None:
     """Run the missing scouts, then the missing cells, small graphs first."""
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    trust, graphs = TRUSTS[chosen.trust], _wanted(chosen.graphs, [member.name for member in MEMBERS])
-    names = _wanted(chosen.contenders, list(trust.contenders))
-    epsilons = _wanted(chosen.epsilons, list(trust.epsilons))
+    trust, graphs = TRUSTS[chosen.trust], wanted(chosen.graphs, [member.name for member in MEMBERS])
+    names = wanted(chosen.contenders, list(trust.contenders))
+    epsilons = wanted(chosen.epsilons, list(trust.epsilons))
     families = [member.family for member in MEMBERS if member.name in graphs]
     scouts = [(family, name) for family in dict.fromkeys(families) for name in names if trust.contenders[name].over]
     told = {(row["family"], row["contender"]) for row in read(chosen.out) if row["kind"] == "scout"}
-    _all(partial(scout, chosen.trust, chosen.data_root), [one for one in scouts if one not in told], chosen)
+    append_all(partial(scout, chosen.trust, chosen.data_root), [one for one in scouts if one not in told], chosen)
     rows = read(chosen.out)
     settings = {(row["family"], row["contender"]): row["settings"] for row in rows if row["kind"] == "scout"}
     done = {_key(row) for row in rows if row["kind"] == "cell"}
@@ -100,10 +100,10 @@ def run(chosen: argparse.Namespace) -> None:
         for epsilon in ([epsilons[0]] if trust.contenders[name].free_of_epsilon else epsilons)
         if member.name in graphs
     ]
-    _all(partial(cell, chosen.trust, chosen.data_root), [one for one in cells if one[:4] not in done], chosen)
+    append_all(partial(cell, chosen.trust, chosen.data_root), [one for one in cells if one[:4] not in done], chosen)
 
 
-def _wanted(text: str | None, every: list[Any]) -> list[Any]:
+def wanted(text: str | None, every: list[Any]) -> list[Any]:
     if text is None:
         return every
     asked = [type(every[0])(name) for name in text.split(",")]
@@ -116,7 +116,7 @@ def _key(row: Row) -> tuple[str, str, float, int]:
     return row["graph"], row["contender"], row["epsilon"], row["split"]
 
 
-def _all(work: Any, tasks: Sequence[Any], chosen: argparse.Namespace) -> None:
+def append_all(work: Any, tasks: Sequence[Any], chosen: argparse.Namespace) -> None:
     """Append a row for each task as it is done; the file is whole after each."""
     with get_context("spawn").Pool(chosen.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for number, row in enumerate(pool.imap_unordered(work, tasks), start=1):

@@ -16,13 +16,11 @@ from sqlalchemy import select
 from graphveil.collection.store import Store
 from graphveil.collection.tables import REPORTS, opened
 from tests.collection.collections import begun, stored, url_of
-from tests.collection.faults import Round, Server, answers_of, bodies, serving, until
+from tests.collection.faults import FOREVER, SENDERS, Round, Server, answers_of, bodies, serving, until
 from tests.collection.postgresql import Postgres, postgresql
 from tests.on_device.signing import label
 
 KILLS, PEOPLE = 50, 600
-#: Threads that send at once, and the seconds after which one is given up.
-SENDERS, FOREVER = 8, 60.0
 
 
 @pytest.mark.slow

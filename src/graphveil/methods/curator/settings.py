@@ -117,9 +117,8 @@ class CuratorSettings:
     def _sampling(self, people: int) -> tuple[int, float]:
         rate = min(1.0, self.batch / max(people, 1))
         # Of the declared number of training nodes: a rate that followed a private count would itself tell it.
-        if self.steps is not None or self.passes is not None:
-            return self.steps or math.ceil((self.passes or _PASSES) / rate), rate
-        return max(math.ceil(_PASSES / rate), _LEAST_STEPS), rate
+        least = 1 if self.passes else _LEAST_STEPS
+        return self.steps or max(math.ceil((self.passes or _PASSES) / rate), least), rate
 
 
 @dataclass(frozen=True)
