@@ -1,0 +1,213 @@
+"""Controls and rivals of methods that collect neighbour lists: what they see, cost and are equal in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.methods import LinkBeliefs, Solitude
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.links import controls as link_controls
+from graphveil.methods.links.controls import (
+    expected_links,
+    link_controls_of,
+    random_edges,
+    rivals_left_out,
+    rivals_of,
+    settings_of,
+)
+from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.privacy import SeededRandomness
+from tests.methods import links_made, made
+
+SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
+CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
+#: Those that collect anew; all others read the reports that the method was sent.
+COLLECTING = {"blink", "dprr"}
+RIVALS = {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links"} | COLLECTING
+
+
+class SealedLists(dict[str, Any]):
+    """Reports of neighbour lists; whoever looks is caught."""
+
+    def __getitem__(self, *name: str) -> NoReturn:
+        raise AssertionError("neighbour lists were read")
+
+    get = items = values = __getitem__  # type: ignore[assignment]
+
+
+def solitude(mode: str | None = "lower", **settings: Any) -> Any:
+    return Solitude(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, **SHORT, **settings})
+
+
+def beliefs(mode: str = "lower", **settings: Any) -> Any:
+    return LinkBeliefs(**{"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": mode, "rounds": 5, **settings})
+
+
+def fitted(method: Any, graph: Any) -> Any:
+    return method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(1))
+
+
+def scored(graph: Any, split: Any) -> Any:
+    """The public facts of a graph and the truth of its test nodes, which accuracy is measured on."""
+    return links_made.Sealed(graph, split.test)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks beside a method that trains none train for two epochs."""
+    monkeypatch.setattr(link_controls, "settings_of", lambda method: replace(settings_of(method), epochs=2))
+    monkeypatch.setattr(link_controls, "FEWEST_EPOCHS", 2)
+
+
+def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rivals on the same reports look at nothing else and draw no noise; the others collect at the method's price."""
+    graph, noise = links_made.graph(), made.Counted()
+    split = made.split_of(graph)
+    method = fitted(beliefs(), graph)
+    ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()
+    for kind in (SolitudeCore, LinkBeliefsCore):
+        monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
+    rivals = rivals_of(method, scored(graph, split), split, randomness=noise)
+    opened = rivals_of(method, graph, split, randomness=SeededRandomness(2))
+    for name, train in {**rivals, **{name: opened[name] for name in COLLECTING}}.items():
+        hits = train()
+        assert hits.shape == (int(split.test.sum()),) and set(np.unique(hits)) <= {0.0, 1.0}, name
+    assert noise.asked == [] and method.ledger == ledger and torch.equal(method.predict_proba(), answers)
+    ours = [rival for rival in built if rival.released is not None]
+    assert len(ours) >= len(rivals)
+    for rival in ours:
+        assert rival.epsilon_relationship == method.epsilon_relationship
+        for unit in ("features", "labels", "links"):
+            assert rival.account.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
+        assert rival.guarantee.epsilon == pytest.approx(method.guarantee.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        (solitude(), RIVALS - {"solitude"}),
+        (solitude(denoiser="none"), RIVALS - {"lpgnn"}),
+        (beliefs(), RIVALS - {"link-beliefs"}),
+        # What comes with noisy degrees is read by the method that asked for them alone.
+        (solitude(denoiser="blink-hybrid"), {"dprr"}),
+        (solitude("both", denoiser="degree-preserving"), {"blink"}),
+    ],
+    ids=["solitude", "lpgnn", "link-beliefs", "blink", "dprr"],
+)
+def test_a_method_is_no_rival_of_its_own(method: Any, expected: set[str]) -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    assert set(rivals_of(fitted(method, graph), graph, split, randomness=SeededRandomness(2))) == expected
+
+
+def _noting(start: Any, built: list[Any]) -> Any:
+    def begin(self: Any, **options: Any) -> None:
+        start(self, **options)
+        built.append(self)
+
+    return begin
+
+
+def test_controls_look_at_reports_alone() -> None:
+    """The accuracy of each is the same when features, links and all labels but those of test nodes are sealed."""
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(solitude(epsilon_y=1.0), graph)
+    opened, sealed = (link_controls_of(method, one, split) for one in (graph, scored(graph, split)))
+    assert set(opened) == set(sealed) == CONTROLS | {"majority"}
+    for name in opened:
+        assert np.array_equal(opened[name](), sealed[name]()), name
+
+
+def test_no_edges_and_public_only_never_look_at_the_lists() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(beliefs(), graph)
+    opened = link_controls_of(method, graph, split)
+    expected = {name: opened[name]() for name in ("no-edges", "public-only")}
+    method.core.released = replace(method.released, lists=SealedLists())
+    sealed = link_controls_of(method, graph, split)
+    for name, hits in expected.items():
+        assert np.array_equal(sealed[name](), hits), name
+    for name in CONTROLS - set(expected):
+        with pytest.raises(AssertionError, match="neighbour lists were read"):
+            sealed[name]()
+
+
+@pytest.mark.parametrize(
+    ("mode", "denoiser"), [("lower", "none"), ("both", "degree-preserving"), ("directed", "blink-hybrid")]
+)
+def test_the_random_graph_is_as_dense_and_collected_alike(
+    mode: str, denoiser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At epsilon 8 next to nothing is false: as many entries arrive, of other pairs, with noise of the same kind."""
+    graph = links_made.graph(directed=mode == "directed")
+    method = fitted(solitude(mode, denoiser=denoiser, epsilon_a=8.0), graph)
+    seen: list[Any] = []
+
+    def noted(_: Any, other: Any) -> Tensor:
+        seen.append(other)
+        probabilities: Tensor = method.predict_proba()
+        return probabilities
+
+    monkeypatch.setattr(link_controls, "_again", noted)
+    link_controls_of(method, graph, made.split_of(graph))["random-graph"]()
+    (other,) = seen
+    assert other.people is method.released.people and other.links == method.links
+    true, strange = (_entries(released) for released in (method.released, other))
+    # Noisy degrees of 60 people, by which lists are thinned, move the number by a tenth or so; fixed seeds.
+    assert len(strange) == pytest.approx(len(true), rel=0.4 if denoiser == "degree-preserving" else 0.15)
+    assert len(true & strange) < 0.4 * len(true)
+    wrong = random_edges(made.NODES, 3 * expected_links(method.released), mode == "directed", 0)
+    assert wrong.shape[1] > 1.5 * graph.edge_index.shape[1]
+
+
+def _entries(released: Any) -> set[tuple[int, int]]:
+    lists = released.lists["lists"]
+    edges = getattr(lists, "edges", lists).to_edge_index()
+    return set(map(tuple, edges.T.tolist()))
+
+
+def test_public_links_have_no_rivals_and_no_strangers() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    method = fitted(solitude(None, epsilon_a=math.inf), graph)
+    assert set(link_controls_of(method, graph, split)) == CONTROLS - {"random-graph"}
+    assert rivals_of(method, graph, split, randomness=SeededRandomness(2)) == {}
+    assert rivals_left_out(method, graph.schema, 10**6) == {}
+
+
+def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> None:
+    graph = links_made.graph()
+    split = made.split_of(graph)
+    hidden = link_controls_of(fitted(beliefs(epsilon_y=1.0), graph), graph, split)["public-only"]()
+    assert hidden.tolist() == [1 / 3] * int(split.test.sum())
+    shown = link_controls_of(fitted(beliefs(), graph), graph, split)["public-only"]()
+    most = graph.y[(split.train | split.val) & (graph.y >= 0)].mode().values
+    assert shown.tolist() == (graph.y[split.test] == most).tolist()
+
+
+def test_rivals_whose_own_collection_is_too_large_are_left_out() -> None:
+    """100,000 people, epsilon 8: 1.7 million false entries if one end reports, 180 million if both do at half."""
+    graph = links_made.graph()
+    method = fitted(beliefs(epsilon_a=8.0), graph)
+    assert rivals_left_out(method, graph.schema, made.NODES) == {}
+    found = rivals_left_out(method, graph.schema, 100_000)
+    assert set(found) == COLLECTING
+    assert all("more than 20,000,000" in why for why in found.values())
+
+
+@pytest.mark.parametrize("kind", [SolitudeCore, LinkBeliefsCore])
+def test_a_method_without_reports_has_no_controls_and_no_rivals(kind: Any) -> None:
+    graph = links_made.graph()
+    method = Estimator(kind(epsilon_x=2.0, epsilon_a=4.0, mode="lower"))
+    assert link_controls_of(method, graph, made.split_of(graph)) == {}
+    assert rivals_of(method, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}
