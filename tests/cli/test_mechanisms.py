@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,36 @@ from graphveil.columns import Category, Column, YesNo
 from graphveil.errors import InputError
 from graphveil.graphs import load_graph
 from graphveil.graphs.score_file import read_scores
-from graphveil.mechanisms import RandomizedResponse
+from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed
 from graphveil.mechanisms.question import question_from
 from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 from tests.cli.conftest import Terminal
+
+# ---- compare ----
+
+
+def test_every_mechanism_of_features_stands_in_its_table_by_its_worst_error(type_in: Terminal) -> None:
+    answer = type_in("mechanisms", "compare", "--epsilon", "0.5,2", "--dimension", 4, "--users", 20, "--delta", 1e-5)
+    assert answer.code == 0, answer.err
+    shown = answer.out
+    assert max(map(len, shown.splitlines())) <= 80 and "20 users, 4 coordinates" in shown
+    names = {info.name for info in catalogue() if info.kind == "features"}
+    (folder,) = Path("runs").iterdir()
+    assert folder.name.startswith("mechanisms-4-") and f"{folder} (comparison.json, figure.png," in shown
+    noted = json.loads((folder / "comparison.json").read_text())
+    for epsilon, table in zip((0.5, 2.0), shown.split("epsilon ")[1:], strict=False):
+        assert table.startswith(f"{epsilon:g} for a user's whole vector")
+        lines = [line.split() for line in table.splitlines() if line.split()[:1] and line.split()[0] in names]
+        errors = {row["mechanism"]: row["worst_mse"] for row in noted["rows"] if row["epsilon"] == epsilon}
+        assert [errors[line[0]] for line in lines] == sorted(errors.values())
+        assert {line[0]: line[1] for line in lines} == {
+            name: f"{error:,.0f}" if error >= 1000 else f"{error:.3g}" for name, error in errors.items()
+        }
+    assert {row["mechanism"] for row in noted["rows"] if row["delta"]} == {"gaussian"}
+    assert "gaussian has delta 1e-05; all others have none" in shown
+
 
 # ---- categories ----
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from html import unescape
 from pathlib import Path
 
 import pytest
 import torch
 
-from graphveil.errors import BudgetError, InputError, ModelFileError
+from graphveil.errors import BudgetError, GraphveilError, InputError, ModelFileError
 from graphveil.federation import KINDS, MODES, VFGNN
 from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SecureRandomness
+from graphveil.progress import Progress
 
 SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
 
@@ -74,3 +76,27 @@ def test_settings_change_before_publication_alone_and_clones_publish_once_in_all
         copied.set_params(width=4)
     with pytest.raises(BudgetError, match="has already run"):
         copied.fit(load_graph("social-200"))
+
+
+def test_what_exists_after_fitting_alone_is_refused_before_and_true_afterwards() -> None:
+    unfitted = VFGNN(epsilon=8.0)
+    assert "Not fitted: nothing has been published." in unfitted._repr_html_()
+    for name in ("privacy_", "classes_", "n_features_in_"):
+        with pytest.raises(AttributeError, match=f"{name} exists only after fitting"):
+            getattr(unfitted, name)
+    with pytest.raises(GraphveilError, match="call fit first"):
+        unfitted.predict_proba()
+    made, schema = fitted(), load_graph("social-200").schema
+    assert made.privacy_ == made.guarantee and made.classes_.tolist() == list(range(len(schema.classes)))
+    assert (made.n_features_in_, made.schema.classes) == (schema.dimension, schema.classes)
+    assert made.guarantee.sentence() in unescape(made._repr_html_())
+    with pytest.raises(InputError, match="its own nodes only"):
+        made.predict(load_graph("social-200"))
+
+
+def test_progress_is_told_after_each_round_with_what_a_holder_has_spent() -> None:
+    heard: list[Progress] = []
+    made = VFGNN(epsilon=8.0, mode="individual", **SMALL)
+    made.fit(load_graph("social-200"), progress=heard.append)
+    assert [(one.done, one.total, one.stage) for one in heard] == [(1, 2, "train"), (2, 2, "train")]
+    assert 0 < float(heard[0].epsilon or 0) < float(heard[1].epsilon or 0) == pytest.approx(8.0, abs=0.1)

@@ -118,3 +118,10 @@ def test_what_is_damaged_is_named(tmp_path: Path, content: str) -> None:
     (other / "attack-x.json").write_text("{1}")
     with pytest.raises(ModelFileError, match="damaged attack"):
         rewrite_party(other)
+
+
+def test_the_label_holders_own_network_is_the_free_baseline_where_it_was_trained(tmp_path: Path) -> None:
+    alone = {"mean": 0.6, "low": 0.5, "high": 0.7, "runs": [0.6]}
+    for text in forms(party(tmp_path / "clinic", accuracy_alone=alone)):
+        assert "Lift over the free baseline: 15.0 points; the label holder's own network alone: 60.0%." in text
+        assert "not measured" not in text

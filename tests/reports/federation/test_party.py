@@ -105,6 +105,29 @@ def test_the_label_holder_keeps_what_it_measured(tmp_path: Path) -> None:
     assert [json.loads(line)["epoch"] for line in lines] == [1]
 
 
+def test_the_holders_own_network_is_measured_on_the_same_nodes(tmp_path: Path) -> None:
+    agreed = agreement(mode="guesses")
+    made = head(agreed.setting, logits(TEST))
+    made.alone = logits(torch.arange(N) == 6)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    assert (answer["accuracy"]["mean"], answer["accuracy_alone"]["mean"]) == (1.0, pytest.approx(1 / 6))
+
+
+def test_without_test_nodes_there_is_no_accuracy(tmp_path: Path) -> None:
+    agreed = agreement()
+    made = LabelHead(LABELS, TRAIN, VAL, torch.zeros(N, dtype=torch.bool))
+    made.open(agreed.setting, randomness=SeededRandomness(1), generator=torch.Generator().manual_seed(0))
+    made.look(logits(VAL), 1)
+    made.alone = logits(VAL)
+    answer = write_outcome(tmp_path, "clinic", agreed, outcome(made, torch.arange(N)), ids=IDS)
+    assert answer["test_nodes"] == 0 and not {"accuracy", "accuracy_alone"} & set(answer)
+
+
+def test_a_folder_where_nothing_ran_has_no_status(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no run has started here"):
+        read_status(tmp_path)
+
+
 def test_predictions_stand_in_the_order_of_all_by_the_holders_own_ids(tmp_path: Path) -> None:
     """Row i of all parties is row order[i] of the holder's own folder."""
     finished(tmp_path / "clinic")

@@ -11,7 +11,7 @@ import torch
 
 from graphveil.cli import federation_screens as screens
 from graphveil.federation.core.setting import MODES
-from graphveil.privacy.unit import EMBEDDING_ROW, GUESS, PERSON_AT_HOLDER
+from graphveil.privacy.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.plan import planned, priced
@@ -61,3 +61,12 @@ def test_the_card_of_a_finished_party_says_both(tmp_path: Path) -> None:
     assert "What the label holder has of a person: it trains on that as it is." in card
     assert "What a person's features change in the rows of neighbours" not in card
     assert "epsilon 2, delta 0.0001" in read(screens.finished(answer))
+
+
+def test_with_connections_the_own_list_is_part_of_the_person_and_votes_are_planned() -> None:
+    first, second = priced(agreement(**PERSON, degree_bound=5).setting)["units"]
+    assert (first["unit"], first["epsilon"], first["delta"]) == (PERSON_AND_LIST_AT_HOLDER.text, 2.0, 1e-4)
+    assert first["warning"].startswith("that others list that person is not covered") and second["unit"] == GUESS.text
+    shown = plan(**PERSON, degree_bound=5)
+    assert "votes: of 5 names a list, noise" in shown
+    assert 0 < shown.index("own list of neighbours at one holder: epsilon 2") < shown.index("by one holder: epsilon 2")

@@ -19,7 +19,7 @@ from graphveil.methods.runs.result import Result
 from graphveil.privacy import SecureRandomness, SeededRandomness
 from graphveil.reports.runs import folder as run_folder
 from graphveil.reports.runs.copies import own, shareable
-from graphveil.reports.runs.layout import pairs_among
+from graphveil.reports.runs.layout import pairs_among, sample_nodes
 from graphveil.reports.runs.picture import BOTH, HIDDEN, MADE, Picture
 from tests.reports.pages import read
 
@@ -163,3 +163,15 @@ def test_a_damaged_picture_is_no_picture() -> None:
     for change in ({"names": ["a"]}, {"edges": {"linked": [[0, NODES]]}}, {"places": [[0, 5_000]]}):
         with pytest.raises(ValueError, match=r"lengths|no pair"):
             Picture.from_dict({**whole, **change})
+
+
+def test_a_sample_of_a_large_graph_is_of_neighbours_and_the_same_each_time() -> None:
+    graph = social_graph(900, average_degree=6, dimension=4, classes=3, apps=2, seed=1)
+    drawn = sample_nodes(graph.edge_index, 900, most=200)
+    assert len(drawn) == len(set(drawn.tolist())) == 200
+    assert np.array_equal(drawn, sample_nodes(graph.edge_index, 900, most=200))
+    # As many as 200 single nodes drawn at random would have between them: 900 * 6 / 2 * (200 / 900)^2 = 133.
+    assert len(pairs_among(graph.edge_index, drawn)) > 160
+    assert sample_nodes(graph.edge_index, 900).tolist() == list(range(900))
+    # People without links are drawn as well.
+    assert len(sample_nodes(torch.empty(2, 0, dtype=torch.int64), 900, most=200)) == 200
