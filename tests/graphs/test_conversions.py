@@ -27,7 +27,7 @@ from graphveil.graphs import (
     load_parts,
     validate,
 )
-from graphveil.graphs.frames import columns_table
+from graphveil.graphs.frames import as_table, columns_table
 from graphveil.graphs.quiet import quiet
 from tests.graphs.made import folder, tiny_graph
 
@@ -384,3 +384,44 @@ def test_a_column_keeps_its_kind_and_what_is_missing_is_null(values: Any, wanted
 def test_a_column_of_anything_else_is_refused_by_name(values: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
         column(values)
+
+
+def test_numbers_of_numpy_declare_as_those_of_python_do() -> None:
+    facts = {"range": np.array([0, 10]), "classes": np.array(["cat", "dog"]), "directed": False}
+    same(from_pyg(data(), **facts), from_pyg(data(), **RANGE))
+
+
+def test_an_edge_that_is_listed_as_public_and_as_private_is_refused() -> None:
+    both = data(edge_index=torch.tensor([[0, 1], [1, 0]]), public_edges=torch.tensor([True, False]))
+    with pytest.raises(DataError, match="an edge is listed as public and as private"):
+        from_pyg(both, **RANGE)
+
+
+def test_a_list_of_numbers_is_a_row_of_features_as_long_at_every_node() -> None:
+    graph = networkx.relabel_nodes(club(), {"a": 1, "b": 2, "c": 3})
+    for node in graph:
+        graph.nodes[node]["x"] = [graph.nodes[node]["age"], graph.nodes[node]["height"]]
+    made = from_networkx(graph, **RANGE)
+    same(made, from_tables(NODES, EDGES, **RANGE))
+    assert list(made.ids) == ["1", "2", "3"]
+    graph.nodes[2]["x"] = [1]
+    with pytest.raises(DataError, match="node '2': x is not such a list; allowed: a list of numbers, equally long"):
+        from_networkx(graph, **RANGE)
+
+
+def test_direction_is_that_of_the_graph_or_less() -> None:
+    assert from_networkx(_with_direction(True), features=["age"], **RANGE).schema.directed
+    undirected = from_networkx(_with_direction(True), features=["age"], directed=False, **RANGE)
+    assert undirected.edge_index.shape[1] == 4
+    with pytest.raises(InputError, match="directed=True, but the edges of the graph have no direction"):
+        from_networkx(club(), features=["age"], directed=True, **RANGE)
+
+
+@pytest.mark.parametrize("nothing", [None, [1, 2]])
+def test_what_is_no_frame_is_refused_with_what_would_be_one(nothing: Any) -> None:
+    with pytest.raises(DataError, match="people: has columns of different lengths"):
+        columns_table({"a": [1, 2], "b": [1]}, "people")
+    with pytest.raises(DataError, match=r"nodes: no file '.*absent\.csv'"):
+        as_table("absent.csv", "nodes")
+    with pytest.raises(InputError, match=f"nodes: is a {type(nothing).__name__}; allowed: a polars or pandas frame"):
+        as_table(nothing, "nodes")

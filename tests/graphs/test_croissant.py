@@ -12,8 +12,9 @@ import polars
 import pytest
 import torch
 
+from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, social_graph, write_folder, write_release
-from graphveil.graphs.croissant import FILE, Credit
+from graphveil.graphs.croissant import FILE, Credit, as_day
 from graphveil.graphs.croissant_data import of_data
 from graphveil.graphs.neighbour_counts import NeighbourCounts
 from tests.graphs.test_release import GUARANTEE, RELEASE, published
@@ -145,3 +146,51 @@ def test_counts_in_the_place_of_edges_are_described_too_and_void_is_the_first_wo
     written = json.loads((folder / FILE).read_text())
     assert written["description"].startswith("VOID")
     assert written["graphveil:privacy"]["graphveil:void"] == "noise was reproducible (seed 3)"
+
+
+def test_columns_that_say_who_is_private_and_tables_of_parquet_are_known(tmp_path: Path) -> None:
+    people = {"id": ["p", "q"], "part": ["train", None], "in": [True, False], "x": [0.0, 1.0], "remark": ["", ""]}
+    polars.DataFrame(people).write_parquet(tmp_path / "nodes.parquet")
+    ends = polars.DataFrame({"from": ["p"], "to": ["q"], "known": [True], "since": [1]})
+    ends.write_parquet(tmp_path / "edges.parquet")
+    names = 'split = "part"\nprivate_nodes = "in"\nsource = "from"\ntarget = "to"\npublic_edges = "known"\n'
+    head = 'private = ["edges"]\nrange = [0, 1]\nclasses = ["a", "b"]\ndirected = false\nfeatures = ["x"]\n'
+    (tmp_path / "graph.toml").write_text(head + names)
+    tables = of_data(str(tmp_path), credit=Credit())["recordSet"][1:]
+    assert {field["@id"]: field["dataType"] for table in tables for field in table["field"]} == {
+        "nodes/id": "sc:Text",
+        "nodes/part": "sc:Text",
+        "nodes/in": "sc:Boolean",
+        "nodes/x": "sc:Float",
+        "edges/from": "sc:Text",
+        "edges/to": "sc:Text",
+        "edges/known": "sc:Boolean",
+    }
+    (tmp_path / "nodes.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match=r"nodes\.parquet: the names of its columns cannot be read"):
+        of_data(str(tmp_path), credit=Credit())
+
+
+def test_columns_with_a_kind_and_ranges_of_their_own_are_described_as_declared(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,age,team,x\np,31,a,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\np,p\n")
+    head = 'private = ["features"]\nclasses = ["a", "b"]\ndirected = false\n'
+    kinds = '[columns]\nage = { integer = [0, 120] }\nteam = { tags = ["a"], most = 1 }\n'
+    (tmp_path / "graph.toml").write_text(head + kinds)
+    fields = of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
+    assert {field["name"]: field["dataType"] for field in fields} == {
+        "id": "sc:Text",
+        "age": "sc:Integer",
+        "team": "sc:Text",
+    }
+    (tmp_path / "graph.toml").write_text(head + 'range = { age = [0, 120], "*" = [0, 5] }\nfeatures = ["age", "x"]\n')
+    fields = of_data(str(tmp_path), credit=Credit())["recordSet"][1]["field"]
+    assert [field["description"] for field in fields[1:]] == [
+        f"A feature, declared from 0 to {top}." for top in (120, 5)
+    ]
+
+
+def test_a_day_of_publication_is_written_as_a_day() -> None:
+    assert as_day("2026-01-31") == "2026-01-31" and as_day(None) is None
+    with pytest.raises(InputError, match="'yesterday' is no day; allowed: such as 2026-01-31"):
+        as_day("yesterday")

@@ -47,6 +47,15 @@ def test_sparse_features_stay_sparse_count_as_one_without_a_value_and_are_clippe
     assert "clipped 1 feature values to the declared range" in clipped.schema.notes
 
 
+def test_numbers_as_ids_and_labels_are_known_by_their_whole_numbers(tmp_path):
+    path = folder(tmp_path, graph__toml=TOML.replace('["cat", "dog"]', "[3, 4]"), nodes__csv=None, edges__csv=None)
+    nodes = polars.DataFrame({"id": [10, 20, 30], "age": [1, 2, 3], "label": [3.0, None, 4.0]})
+    nodes.write_parquet(path / "nodes.parquet")
+    polars.DataFrame({"source": [10, 20], "target": [20, 30]}).write_parquet(path / "edges.parquet")
+    graph = validate(load_graph(path))
+    assert (graph.y.tolist(), list(graph.ids)) == ([0, -1, 1], ["10", "20", "30"])
+
+
 def test_blank_lines_at_the_end_byte_order_mark_windows_lines_and_no_labels_are_fine(tmp_path):
     nodes = b"\xef\xbb\xbf" + NODES.replace("\n", "\r\n").encode() + b"\r\n\r\n"
     assert load_graph(folder(tmp_path / "a", nodes__csv=nodes)).num_nodes == 3
@@ -79,6 +88,7 @@ REFUSALS = {
         {"graph__toml": TOML + 'features = ["age", ""]'},
         "features names a column without a name",
     ),
+    "feature twice": ({"graph__toml": TOML + 'features = ["age", "age"]'}, "features names a column twice"),
     "feature is label": (
         {"graph__toml": TOML + 'label = "label"\nfeatures = ["age", "label"]'},
         "features names 'label', which is the column of label",
@@ -98,6 +108,8 @@ REFUSALS = {
     "no group": (toml("[0, 10]", "{ age = [0, 10] }"), "range has no entry for the feature column 'height'"),
     # nodes
     "no nodes": (nodes(None), "found neither nodes.csv nor nodes.parquet"),
+    "empty table": (nodes("id,age\n"), "nodes.csv: has no rows; allowed: one row for each node"),
+    "ids alone": (nodes("id,label\na,cat\nb,dog\nc,\n"), "nodes.csv: has no feature columns"),
     "both nodes": ({"nodes__parquet": "x"}, "found both nodes.csv and nodes.parquet; remove one"),
     "no id column": (nodes("name,age\na,1\n"), "nodes.csv: has no column 'id'; allowed: its columns are name, age"),
     "id missing": (nodes(NODES.replace("b,3", ",3")), "nodes.csv, line 3: id is missing"),

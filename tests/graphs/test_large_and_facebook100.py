@@ -214,3 +214,37 @@ def test_wrong_links_are_refused(tmp_path, links, said):
     flickr(tmp_path, links)
     with pytest.raises(DataError, match=said):
         load_graph("mir-flickr", tmp_path)
+
+
+def second_embeddings(folder):
+    np.save(folder / "feat/other.npy", np.ones((4, 3)))
+
+
+@pytest.mark.parametrize(
+    "damage, refusal, said",
+    [
+        (lambda folder: np.save(folder / "feat/mask_va.npy", np.array([0, 1])), DataError, "the same number of images"),
+        (lambda folder: (folder / "mir.csv").write_text("id,people\na,x\n"), DataError, r"row 0 has people = .x."),
+        (second_embeddings, MissingDataError, r"other.npy, resnet.npy where one file"),
+        (lambda folder: (folder / "mir.pairs").unlink(), MissingDataError, "none where one file"),
+    ],
+)
+def test_flickr_files_that_disagree_or_are_not_the_only_ones_are_refused(tmp_path, damage, refusal, said):
+    damage(flickr(tmp_path))
+    with pytest.raises(refusal, match=said):
+        load_graph("mir-flickr", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "file, content",
+    [
+        ("role.json", b'{"tr": [-1], "va": [1], "te": [2]}'),
+        ("class_map.json", b'{"9": [0]}'),
+        ("feats.npy", b"no"),
+        ("adj_full.npz", b"no"),
+    ],
+)
+def test_damaged_graphsaint_files_are_refused(tmp_path, file, content):
+    (saint(tmp_path) / file).write_bytes(content)
+    with pytest.raises(DataError, match="files of 'ppi-graphsaint' cannot be read"):
+        load_graph("ppi-graphsaint", tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 import graphveil
 from graphveil.columns import Category, Column, Number
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, store_parts, write_folder
 from graphveil.graphs.declaration import parse_declaration
 from tests.graphs.made import folder
@@ -152,3 +152,11 @@ def test_what_cannot_stand_for_a_missing_value_is_refused_before_anything_is_rea
     with pytest.raises(DataError, match="missing") as refused:
         parse_declaration({**facts, **declared}, "graph.toml")
     assert message in str(refused.value)
+
+
+def test_what_no_feature_can_take_is_refused(tmp_path: Path) -> None:
+    toml = FACTS + 'range = { x = [0, 1], "*" = [0, 10] }\nmissing = { "*" = 5 }\n'
+    with pytest.raises(DataError, match="missing of 'x' is 5; allowed: the declared range 0 to 1"):
+        load_graph(folder(tmp_path, graph__toml=toml, nodes__csv="id,x,y,label\na,1,2,cat\nb,1,2,dog\nc,1,2,\n"))
+    with pytest.raises(InputError, match="missing names columns, and x has none"):
+        graphveil.from_adjacency(np.eye(2), np.eye(2), range=(0, 1), classes=["a", "b"], missing={"age": 1})

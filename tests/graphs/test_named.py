@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 import urllib.error
 import urllib.request
@@ -153,6 +154,40 @@ def test_an_unknown_name_suggests_the_nearest_and_case_does_not_matter(tmp_path)
     before = sorted(root.rglob("*"))
     assert load_graph("Facebook", root).schema.name == "facebook"
     assert sorted(root.rglob("*")) == before  # nothing is written into the root
+
+
+def test_pickles_that_are_not_the_published_ones_are_never_opened(tmp_path):
+    """A foreign pickle could run anything: this one would leave a file."""
+    folder = tmp_path / "pyg/Planetoid/Cora/raw"
+    folder.mkdir(parents=True)
+    left = tmp_path / "was opened"
+    for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"):
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Opened(left)))
+    with pytest.raises(DataError, match="the files of 'cora' are not the published ones"):
+        load_graph("cora", tmp_path)
+    assert not left.exists()
+
+
+class Opened:
+    """Leaves a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"width": 40}, r"dblp.npz: is not the published file of 'dblp' (40 features instead of 1639"),
+        ({"labels": (0, 4, 1)}, "label of node 1 is 4; allowed: 0 to 3"),
+    ],
+)
+def test_damaged_arrays_are_refused(tmp_path, change, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        load_graph("dblp", dblp(tmp_path, **change))
 
 
 def test_facebook_goes_straight_to_sparse_rows(tmp_path):

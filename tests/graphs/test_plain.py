@@ -115,3 +115,12 @@ def test_a_public_name_is_no_module_of_the_room() -> None:
     """A module of the same name would replace the function once something imports it."""
     modules = {path.stem for path in Path(graphs.__file__).parent.glob("*.py")}
     assert not modules & set(graphs.__all__)
+
+
+def test_a_plain_graph_is_asked_like_a_mapping_and_shows_no_content() -> None:
+    graph = plain_graph(load_parts("social-100"))
+    assert "x" in graph and "release" not in graph and graph.get("release") is None
+    assert graph["y"] is graph.get("y") is graph.y and graph.get("release", "none") == "none"
+    assert repr(graph) == f"PlainGraph({', '.join(graph.keys())})"
+    with pytest.raises(KeyError):
+        graph["release"]

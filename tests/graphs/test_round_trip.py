@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.device.canonical_id import known_as
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs import (
     GraphSchema,
     load_graph,
@@ -106,3 +106,20 @@ def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_folder(tiny_graph(), tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options, fields, message",
+    [
+        ({"format": "json"}, {}, "format is 'json'; allowed: csv, parquet"),
+        (
+            {},
+            {"y": torch.zeros(4, 2), "schema": GraphSchema("tiny", 2, 0.0, 1.0, ("cat;mouse", "dog"))},
+            "nodes have several labels each, and a class name is empty or holds ';'",
+        ),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path, options, fields, message):
+    with pytest.raises(InputError, match=message):
+        write_folder(tiny_graph(**fields), tmp_path / "graph", **options)
+    assert not (tmp_path / "graph").exists()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphveil.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
-from graphveil.errors import DataError
-from graphveil.graphs import load_graph, validate
+from graphveil.errors import DataError, InputError
+from graphveil.graphs import GraphSchema, load_graph, validate
 from graphveil.graphs.column_declaration import parse_columns
 from graphveil.graphs.declaration import parse_declaration
 from tests.graphs.made import folder
@@ -138,3 +138,22 @@ def test_anything_else_is_refused_with_the_column_in_one_line(said: object) -> N
     with pytest.raises(DataError, match="the column 'x'") as refused:
         parse_columns({"x": said}, "here")
     assert str(refused.value).startswith("here: ") and "\n" not in str(refused.value)
+
+
+def test_numbers_are_clipped_where_it_is_asked_for_and_columns_are_declared_once(tmp_path: Path) -> None:
+    rows = "a,-25,1,yes,red,low,,cat\nb,50,9,no,,high,,dog\nc,100,0,yes,blue,middle,,\n"
+    toml = 'out_of_range = "clip"\n' + TOML
+    graph = load_graph(folder(tmp_path, graph__toml=toml, nodes__csv=HEAD + rows))
+    assert graph.x.to_dense()[:, 0].tolist() == [0, 0.5, 1]
+    assert "clipped 2 feature values to the declared range" in graph.schema.notes
+    (tmp_path / "features.csv").write_text("id,feature\na,0\n")
+    with pytest.raises(DataError, match=r"columns are declared, but features\.csv exists"):
+        load_graph(tmp_path)
+
+
+@pytest.mark.parametrize(("dimension", "high"), [(2, 1.0), (3, 2.0)])
+def test_a_schema_is_as_wide_and_as_high_as_the_blocks_of_its_columns(dimension: int, high: float) -> None:
+    columns = (Column("age", Number(0, 9)), Column("team", Category(("a", "b"))))
+    assert GraphSchema("x", 3, 0.0, 1.0, ("c", "d"), columns=columns).columns == columns
+    with pytest.raises(InputError, match=r"allowed: 3 in \[0, 1\]"):
+        GraphSchema("x", dimension, 0.0, high, ("c", "d"), columns=columns)
