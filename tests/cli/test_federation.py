@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 
 from graphveil.cli import federation_screens as screens
 from graphveil.errors import DataError
+from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
@@ -23,7 +24,7 @@ from graphveil.graphs import load_graph
 from graphveil.graphs.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.party import TranscriptFile, read_transcript
-from graphveil.reports.federation.plan import SENT, draft, planned
+from graphveil.reports.federation.plan import SENT, draft, planned, priced
 from tests.cli.conftest import Answer, Terminal
 from tests.reports.federation.test_party import agreement
 
@@ -61,6 +62,68 @@ def test_declared_columns_stay_whole_and_travel_into_the_agreement(type_in: Term
     typed = ["--holder", "a=x:1=parts/holder1/graph.toml", "--holder", "b=x:2=parts/holder2/graph.toml"]
     type_in("federation", "init", *typed, "--classes", "no,yes", "--out", "again", "--epsilon", "8")
     assert draft(Path("again/a"))[0].party("a").kinds == agreement.party("holder1").kinds
+
+
+#: Declarations of holders: of another range, of another direction, and of no width.
+OTHERS = {
+    "wide": "range = [-1, 1]\ndirected = false\ndimension = 4",
+    "one-way": "range = [0, 1]\ndirected = true\ndimension = 4",
+    "narrow": "range = [0, 1]\ndirected = false",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("split", "social-200", "--proportion", "1:2:3"), "2 positive numbers"),
+        (("split", "social-200", "--proportion", "1:half"), "2 positive numbers"),
+        (("init", "--epsilon", "1"), "no holders"),
+        (("init", "--epsilon", "1", *HOLDERS), "no classes"),
+        (("init", *TYPED), "the total of all publications of one holder"),
+        (("init", *TYPED, "--epsilon", "1", "--set", "opened=perhaps"), "opened = 'perhaps'"),
+        (("init", *TYPED, "--epsilon", "1", "--set", "hops=few"), "hops = 'few'"),
+        (("init", *TYPED, "--epsilon", "1", "--certificate", "clinic=nowhere.pem"), "NAME=FILE"),
+        (("init", *TYPED, "--epsilon", "1", "--holder", "shop=c:1=wide"), "--range -1,1, if all holders"),
+        (("init", *TYPED, "--epsilon", "1", "--holder", "shop=c:1=one-way"), "add --directed"),
+        (("init", *TYPED, "--epsilon", "1", "--directed", "--holder", "shop=c:1=wide", "--range", "-1,1"), "leave out"),
+        (("init", *TYPED, "--epsilon", "1", "--holder", "shop=c:1=narrow"), "declare dimension"),
+        (("plan", "nowhere"), "init makes it"),
+    ],
+    ids=lambda part: " ".join(part[-2:]) if isinstance(part, tuple) else "",
+)
+def test_what_cannot_be_agreed_is_refused_in_one_line(type_in: Terminal, words: tuple[str, ...], said: str) -> None:
+    for name, declaration in OTHERS.items():
+        Path(name).write_text(f'private = ["edges"]\nclasses = ["no", "yes"]\n{declaration}')
+    out = ("--out", "made") if words[0] in ("split", "init") else ()
+    one_line(type_in("federation", *words, *out), said)
+    assert not Path("made").exists()
+
+
+def test_a_certificate_of_nobody_and_a_key_that_was_not_agreed_are_refused(type_in: Terminal) -> None:
+    for name, folder in (("shop", "shop"), ("clinic", "agreed"), ("clinic", "other")):
+        type_in("federation", "key", name, "--out", folder)
+    given = (*TYPED, "--epsilon", "1", "--out", "run", "--certificate")
+    one_line(type_in("federation", "init", *given, "shop=shop/certificate.pem"), "allowed: server, clinic, bank")
+    assert type_in("federation", "init", *given, "clinic=agreed/certificate.pem").code == 0
+    text = ("--agreement", "run/server/agreement.toml")
+    one_line(type_in("federation", "sign", "other", *text), "the key is not the agreed one of clinic")
+    assert type_in("federation", "sign", "agreed", *text, "--json").json["signed"] == ["clinic"]
+    # The same agreement once more keeps what was signed.
+    assert type_in("federation", "sign", "agreed", *text, "--json").json["unsigned"] == ["server", "bank"]
+    Path("others.json").write_text('{"bank": "no number"}')
+    one_line(type_in("federation", "sign", "agreed", "--with", "others.json"), "others.json: holds no signatures")
+
+
+def test_holders_that_declare_different_ranges_or_directions_are_no_federation(type_in: Terminal) -> None:
+    for place, declared in enumerate(("range = [0, 1]\ndirected = false", "range = [0, 1]\ndirected = true"), start=1):
+        folder = Path(f"parts/holder{place}")
+        folder.mkdir(parents=True)
+        head = f'name = "holder{place}"\nprivate = ["edges"]\nclasses = ["no", "yes"]\nid = "id"\n'
+        (folder / "graph.toml").write_text(head + declared + "\n")
+        (folder / "nodes.csv").write_text("id,label,f0\na,no,0.5\nb,yes,1\n")
+        (folder / "edges.csv").write_text("source,target\na,b\n")
+    answer = type_in("federation", "init", "--from", "parts", "--out", "run", "--epsilon", "8")
+    one_line(answer, "parts/holder2: directed is True; allowed: False, as holder1 declares")
 
 
 def test_init_makes_a_folder_a_party_with_a_key_only_its_owner_reads(type_in: Terminal) -> None:
@@ -222,3 +285,90 @@ def test_a_plan_with_noise_states_the_total_the_part_and_the_noise() -> None:
     assert "sigma" in shown and "on rows of length at most 1" in shown
     sigmas = [agreement(republish=every, epochs=3).setting.publication.sigma for every in (1, 3)]
     assert f"1 3 {sigmas[0]:.3g} {2 * sigmas[0]:.3g} 3 1 {sigmas[1]:.3g} {2 * sigmas[1]:.3g}" in shown
+
+
+def finish(**changes: Any) -> dict[str, Any]:
+    """The answer of a holder that has finished."""
+    agreed = agreement()
+    return {
+        "party": "clinic",
+        "mode": agreed.setting.protocol.mode,
+        "opens": "what it opens",
+        "opened": agreed.setting.protocol.opened,
+        "rounds": 3,
+        "publications": agreed.setting.publications,
+        "epsilon": agreed.setting.privacy.epsilon,
+        **priced(agreed.setting),
+        "epsilon_y": agreed.setting.privacy.epsilon_y,
+        "guarantee": guarantee_of(agreed.setting).to_dict(),
+        "messages": [],
+        "bytes_sent": 2_500,
+        "bytes_received": 12,
+        "seconds": 95.0,
+        "folder": "run/clinic",
+        "files": ["card.md", "card.html"],
+        **changes,
+    }
+
+
+SCORE = {"accuracy": {"mean": 0.75, "low": 0.7, "high": 0.801}, "test_nodes": 1500, "best_round": 2}
+
+
+@pytest.mark.parametrize("alone", [{}, {"accuracy_alone": {"mean": 0.6}}])
+def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, Any]) -> None:
+    shown = read(screens.finished(finish(**SCORE, **alone)))
+    assert shown.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
+    assert "round 2 of 3" in shown
+    assert ("Its own network alone, without the others' guesses: 60.0 %" in shown) == bool(alone)
+
+
+def test_messages_are_summed_by_who_sent_them() -> None:
+    messages = [
+        {"kind": "noisy-share", "from": "clinic", "to": "server", "count": 3, "bytes": 30_000},
+        {"kind": "seal", "from": "bank", "to": "clinic", "count": 1, "bytes": 32},
+        {"kind": "seal", "from": "clinic", "to": "bank", "count": 1, "bytes": 32},
+        {"kind": "seal", "from": "clinic", "to": "shop", "count": 1, "bytes": 32},
+    ]
+    shown = read(screens.finished(finish(messages=messages)))
+    assert "noisy-share 3 x, 30 kB seal 2 x, 64 B 1 x, 32 B" in shown
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "total", "said"),
+    [
+        (None, None, "the server publishes no rows"),
+        (2.5, 8.0, "Epsilon 2.5 of 8 spent"),
+        ("inf", "inf", "no privacy against the server"),
+    ],
+)
+def test_a_status_says_what_was_paid(epsilon: Any, total: Any, said: str) -> None:
+    known = {"party": "clinic", "state": "running", "round": 3, "rounds": 20, "time": "now", "reader": "the server"}
+    shown = read(screens.status({**known, "epsilon": epsilon, "epsilon_total": total}))
+    assert said in shown and "Round 3 of 20" in shown
+
+
+@pytest.mark.parametrize(
+    ("keys", "unsigned", "said", "unsaid"),
+    [
+        (True, [], ("Keys server, clinic: created here", "Signed by all parties"), "Not signed"),
+        (False, ["clinic"], ("Not signed by clinic: each must read the agreement and run sign",), "Keys"),
+    ],
+)
+def test_keys_made_here_are_handed_on_safely_and_who_has_not_signed_is_named(
+    keys: bool, unsigned: list[str], said: tuple[str, ...], unsaid: str
+) -> None:
+    parties = [
+        {"name": name, "role": role, "address": "s:1", "certificate": 40 * "a", "made": keys}
+        for name, role in (("server", "server"), ("clinic", "holder"))
+    ]
+    known = {"run": "ours", "mode": "individual", "agreement": 64 * "b", "folder": "run"}
+    shown = read(screens.made({**known, "parties": parties, "unsigned": unsigned}))
+    assert all(part in shown for part in said) and unsaid not in shown
+    assert "graphveil federation plan run/server" in shown
+
+
+def test_a_new_key_says_what_never_leaves_and_what_is_handed_out() -> None:
+    answer = {"party": "clinic", "folder": "k", "fingerprint": "ab:cd", "certificate": "k/c.pem", "key": "k/key.pem"}
+    shown = read(screens.keyed(answer))
+    assert "k/key.pem: it never leaves this machine" in shown
+    assert "Hand out k/c.pem;" in shown and "Fingerprint ab:cd" in shown
