@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from graphveil.cli import console, screens, tables
+from graphveil.cli import comparison_screen, console, screens, tables
 from graphveil.progress import Progress
+from graphveil.reports.compare.rows import row_of
+from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
 
 
@@ -50,6 +54,16 @@ def test_void_is_the_first_line_names_stay_on_theirs_and_without_controls_nothin
     assert "the lift is unknown" in " ".join(shown(screens.run(record)).split())
     pairs = ((True, "yes"), (None, "-"), (12345, "12,345"), (1.5e-7, "1.5e-07"), ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"))
     assert all(tables.plain(value) == said for value, said in pairs)
+
+
+def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None:
+    """A price of a relationship takes the columns of the lift."""
+    rows = [row_of("solitude", {}, [made.record(**made.beside_rivals(runs=1))]), row_of("lpgnn", {}, [made.record()])]
+    text = shown(comparison_screen.compared(Sheet("cora", tuple(rows)), Path("study")))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
+    beside = {cells[2] for cells in lines if cells[:1] == ["solitude at 7"] and len(cells) > 2}
+    assert {"no-edges", "blink-hybrid"} <= beside
 
 
 # ---- progress and answers ----
@@ -91,6 +105,25 @@ def test_plain_progress_tells_stages_and_then_every_ten_seconds(capsys: pytest.C
         tell(event(stage, 0, 0, epsilon))
     spent = ["first, epsilon spent 1", "control", "second, epsilon spent 2", "open, epsilon spent inf"]
     assert capsys.readouterr().err.splitlines() == spent
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with console.working() as tell:
+        tell(event("training \x1b[2J", 50, 100, 2.5))
+    shown = screen.getvalue()
+    assert "training" in shown and "50/100" in shown and "epsilon spent 2.5" in shown
+    assert "\x1b[2J" not in shown
+    assert shown.rstrip().endswith("\x1b[2K")
 
 
 def test_what_libraries_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

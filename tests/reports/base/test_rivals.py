@@ -39,6 +39,24 @@ def test_one_run_adds_both_intervals_as_independent_ones() -> None:
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.05, 0.15))
 
 
+@pytest.mark.parametrize(
+    ("own", "runs", "says"),
+    [
+        (0.85, 5, "it scores measurably above its best rival, blink-hybrid."),
+        (0.75, 5, "its best rival, blink-hybrid, scores measurably better: prefer that one."),
+        (0.817, 5, "it does not differ measurably from its best rival, blink-hybrid."),
+        (0.9, 1, "it scores measurably above its best rival in this one run, blink-hybrid."),
+    ],
+)
+def test_the_sentence_follows_the_interval(own: float, runs: int, says: str) -> None:
+    changed = record(runs, accuracy=made.interval(own, runs=runs, seed=9))
+    assert words.rival_sentence(changed) == f"At the same privacy price {says}"
+
+
+def test_without_rivals_there_is_no_lead_and_no_sentence() -> None:
+    assert words.rival_sentence(made.record()) == "" and rivals.lead(made.record()) is None
+
+
 def test_card_and_page_show_rivals_and_what_a_relationship_costs() -> None:
     card, page = card_markdown(record()), read(page_html(record(), {})).text
     for text in (card, page):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +16,11 @@ from graphveil.graphs import social_graph
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.plan import plan
-from graphveil.privacy import Guarantee, several
+from graphveil.privacy import Guarantee, Ledger, Spend, several
 from graphveil.reports.base import trust
 from graphveil.reports.compare import table
-from graphveil.reports.compare.rows import Row
+from graphveil.reports.compare.figure import figure
+from graphveil.reports.compare.rows import Attacked, Row
 from graphveil.reports.compare.sheet import Sheet
 from tests.reports import made
 
@@ -165,3 +169,55 @@ def test_other_units_are_what_method_and_accountant_say() -> None:
     (lists,) = trust.conversions(node, None)
     assert (lists["unit"], lists["epsilon"], lists["delta"]) == ("one relationship", 8.0, several(node, 2).delta)
     assert trust.conversions(promised("dp-mlp", {}), None) == ()
+
+
+def test_the_figure_has_one_epsilon_axis_for_each_group_and_one_of_accuracy() -> None:
+    sheet = page()
+    drawn = figure(sheet)
+    assert drawn is not None
+    panels = [axes for axes in drawn.axes if axes.get_visible()]
+    assert len(panels) == len(sheet.groups)
+    for axes, group in zip(panels, sheet.groups, strict=True):
+        label = axes.get_xlabel().replace("\n", " ")
+        assert axes.get_title(loc="left").startswith(f"{group.letter}. ")
+        assert group.promise.parts[0].unit.text in label if group.promise.parts else label == "no epsilon"
+        assert not axes.get_shared_x_axes().get_siblings(axes)[1:]
+        assert axes.get_ylim() == panels[0].get_ylim()
+        assert [line for line in axes.get_lines() if line.get_linestyle() == "--"], "controls are drawn as lines"
+    (edges,) = [axes for axes in panels if axes.get_xlabel() == "epsilon of one undirected edge"]
+    assert [text.get_text() for text in edges.get_xticklabels()] == ["4", "8"]
+    assert figure(Sheet("bare", (row("gcn", {}, accuracy=None),))) is None
+
+
+LOCAL, CENTRAL, VERTICAL = "local", "central", "vertical"
+
+
+@pytest.mark.parametrize(
+    ("who", "spent", "said"),
+    [
+        (LOCAL, {"a": {}, "b": {}}, "one report a person"),
+        (CENTRAL, {"training": {}}, "one training"),
+        (CENTRAL, {"training": {}, "query": {}}, "one training, 1 more predictions"),
+        (CENTRAL, {"training": {"mean_trials": 4.0}}, "about 4 trainings"),
+        (VERTICAL, {"publications": {"publications": 200}}, "200 publications"),
+        ("none", {}, "as often as one likes"),
+    ],
+)
+def test_how_often_private_data_are_read(who: str, spent: Mapping[str, Mapping[str, Any]], said: str) -> None:
+    ledger = Ledger.open({"x": (100.0, 0.1)})
+    ledger = ledger.spend(*(Spend(name, "x", "noise", facts, 1.0, 0.0) for name, facts in spent.items()))
+    promise = trust.Promise.of(promised("lpgnn" if who == LOCAL else "gap", {}))
+    assert trust.collections(ledger, replace(promise, trust=who)) == said
+
+
+def test_attacks_stand_in_the_row_of_what_was_attacked() -> None:
+    found = Attacked(made.interval(0.8), made.interval(0.2), 0.99, 0.5, False)
+    sheet = Sheet("x", (row("gap", {}, attacks={"linkteller": found}), row("gcn", {})))
+    text = table.markdown_text(sheet)
+    assert "| linkteller: AUC (95%) | linkteller: found at 1% false alarms, % |" in text
+    assert "; without protection 0.99 |" in text and "; epsilon allows 50.0 |" in text
+    first, second = table.content(sheet)["rows"]
+    assert first["attacks"]["linkteller"]["auc"]["mean"] == found.auc.mean
+    assert second["attacks"] == {}
+    lines = csv.DictReader(io.StringIO(table.csv_text(sheet)))
+    assert [line["linkteller_auc"] for line in lines] == [str(found.auc.mean), ""]

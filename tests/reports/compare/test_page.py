@@ -10,7 +10,8 @@ import pytest
 
 from graphveil.errors import ModelFileError
 from graphveil.reports.base import trust
-from graphveil.reports.compare.page import page_html
+from graphveil.reports.compare.folder import write
+from graphveil.reports.compare.page import accuracy_chart, page_html
 from graphveil.reports.compare.promised import facts, three_lines
 from graphveil.reports.compare.rows import Row, row_of
 from graphveil.reports.compare.sheet import Sheet
@@ -62,6 +63,26 @@ def test_prices_of_other_units_never_stand_in_one_table() -> None:
         assert [cell.partition("<")[0] for cell in head.split('<th scope="col">')[1:]][1 : len(wanted) + 1] == wanted
 
 
+def test_a_group_has_a_curve_for_each_method_over_the_epsilon_that_varies() -> None:
+    page = side_by_side()
+    varies, alone = page.groups
+    chart = accuracy_chart(page, varies)
+    assert chart is not None
+    assert chart.places == (1.0, 4.0) and "label" in chart.x
+    curves = {line.name: line.values for line in chart.lines if not line.dashed}
+    assert curves == {"lpgnn": (60.0, 70.0), "label-pool": (None, 50.0)}
+    assert all(line.name.endswith(": control") for line in chart.lines if line.dashed)
+    assert accuracy_chart(page, alone) is None
+
+
+def test_where_nothing_was_scored_no_curve_and_no_figure_is_drawn(tmp_path: Path) -> None:
+    bare = Sheet("cora", tuple(replace(one, accuracy=None) for one in side_by_side().rows))
+    assert [accuracy_chart(bare, group) for group in bare.groups] == [None] * len(bare.groups)
+    write(bare, tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"table.md", "table.csv", "table.json", "table.html"}
+    assert '<figure class="chart"' not in (tmp_path / "table.html").read_text()
+
+
 # ---- two runs side by side ----
 
 
@@ -103,6 +124,12 @@ def test_epsilons_of_different_units_never_share_a_column() -> None:
         ["2", "-"],
         ["-", "2"],
     ]
+
+
+def test_runs_without_epochs_say_so_and_draw_no_curve() -> None:
+    bare = replace(made.record(), history=())
+    page = against_html(("mine", bare, {}), ("theirs", bare, {}))
+    assert "Neither was trained over epochs." in page and '<figure class="chart"' not in page
 
 
 def test_hostile_names_stay_text_where_two_runs_are_compared() -> None:
