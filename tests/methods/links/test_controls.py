@@ -27,6 +27,7 @@ from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
+SLOW = pytest.mark.slow  # of eight networks, and two collections more
 SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
 #: Those that collect anew; all others read the reports that the method was sent.
@@ -67,11 +68,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_controls, "FEWEST_EPOCHS", 2)
 
 
-def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("build", "mode"),
+    [
+        (beliefs, "lower"),
+        *(pytest.param(*one, marks=SLOW) for one in ((solitude, "lower"), (solitude, "directed"), (beliefs, "both"))),
+    ],
+)
+def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
+    build: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rivals on the same reports look at nothing else and draw no noise; the others collect at the method's price."""
-    graph, noise = links_made.graph(), made.Counted()
+    graph, noise = links_made.graph(directed=mode == "directed"), made.Counted()
     split = made.split_of(graph)
-    method = fitted(beliefs(), graph)
+    method = fitted(build(mode), graph)
     ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()
     for kind in (SolitudeCore, LinkBeliefsCore):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
@@ -85,6 +95,7 @@ def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(mon
     assert len(ours) >= len(rivals)
     for rival in ours:
         assert rival.epsilon_relationship == method.epsilon_relationship
+        assert rival.links.mode in (method.links.mode, "directed" if mode == "directed" else "both")
         for unit in ("features", "labels", "links"):
             assert rival.account.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
         assert rival.guarantee.epsilon == pytest.approx(method.guarantee.epsilon)
@@ -116,13 +127,23 @@ def _noting(start: Any, built: list[Any]) -> Any:
     return begin
 
 
-def test_controls_look_at_reports_alone() -> None:
+@pytest.mark.parametrize(
+    "method",
+    [
+        solitude(epsilon_y=1.0),
+        solitude(denoiser="blink-soft", steps_x=0),
+        pytest.param(beliefs("both", epsilon_y=2.0), marks=SLOW),
+    ],
+    ids=["private labels", "blink-soft", "beliefs with private labels"],
+)
+def test_controls_look_at_reports_alone(method: Any) -> None:
     """The accuracy of each is the same when features, links and all labels but those of test nodes are sealed."""
     graph = links_made.graph()
     split = made.split_of(graph)
-    method = fitted(solitude(epsilon_y=1.0), graph)
+    fitted(method, graph)
     opened, sealed = (link_controls_of(method, one, split) for one in (graph, scored(graph, split)))
-    assert set(opened) == set(sealed) == CONTROLS | {"majority"}
+    private = {"majority"} if math.isfinite(method.privacy.epsilon_y) else set()
+    assert set(opened) == set(sealed) == CONTROLS | private
     for name in opened:
         assert np.array_equal(opened[name](), sealed[name]()), name
 
