@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+from graphveil import outputs
 from graphveil.errors import UsedPathError, WriteError
 from graphveil.outputs import Output, locked_folder, new_output
 from graphveil.writing import new_folder, write_text
@@ -173,3 +176,79 @@ def test_a_folder_is_changed_by_one_after_the_other(tmp_path: Path) -> None:
             assert said == [f"waiting for another process that changes {tmp_path}"]
     finally:
         tmp_path.chmod(0o700)
+
+
+def test_files_are_numbered_before_their_ending_and_one_who_was_quicker_keeps_its_name(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").touch()
+
+    def write(path: Path) -> None:
+        if path.name == "people-2.csv":
+            path.touch()
+            raise UsedPathError("exists")
+        write_text(path, "1")
+
+    said: list[str] = []
+    with ExitStack() as stack:
+        Output(tmp_path / "people.csv", said.append, stack).write_beside(OSError("no room"), write)
+    assert names(tmp_path) == ["people-2.csv", "people-3.csv", "people.csv"]
+    assert said == [f"warning: no room: written to {tmp_path / 'people-3.csv'} instead"]
+
+
+def test_where_all_names_are_used_nothing_begins_and_what_was_paid_for_goes_to_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "_MOST", 3)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    default = tmp_path / "runs" / "run"
+    with new_output(None, default, say=print) as output:
+        for name in ("run", "run-2"):
+            fill(default.with_name(name))
+        output.write(fill)
+    assert output.path == tmp_path / "run"
+    refusal = pytest.raises(UsedPathError, match="runs/run and 3 names like it are used")
+    with refusal, new_output(None, default, say=print):
+        pytest.fail("was had")
+
+
+def test_where_no_name_can_be_reserved_the_second_goes_beside_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "fcntl", None)
+    said: list[str] = []
+    with (
+        new_output(None, tmp_path / "run", say=pytest.fail) as first,
+        new_output(None, tmp_path / "run", say=said.append) as second,
+    ):
+        assert first.path == second.path
+        first.write(fill)
+        second.write(fill)
+    assert names(tmp_path) == ["run", "run-2"] and len(said) == 1
+
+
+def test_a_disk_without_locks_takes_results_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(outputs.fcntl, "flock", refuse)
+    with new_output(None, tmp_path / "run", say=pytest.fail) as output:
+        output.write(fill)
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_reservation_that_was_removed_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last holder removes the file after this process has opened it."""
+    lock, removed = outputs.fcntl.flock, list[Path]()
+
+    def remove_first(file: int, how: int) -> None:
+        if not removed:
+            (reservation,) = tmp_path.iterdir()
+            reservation.unlink()
+            removed.append(reservation)
+        lock(file, how)
+
+    monkeypatch.setattr(outputs.fcntl, "flock", remove_first)
+    with new_output(None, tmp_path / "run", say=pytest.fail):
+        assert list(tmp_path.iterdir()) == removed

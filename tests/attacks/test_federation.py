@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
-from graphveil.attacks.federation_features import feature_recovery
+from graphveil.attacks.federation_features import feature_recovery, rows_alike
 from graphveil.attacks.federation_labels import label_inference, matched_pairs
 from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds
 from graphveil.attacks.lattices import from_nearest, inverse, odd_columns, reduced
@@ -90,12 +90,46 @@ def test_labels_that_are_not_randomized_as_claimed_are_seen_to_pass_the_limit() 
     assert result.limit is not None and result.beats_limit
 
 
-@pytest.mark.slow  # attacks on trained networks
 @pytest.mark.parametrize("mode", MODES)
 def test_noise_takes_from_the_server_what_it_had(mode: str) -> None:
     hidden = attack_federation("gram-server", run(mode, epsilon=1.0), nodes=100)
     assert hidden.auc.mean < 0.6
     assert hidden.limit is None and "neighbours" in hidden.limit_note
+
+
+def test_gradients_of_the_server_give_the_likeness_of_propagated_rows_unless_there_is_noise() -> None:
+    name = "correlation with those of propagated features"
+    bare, hidden = (attack_federation("gram-server", run("shared-linear", epsilon=e), nodes=100) for e in (math.inf, 1))
+    assert bare.figures[name] > 0.9 and abs(hidden.figures[name]) < 0.1
+    assert "z and its gradients, round by round" in bare.notes[0] and "noisy-share" in hidden.notes[0]
+
+
+def test_the_first_opened_layer_tells_who_is_alike_before_any_step() -> None:
+    found = attack_federation("gram", run("paper"), nodes=100)
+    assert found.auc.low > (found.baseline or 1.0) and "the first opened layer" in found.notes[0]
+
+
+def with_features(features: torch.Tensor) -> Recorded:
+    """The run of mode individual as if the second holder had had these features."""
+    recorded = run("individual")
+    second = replace(recorded.holdings["holder2"], features=features)
+    return replace(recorded, holdings={**recorded.holdings, "holder2": second})
+
+
+def test_where_more_pairs_than_a_twentieth_are_most_alike_all_of_them_are_to_be_found() -> None:
+    members = torch.zeros(160, 3, dtype=torch.float64)
+    members[:50, 0] = 1
+    recorded = with_features(members)
+    found = rows_alike(recorded.view("holder1"), recorded, victim="holder2", nodes=160)
+    assert (found.positives, found.negatives) == (50 * 49 // 2, 160 * 159 // 2 - 50 * 49 // 2)
+
+
+def test_features_in_which_nobody_differs_are_no_secret() -> None:
+    recorded = with_features(torch.zeros(160, 3, dtype=torch.float64))
+    with pytest.raises(InputError, match="all pairs are alike"):
+        rows_alike(recorded.view("holder1"), recorded, victim="holder2")
+    with pytest.raises(InputError, match="the same features as all others"):
+        feature_recovery(recorded.view("holder1"), recorded, victim="holder2")
 
 
 def test_without_noise_known_people_give_the_server_everybody_after_propagation_and_the_guarantee_says_so() -> None:

@@ -7,13 +7,17 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from graphveil.cli import comparison_screen, console, screens, tables
+from graphveil.graphs import social_graph
+from graphveil.methods.runs.plan import plan
 from graphveil.progress import Progress
 from graphveil.reports.compare.rows import row_of
 from graphveil.reports.compare.sheet import Sheet
@@ -64,6 +68,23 @@ def test_where_a_comparison_is_too_wide_lifts_and_leads_stand_below_it() -> None
     lines = [[cell for cell in re.split(r"  +", line) if cell] for line in text.splitlines()]
     beside = {cells[2] for cells in lines if cells[:1] == ["solitude at 7"] and len(cells) > 2}
     assert {"no-edges", "blink-hybrid"} <= beside
+
+
+def test_a_plan_of_a_release_shows_the_noise_of_every_mechanism_the_least_first() -> None:
+    graph = social_graph(100)
+    graph.schema = replace(graph.schema, private=("features", "labels", "edges"))
+    made = plan("heterorr", graph, {"epsilon_x": 1.0, "epsilon_a": 2.0, "edges": "edge-rand"})
+    figures: Any = made.figures
+    text = shown(screens.planned(made))
+    flat = " ".join(text.split())
+    assert f"{figures.protected_pairs:,} protected; 0 public edges" in flat and "No private edge or feature" in flat
+    assert f"False edges about {figures.false_edges:,.0f}" in flat
+    lines = [line.split()[0] for line in text.splitlines() if line.split()[:1] and line.split()[0] in figures.noise]
+    assert lines == sorted(figures.noise, key=figures.noise.__getitem__) and lines[0] == figures.least_noisy
+    assert text.count(" least") == 1
+    walked = " ".join(shown(screens.planned(plan("priv-hrg", graph, {}))).split())
+    assert "steps each, fixed in advance" in walked and "features by" not in walked
+    assert "features by" not in shown(screens.planned(plan("mlp", graph, {})))
 
 
 # ---- progress and answers ----

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars
 import pytest
 
@@ -13,7 +14,7 @@ from graphveil.methods import load_method
 from graphveil.reports.attacks.files import PLAIN
 from tests.cli.conftest import Terminal
 from tests.collection.answered import IDS, PEOPLE, exported, graph
-from tests.on_device.signing import MOODS
+from tests.on_device.signing import MOODS, label, links
 
 HALF = {"features": 2, "label": 3}
 
@@ -75,3 +76,33 @@ def test_an_attack_needs_a_truth_that_only_a_simulation_has(type_in: Terminal, t
     assert set(found) == {"lpgnn", PLAIN} and found["lpgnn"]["positives"] == 40
     other = type_in("attack", "run", "--attack", "membership", "--truth", "social-200")
     assert other.code == 2 and "not those of the collection" in other.err
+
+
+def test_a_method_that_reads_something_else_is_refused_in_a_line(type_in: Terminal, tmp_path: Path) -> None:
+    out, edges = exported(tmp_path)
+    for words, said in (
+        (("lpgnn", out), "--edges edges.parquet"),
+        (("lpgnn", "digits", "--edges", edges), "edges beside data that have their own"),
+        (("lpgnn", out, "--edges", edges, "--reproducible-noise", 1), "the noise was drawn on devices"),
+        (("answer-pool", out), "answer-pool trains on no reports of devices"),
+        (("solitude", out), "the task asks for features, label, and solitude needs links too"),
+        (("label-pool", out), "label-pool does not read features"),
+    ):
+        refused = type_in("train", *words)
+        assert refused.code == 2 and refused.err.count("\n") == 1
+        assert said in refused.err, refused.err
+
+
+def everybody(number: int, body: bytes) -> bytes:
+    """A report that names all others: a flag and two bits of the label, the flag of the list, and the list."""
+    bits = np.unpackbits(np.frombuffer(body, np.uint8))
+    bits[4 : 4 + PEOPLE] = 1
+    bits[4 + number] = 0
+    return np.packbits(bits).tobytes()
+
+
+def test_a_collection_of_suspects_alone_is_refused_with_the_way_to_keep_them(type_in: Terminal, tmp_path: Path) -> None:
+    out, _ = exported(tmp_path, label("3"), links(PEOPLE, "2", "both"), forged=everybody)
+    refused = type_in("train", "link-beliefs", out, "--set", "rounds=1", "--no-controls", "--json")
+    assert refused.code == 2 and "120 of 120 reports were left out as suspects" in refused.err
+    assert "--keep-suspects trains on all" in refused.err

@@ -21,6 +21,7 @@ from graphveil.collection.drafts import write_draft
 from graphveil.collection.export import read_export
 from graphveil.collection.frozen import Last, Row
 from graphveil.collection.intake import Intake
+from graphveil.collection.organiser import new_key
 from graphveil.collection.serving import Place, listening, server_of
 from graphveil.collection.store import Store, hashed
 from graphveil.collection.subject import Subject
@@ -278,3 +279,27 @@ def test_a_server_closes_no_handler_of_another_library(desk: Desk) -> None:
     with desk.store() as store:
         server_of(Collector(store), Place(port=0))
     assert not ended, other
+
+
+def test_a_key_of_ones_own_signs_the_task_and_its_openings(desk: Desk, tmp_path: Path) -> None:
+    own = new_key(tmp_path / "mine")
+    desk.sign(key=tmp_path / "mine")
+    desk.enrol()
+    enrolled(desk, 1)
+    desk.open()
+    with desk.store() as store:
+        task = store.task()
+        assert task.key == own.public_key().public_bytes_raw()
+        # Signed by another key it would be refused by every device.
+        assert Opening.of(store.setting("opening") or b"", task).epoch == 1
+    assert (desk.folder / "organiser.key").stat().st_mode & 0o077 == 0
+
+
+def test_the_administrations_token_is_made_once(desk: Desk) -> None:
+    desk.sign()
+    with desk.store() as store:
+        token = desk.admin_token(store)
+        assert token is not None and desk.admin_token(store) is None
+        assert store.setting("admin") == hashed(token.encode())
+    kept = desk.folder / "admin-token"
+    assert kept.read_text().strip() == token and kept.stat().st_mode & 0o077 == 0

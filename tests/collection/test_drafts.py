@@ -10,6 +10,7 @@ import pytest
 
 from graphveil.collection.declare import Prices, Words
 from graphveil.collection.drafts import Draft, read_draft, write_draft
+from graphveil.collection.planned import planned
 from graphveil.collection.subject import Subject, subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
@@ -135,3 +136,40 @@ def test_files_that_are_not_to_be_edited_are_refused_when_they_were(
     (tmp_path / file).write_text(content)
     with pytest.raises(InputError, match=said):
         read_draft(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "edited", "said"),
+    [
+        ('mode = "both"', 'mode = "upper"', "mode is 'upper'; allowed: lower, both, directed"),
+        ('label = "1"', "label = 1", 'label is 1; allowed: a text in quotes: label = "..."'),
+        ('label = "1"', 'labels = "1"', "unknown key 'labels'; allowed: degree, features, label"),
+    ],
+)
+def test_prices_that_were_edited_into_what_no_task_asks_are_refused(
+    written: str, edited: str, said: str, tmp_path: Path
+) -> None:
+    write_draft(tmp_path, SUBJECT, {}, Prices(label="1", links="2", mode="both"))
+    file = tmp_path / "task.toml"
+    text = file.read_text()
+    assert written in text
+    file.write_text(text.replace(written, edited))
+    with pytest.raises(InputError, match=said):
+        read_draft(tmp_path)
+
+
+def test_a_declaration_without_features_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(TOML + "range = [0, 1]\n")
+    with pytest.raises(InputError, match="no features are declared"):
+        subject_of(str(tmp_path))
+
+
+def test_lists_with_degrees_are_planned_at_the_price_of_both(tmp_path: Path) -> None:
+    """8 and 2 for list and degree are a report of 10, a fifth of it the degree's; no method takes 0.01 of 2.26."""
+    subject = subject_of("social-100")
+    write_draft(tmp_path, subject, {}, Prices(label="1", links="8", degree="2", mode="lower"))
+    draft = replace(read_draft(tmp_path), subject=subject)
+    made = planned(draft)
+    assert made is not None
+    assert (made.method, made.settings["epsilon_a"], made.settings["degree_share"]) == ("blink", 10.0, 0.2)
+    assert planned(replace(draft, prices=Prices(label="1", links="2.25", degree="0.01"))) is None

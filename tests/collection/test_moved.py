@@ -15,6 +15,7 @@ from graphveil.collection.moved import Bound, bounds, may_change, of_class, of_m
 from graphveil.collection.suspects import ALARM
 from graphveil.device.features import Features
 from graphveil.device.label import Label
+from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from tests.on_device.signing import features, label, links, task_of
 from tests.pages import ROOT
@@ -84,3 +85,9 @@ def test_a_collections_bounds_are_told_rounded_up() -> None:
     assert Bound("x", 0.12345, "points").sentence == "x by at most 0.124 points"
     assert Bound("x", 0.0, "").sentence == "x by at most 0"
     assert replace(found[0], most=1.0).sentence == "averaged features by at most 1 on average"
+
+
+@pytest.mark.parametrize(("share", "reports"), [(-0.1, 5), (1.1, 5), (0.1, 0)])
+def test_shares_that_are_none_are_refused(share: float, reports: int) -> None:
+    with pytest.raises(InputError, match="allowed: a share of 0 to 1, of some"):
+        bounds(task_of(label()), reports, share)

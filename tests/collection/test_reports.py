@@ -13,12 +13,12 @@ from graphveil.collection.export import export, read_export
 from graphveil.collection.reports import Received
 from graphveil.device.features import STEPS, Features
 from graphveil.device.reporting import Enrolled
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.graphs import Split
 from graphveil.mechanisms import MultiBit, MultiBitReports
 from graphveil.methods.base.released import Answers
 from tests.collection.collections import IDS, PEOPLE, Collection, begun, key, secret, token, url_of
-from tests.on_device.signing import features, label, opening_of
+from tests.on_device.signing import features, label, links, opening_of
 
 VALUES = {"features": [-1.0, 0.0, 1.0, 2.0, 3.0, 0.5], "label": "glad"}
 
@@ -128,3 +128,9 @@ def test_estimates_are_unbiased_for_as_many_coordinates_as_the_task_asks(tmp_pat
     assert mean + mechanism.midpoint == pytest.approx(values, abs=1e-6)
     other = MultiBit(epsilon=5.0, dimension=6, low=-1.0, high=3.0, sampled=1 if sampled == 2 else None)
     assert np.abs(mean / mechanism.scale * other.scale + mechanism.midpoint - values).max() > 0.01
+
+
+def test_without_a_label_nothing_is_learned(tmp_path: Path) -> None:
+    _, found = received(tmp_path, features(), links(PEOPLE))
+    with pytest.raises(InputError, match="asks for no label"):
+        _ = found.schema

@@ -18,6 +18,7 @@ import uvicorn
 
 from graphveil.collection.answers import STATUS
 from graphveil.collection.group import Group
+from graphveil.collection.limits import Buckets
 from graphveil.collection.service import Collector, room_at
 from graphveil.collection.serving import Place, server_of
 from graphveil.device.__main__ import main
@@ -217,3 +218,13 @@ def test_who_lost_their_secret_is_not_enrolled_anew(
         assert main(["--folder", str(tmp_path / "first"), "enrol", url, *words]) == 0
         assert main(["--folder", str(tmp_path / "wiped"), "enrol", url, *words]) == 2
     assert "bad-token" in capsys.readouterr().err
+
+
+def test_buckets_fill_at_their_rate_and_the_oldest_is_forgotten_first() -> None:
+    now = [0.0]
+    buckets = Buckets(2.0, 3.0, most=2, clock=lambda: now[0])
+    assert [buckets.take("a") for _ in range(4)] == [True, True, True, False]
+    now[0] = 0.5
+    assert [buckets.take("a") for _ in range(2)] == [True, False]
+    # "a" is forgotten where two others ask: its bucket is full again.
+    assert buckets.take("b", 3.0) and buckets.take("c") and buckets.take("a", 3.0)
