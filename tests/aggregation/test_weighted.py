@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from graphveil.aggregation import Support, WeightedMatrix, normalised_weights
+from graphveil.aggregation import Support, WeightedMatrix, normalised_weights, weighted
 from graphveil.errors import InputError
 from tests.aggregation.formulas import dense_normalised
 
@@ -61,6 +63,13 @@ def test_dots_of_any_width_equal_the_written_out_ones(columns: int, dtype: torch
     left, right = drawn(N, columns).to(dtype), drawn(N, columns, seed=2).to(dtype)
     expected = (left[support.target.long()] * right[support.source.long()]).sum(1)
     assert torch.allclose(support.dots(left, right), expected)
+
+
+def test_dots_are_the_same_where_rows_are_gathered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighted, "_GATHERED", 5 * COLUMNS)
+    support, left, right = Support.of(edges("directed"), N), drawn(N, COLUMNS), drawn(N, COLUMNS, seed=2)
+    assert support.entries % 5 != 0
+    assert torch.allclose(replace(support, pattern=None).dots(left, right), support.dots(left, right))
 
 
 @pytest.mark.parametrize("diagonal", [False, True])

@@ -275,6 +275,8 @@ def test_a_device_may_be_given_and_not_two() -> None:
     assert found.figures["auc after 101"] == pytest.approx(found.figures["auc after 1"])
     with pytest.raises(InputError, match="one of the two"):
         averaging(mechanism, randomness=noise, device=device, permanent=True)
+    with pytest.raises(InputError, match="0 rounds of 1 people; allowed: 1 and 2 or more"):
+        averaging(mechanism, randomness=noise, rounds=0, people=1)
 
 
 def test_the_majority_of_five_bits_at_epsilon_one() -> None:

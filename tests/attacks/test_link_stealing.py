@@ -121,6 +121,12 @@ def test_public_pairs_are_no_secret_whichever_way_they_are_listed() -> None:
     assert edges_of(pairs) == {(1, 2), (3, 4), (4, 5), (0, 5)}
 
 
+def test_where_every_pair_is_an_edge_there_is_nothing_to_tell_edges_from() -> None:
+    everybody = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    with pytest.raises(InputError, match="all 6 pairs of 4 nodes are edges; allowed: some pairs without an edge"):
+        pairs_of(Friends(4, both_ways(everybody)))
+
+
 @pytest.mark.parametrize("edges", [[], [(0, 1)]])
 def test_fewer_than_two_private_edges_leave_nothing_to_tell_apart(edges: list[tuple[int, int]]) -> None:
     with pytest.raises(

@@ -110,6 +110,16 @@ def test_the_limit_of_a_claim_stands_in_the_result() -> None:
 
 
 @pytest.mark.parametrize(
+    "damage", [{"name": 5}, {"positives": True}, {"limit": "0.5"}, {"figures": {"rounds": "many"}}]
+)
+def test_a_file_whose_figures_are_no_numbers_or_whose_words_are_no_texts_holds_no_result(
+    damage: dict[str, Any],
+) -> None:
+    with pytest.raises(TypeError, match="a field holds no number, or no text"):
+        AttackResult.from_dict(judged(*normal()).to_dict() | damage)
+
+
+@pytest.mark.parametrize(
     ("changed", "beats"),
     [
         ({}, False),

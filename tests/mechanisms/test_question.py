@@ -80,6 +80,7 @@ def test_without_declared_columns_coordinates_are_numbers_by_place() -> None:
         ("age", "the column 'age' is a number"),
         ("team>=3", "the column 'team' is a category"),
         ("age>=x", "is no question"),
+        ("=red", "'=red' is no question"),
         ("", "no question to ask"),
         ("team=pink", "the column 'team' has no value 'pink'"),
         ("hobbies", "'hobbies' holds several tags"),

@@ -7,10 +7,12 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from graphveil import methods
 from graphveil.errors import InputError
@@ -20,7 +22,14 @@ from graphveil.methods.base.method import AnyMethod
 from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import PUBLIC, build_method, chosen_settings, name_of
+from graphveil.methods.registry import PUBLIC, build_method, chosen_settings, find_method, name_of
+from graphveil.methods.release.extractor import Extractor
+from graphveil.methods.runs import experiment
+from graphveil.methods.runs.search import Search
+from graphveil.privacy import SeededRandomness
+from graphveil.training.convolved import ConvolvedRegression
+from graphveil.training.selection import selection_rule
+from tests.methods import made
 
 SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
 #: Settings beside which a setting has a meaning, and short trainings.
@@ -183,6 +192,7 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
         ("link-beliefs", {"epochs": 5}, "setting 'epochs' is not known"),
         ("link-beliefs", {"epsilon_a": math.inf}, "links are public; train lpgnn"),
         ("solitude", {"denoiser": "blink-soft", "steps_x": 2}, "allowed: steps_x = 0, steps_y = 0"),
+        ("solitude", {"denoiser": "blink-soft", "steps_x": 0, "model": "gat"}, "which model gat cannot read"),
         ("link-beliefs", {"blocks": "planted", "reading": "sums"}, "blocks 'planted' with reading sums"),
         ("solitude", {"denoiser": "nothing"}, "denoiser 'nothing' is not known; allowed: calibration, none"),
         ("solitude", {"mode": "upper"}, "mode 'upper' is not known; allowed: lower, both, directed"),
@@ -191,6 +201,47 @@ def test_delta_is_taken_with_the_gaussian_mechanism_alone() -> None:
 def test_settings_that_would_not_be_looked_at_are_refused(name: str, settings: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         build_method(name, settings, 5)
+
+
+class Own(torch.nn.Linear):
+    """A network of a user's own."""
+
+
+EXTRACTOR: dict[str, Any] = {"dimension": 3, "low": 0.0, "high": 1.0, "source": "trained on public pages"}
+SOFT: dict[str, Any] = {"epsilon_x": 1.0, "epsilon_a": 4.0, "denoiser": "blink-soft", "steps_x": 0}
+CONVEX: dict[str, Any] = {"restart": 0.3, "depth": 4, "penalty": 0.1, "people": 6, "columns": 2, "classes": 3}
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: find_method("gnn"), "method 'gnn' is not known; allowed: lpgnn, "),
+        (lambda: methods.LPGNN(epsilon_x=1.0, epsilon_y=1.0).set_params(steps=1), "setting 'steps' is not known"),
+        (lambda: methods.LabelPropagation(epsilon_y=1.0, backbone=Own), "this method trains no network"),
+        (lambda: methods.Solitude(**SOFT, backbone=Own), "a backbone of your own with denoiser blink-soft"),
+        (lambda: methods.DPMLP(epsilon=math.inf, backbone=Own), "own with epsilon = inf; train it in torch"),
+        (lambda: run_of(repeats=0), "repeats = 0; allowed: a whole number of at least 1"),
+        (lambda: run_of(search=Search({"hidden": (2, 4)}), engine=object()), "trials of a search run here"),
+        (lambda: selection_rule("best", ideal=1.0), "selection 'best' is not known; allowed: robust, published, last"),
+        (lambda: Extractor(Own(4, 3), **EXTRACTOR | {"high": math.inf}), "two finite numbers, low < high"),
+        (
+            lambda: Extractor(Own(4, 2), **EXTRACTOR)(torch.zeros(5, 4)),
+            r"embeddings are \(5, 2\), .* allowed: \[5, 3\]",
+        ),
+        (lambda: ConvolvedRegression(**CONVEX | {"restart": 0.0}), r"restart 0.0, penalty 0.1; allowed: \(0, 1\]"),
+        (lambda: ConvolvedRegression(**CONVEX | {"people": 0}), "at least 1 of each"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_misuse_is_refused_before_anything_is_read(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+def run_of(**options: Any) -> object:
+    """A run on a graph whose content nobody may look at."""
+    noise = SeededRandomness(1)
+    return experiment.run("lpgnn", made.sealed(made.graph()), settings={}, randomness=noise, **options)
 
 
 def test_what_methods_there_are_is_read_without_loading_any() -> None:

@@ -118,3 +118,36 @@ def test_later_rounds_are_forgotten_and_publications_are_not(tmp_path: Path) -> 
     file.write_text("x")
     with pytest.raises(ModelFileError, match="does not name a round"):
         store.published()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"elsewhere": torch.tensor(list(b'{"large": "../x.kept"}'), dtype=torch.uint8)},
+        {"elsewhere": torch.tensor(list(b"[1]"), dtype=torch.uint8)},
+        {"elsewhere": torch.ones(3)},
+        {"platform": torch.tensor([255], dtype=torch.uint8)},
+    ],
+    ids=["file of another folder", "no names", "numbers", "no text"],
+)
+def test_a_round_whose_seal_fits_and_whose_content_does_not_is_refused_by_name(
+    changed: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    store = Checkpoints(tmp_path / "c", RUN)
+    store.save(1, state())
+    (file,) = (tmp_path / "c").glob("*.checkpoint")
+    store._write(file, {**checkpoints._read(file), **changed})
+    with pytest.raises(ModelFileError, match=r"-1\.checkpoint: the checkpoint is damaged"):
+        store.load(1)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"-1 rows", b"1_0", b"9" * 5000, "٣".encode()])
+def test_a_damaged_note_of_what_was_published_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    """Taken for round 0 it would allow a second publication."""
+    store = Checkpoints(tmp_path / "c", RUN)
+    store.publish(1, "rows")
+    (file,) = (tmp_path / "c").glob("*.published")
+    file.write_bytes(content)
+    for read in (store.published, store.noted):
+        with pytest.raises(ModelFileError, match="does not name a round; restore it"):
+            read()

@@ -23,7 +23,7 @@ from graphveil.methods.runs.intervals import over_runs
 from graphveil.methods.runs.result import Result
 from graphveil.privacy import SeededRandomness
 from graphveil.progress import Progress
-from tests.methods import made
+from tests.methods import links_made, made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}
 CONTROLS = {"random-features", "label-propagation", "label-pool", "majority", "no-edges", "public-only"}
@@ -144,6 +144,15 @@ def test_controls_draw_no_noise_and_can_be_left_out() -> None:
     assert (first.privacy.ledger, first.privacy.guarantee) == (second.privacy.ledger, second.privacy.guarantee)
     left = second.scores
     assert (dict(left.controls), left.best_control, left.lift, left.ceiling) == ({}, None, None, None)
+
+
+def test_a_run_on_private_lists_is_held_against_its_price_its_controls_and_no_privacy_at_all() -> None:
+    settings = {"epsilon_x": 2.0, "epsilon_a": 4.0, "rounds": 3}
+    scores = small("link-beliefs", links_made.graph(), settings=settings).scores
+    assert set(scores.rivals) == {"base", "lpgnn", "solitude", "list-sums", "links", "blink", "dprr"}
+    assert set(scores.controls) == {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
+    assert scores.ceiling is not None
+    assert scores.best_rival == max(scores.rivals, key=lambda name: scores.rivals[name].mean)
 
 
 def test_repeats_take_new_splits_and_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,25 @@ def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
     assert planned(cycle(100), "feature-rr").figures.protected_pairs == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "said", "unsaid"),
+    [
+        ("lpgnn", {"epsilon_x": 1.0, "epsilon_y": 1.0}, "spend all of it on the label (--epsilon 2)", "delta"),
+        ("lpgnn", {"epsilon_x": 8.0, "epsilon_y": 1.0}, "tells at most 4.923 nats", "spend all of it"),
+        # A report of 30 tells far more than a class takes, and no total of 230 is advised.
+        ("lpgnn", {"epsilon_x": 30.0, "epsilon_y": 200.0}, None, "nats"),
+        ("gap", {"epsilon": 2.0, "delta": 0.05}, "delta 0.05 is not below one over 100 nodes", "nats"),
+        ("gap", {"epsilon": 2.0, "delta": 1e-4}, "edges alone are protected", "is not below one over"),
+    ],
+)
+def test_advice_is_given_where_there_is_a_choice(
+    name: str, settings: dict[str, float], said: str | None, unsaid: str
+) -> None:
+    advice = planned_here(name, **settings).advice
+    assert any(said in line for line in advice) if said else advice == ()
+    assert not any(unsaid in line for line in advice)
+
+
 # ---- what a plan promises, method by method: unit, price, who may look, what it leans on, and how much noise ----
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError, MissingExtraError
+from graphveil.graphs import make_graph
 from graphveil.methods import METHODS
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs import proxy_tuning
@@ -91,6 +92,20 @@ def test_nothing_to_try_nobody_to_judge_and_a_total_for_the_label_are_refused() 
         tuned("lpgnn", graph, split=blind)
     with pytest.raises(InputError, match="nothing to tune"):
         tune("lpgnn", graph, {"epsilon": 1.0}, OVER, split=split, randomness=SecureRandomness())
+
+
+def test_a_trial_whose_hops_reach_nobody_is_left_out_and_the_reports_serve_the_others() -> None:
+    """Links among those who do not train alone: labels that walk reach no training node."""
+    graph = made.graph(20)
+    split = made.split_of(graph)
+    apart = ~(split.train[graph.edge_index[0]] | split.train[graph.edge_index[1]])
+    cut = make_graph(graph.x, graph.edge_index[:, apart], graph.y, graph.schema)
+    settings = {"epsilon_x": 2.0, "epsilon_y": 2.0, "epochs": 2, "hidden": 4, "steps_x": 0}
+    how: dict[str, Any] = {"split": split, "randomness": SeededRandomness(1)}
+    found = tune("lpgnn", cut, settings, {"steps_y": (4, 0)}, **how)
+    assert [trial.settings for trial in found.trials] == [{"steps_y": 0}] == [found.settings]
+    with pytest.raises(InputError, match="no label reaches a training node in 4 hops"):
+        tune("lpgnn", cut, settings, {"steps_y": (4,)}, **how)
 
 
 # ---- tuning on a public graph ----
