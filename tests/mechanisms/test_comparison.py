@@ -60,3 +60,14 @@ def test_a_mechanism_that_refuses_says_why_and_progress_counts_all() -> None:
 def test_bad_questions_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Question(**({"epsilons": (1.0,), "dimension": 4} | settings))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "said"),
+    [
+        (1, "1 coordinate in [0, 1], uniform on its lower half"),
+        (1433, "1,433 coordinates in [0, 1], each uniform on half"),
+    ],
+)
+def test_the_input_is_said_as_it_is_made(dimension: int, said: str) -> None:
+    assert said in Question((1.0,), dimension).input

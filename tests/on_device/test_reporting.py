@@ -387,6 +387,19 @@ def test_a_file_is_synced_before_it_is_named_and_its_folder_after(tmp_path: Path
     assert found == [["limit.new"], ["named"], ["."]]
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("limit", "your own limit in .*limit is no number"), ("secret", "neither a secret nor where one is")],
+)
+def test_a_damaged_limit_or_secret_is_no_default_and_no_new_one(file: str, said: str, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.secret()
+    (tmp_path / file).write_text("three")
+    with pytest.raises(DeviceError, match=f"^ledger: .*{said}"):
+        home.limit() if file == "limit" else home.secret()
+    assert (tmp_path / file).read_text() == "three"
+
+
 @NEEDS_PROC
 def test_a_secret_is_on_disk_before_it_is_told(tmp_path: Path) -> None:
     with syncs(tmp_path) as found:

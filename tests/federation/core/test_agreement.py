@@ -127,6 +127,7 @@ def test_every_partys_own_signature_and_both_files_are_needed(tmp_path: Path) ->
         ("10.0.0.1:7702", "10.0.0.1:7701", "two parties share one address"),
         ("10.0.0.1:7702", "nowhere", "allowed: HOST:PORT"),
         ("columns = 3\n", "", "columns is missing"),
+        ("columns = 3", "columns = -3", "columns = -3; allowed: a whole number of at least 1"),
         ("columns = 3", "columns = 3.0", "columns = 3.0; allowed: int"),
         ("labels = true", "labels = false", "none or several holders have the labels"),
         ("BEGIN CERTIFICATE", "BEGIN NONSENSE", "is not a certificate"),

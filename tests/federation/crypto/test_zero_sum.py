@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.errors import DataError
+from graphveil.errors import DataError, InputError
 from graphveil.federation.core.programs import simulate
 from graphveil.federation.crypto.commitments import Commitment
 from graphveil.federation.crypto.masks import MaskKey
@@ -79,6 +79,13 @@ def test_a_mask_is_the_documented_stream() -> None:
     stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * 12))
     words = [int.from_bytes(stream[at : at + 8], "little", signed=True) for at in range(0, 96, 8)]
     assert MaskKey(secret).expand("r step 3", (3, 4)).flatten().tolist() == words
+
+
+@pytest.mark.parametrize("length", [0, 16, 33])
+def test_a_mask_key_has_the_length_of_its_cipher_and_is_never_shown(length: int) -> None:
+    with pytest.raises(InputError, match=f"a mask key of {length} bytes; allowed: 32 bytes"):
+        MaskKey(bytes(length))
+    assert repr(MaskKey(b"k" * 32)) == "MaskKey()"
 
 
 def test_a_long_mask_begins_as_a_short_one() -> None:

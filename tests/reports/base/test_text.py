@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,6 +37,23 @@ def _lift(low: float, high: float, runs: int = 3) -> Interval:
 )
 def test_lift_sentence_follows_the_interval(lift: Interval, says: str) -> None:
     assert says in words.lift_sentence(made.record(lift=lift))
+
+
+@pytest.mark.parametrize(
+    ("control", "changes", "added"),
+    [
+        ("public-edges", {}, "the private edges"),
+        ("no-edges", {}, "the graph"),
+        ("random-graph", made.beside_rivals(), "the private connections"),
+        ("majority", made.beside_rivals(), "the private data"),
+        ("public-only", {}, "the private data"),
+        # Where labels are public, they are no part of what the lift was bought with.
+        ("public-only", {"settings": {"epsilon_x": 1.0, "epsilon_y": math.inf}}, "the private features"),
+    ],
+)
+def test_a_lift_was_bought_with_what_the_best_control_lacks(control: str, changes: dict[str, Any], added: str) -> None:
+    best = {"controls": {control: made.interval(0.7)}, "best_control": control, "lift": _lift(0.01, 0.02)}
+    assert words.lift_sentence(made.record(**changes | best)).endswith(f"that is what {added} added.")
 
 
 def test_epsilons_are_named_by_unit_and_added_for_one_person() -> None:

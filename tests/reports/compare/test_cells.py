@@ -80,6 +80,18 @@ def test_a_cell_that_promises_more_than_was_paid_for_is_not_tabulated(tmp_path: 
         run_missing(one, output, record_of)
 
 
+@pytest.mark.parametrize("forged", [{"cell": {}}, {"result": []}])
+def test_a_file_of_another_cell_is_not_tabulated(tmp_path: Path, forged: dict[str, Any]) -> None:
+    folder, one = tmp_path / "cmp", compared()
+    output = Output(folder)
+    open_folder(one, output)
+    run_missing(one, output, record_of)
+    file = folder / "cells" / next(one.cells()).file
+    file.write_text(json.dumps(json.loads(file.read_text()) | forged))
+    with pytest.raises(InputError, match="belongs to another cell; delete it to run the cell again"):
+        run_missing(one, output, record_of)
+
+
 def test_only_missing_cells_run(tmp_path: Path) -> None:
     folder = tmp_path / "cmp"
     open_folder(compared(), output := Output(folder))
