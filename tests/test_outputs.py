@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import shutil
 import signal
 import subprocess
@@ -230,7 +231,7 @@ def test_a_disk_without_locks_takes_results_all_the_same(tmp_path: Path, monkeyp
     def refuse(*_: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(outputs.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with new_output(None, tmp_path / "run", say=pytest.fail) as output:
         output.write(fill)
     assert names(tmp_path) == ["run"]
@@ -240,7 +241,7 @@ def test_a_reservation_that_was_removed_meanwhile_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its last holder removes the file after this process has opened it."""
-    lock, removed = outputs.fcntl.flock, list[Path]()
+    lock, removed = fcntl.flock, list[Path]()
 
     def remove_first(file: int, how: int) -> None:
         if not removed:
@@ -249,6 +250,6 @@ def test_a_reservation_that_was_removed_meanwhile_is_made_again(
             removed.append(reservation)
         lock(file, how)
 
-    monkeypatch.setattr(outputs.fcntl, "flock", remove_first)
+    monkeypatch.setattr(fcntl, "flock", remove_first)
     with new_output(None, tmp_path / "run", say=pytest.fail):
         assert list(tmp_path.iterdir()) == removed
