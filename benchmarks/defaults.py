@@ -82,7 +82,7 @@ _LIMIT: Final = {"limit": math.inf}
 _SUMS: Final = _each(hops=(1, 2, 3, 4), hidden=(16, 64, 128), hop_ratio=(1.0, 2.0))
 _TRAINED: Final = _each(passes=(10, 40, 100), batch=(64, 256, 1024))
 SUBJECTS: Final[Mapping[str, Subject]] = {
-    "lpgnn": Subject(_both, _hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), _PEOPLE),
+    "lpgnn": Subject(_both, (*_hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), {"pooling": "none"}), _PEOPLE),
     "upgnet": Subject(_both, _hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), _PEOPLE),
     "label-pool": Subject(_total, (), _PEOPLE),
     "solitude": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,9 @@ from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.methods import LPGNN, LabelPropagation, load_method
 from graphveil.methods.base.features import features_of
 from graphveil.methods.base.released import Answers, LocalReports, Topology, randomize_people, topology_of
+from graphveil.methods.local import label_pool
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
+from graphveil.methods.local.label_pool import pooled_opinions, read_labels
 from graphveil.methods.local.label_propagation import LabelPropagationCore
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
@@ -60,7 +63,7 @@ def test_nothing_of_size_n_times_d_is_built_where_features_stay_sparse() -> None
     """From collection to prediction; the server holds one number a person."""
     from graphveil.graphs import social_graph
 
-    n, d = 1_500, 6_000
+    n, d = 1_500, 10_000
     graph = social_graph(n, 6, d, 3, apps=5, seed=1)
     method = LPGNN(epsilon_x=1.0, epsilon_y=1.0, epochs=2, steps_x=2, steps_y=2)
     with LargestTensor() as watch:
@@ -242,6 +245,83 @@ def test_what_it_cannot_weigh_is_refused() -> None:
         LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="much")
     with pytest.raises(InputError, match="with upgnet"):
         LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
+
+
+# ---- the network pooled with what labels alone say ----
+
+
+def test_no_report_judges_an_opinion_that_has_heard_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Class shares and homophily are estimated by all reports together: held fixed, nothing else may move. (The costly
+    # members stop searching for all folds at once, and move a little by that.)
+    monkeypatch.setattr(label_pool, "class_shares", lambda *_: torch.full((3,), 1 / 3))
+    monkeypatch.setattr(label_pool, "homophily", lambda *_: 0.7)
+    monkeypatch.setattr(label_pool, "TRACE", 0.0)
+    _, reports, topology = people()
+    values, judges = torch.where(reports.train | reports.val, reports.labels, -1), reports.val
+    v = int(judges.nonzero()[0, 0])
+    others = values.clone()
+    others[v] = (others[v] + 1) % 3
+    said, heard = (
+        read_labels(topology, one, classes=3, keep=0.8, flip=0.1, seed=0, costly=False) for one in (values, others)
+    )
+    assert torch.allclose(said.scores[v, said.folds[v]], heard.scores[v, said.folds[v]], atol=1e-5)
+    assert not torch.allclose(said.scores[v, label_pool.FOLDS], heard.scores[v, label_pool.FOLDS], atol=1e-2)
+    # Nor do those who judge weigh the members that they judge.
+    judged, final = pooled_opinions(said, judges)
+    weighed = pooled_opinions(said, torch.zeros_like(judges))
+    assert torch.equal(final, weighed[1]) and not torch.equal(judged, weighed[0])
+
+
+def taught(graph: Graph, *, features: bool, edges: bool, epsilon_y: float = 3.0) -> LPGNN:
+    """A network on features that say the class or nothing, over the graph's edges or none."""
+    known = torch.nn.functional.one_hot(graph.y, 3).float()
+    told = copy(graph)
+    told.x = torch.cat([known if features else torch.zeros_like(known), torch.zeros(PEOPLE, 17)], dim=1).to_sparse_csr()
+    if not edges:
+        told.edge_index = graph.edge_index[:, :0]
+    model = LPGNN(epsilon_x=math.inf, epsilon_y=epsilon_y, epochs=100)
+    return model.fit(told, randomness=SeededRandomness(1))
+
+
+def test_weights_go_to_whoever_knows() -> None:
+    graph, _, _ = people()
+    by_features, by_edges = taught(graph, features=True, edges=False), taught(graph, features=False, edges=True)
+    assert float((by_features.predict() == graph.y).float().mean()) > 0.95
+    assert by_features.pooled.weights[0] > 3 * by_edges.pooled.weights[0]
+    assert by_edges.pooled.weights[1] > by_features.pooled.weights[1]
+
+
+def test_a_pool_costs_nothing_is_kept_in_a_file_and_can_be_left_out(tmp_path: Path) -> None:
+    graph, _, _ = people()
+    found = {}
+    for pooling in ("labels", "none"):
+        model = LPGNN(epsilon_x=2.0, epsilon_y=2.0, epochs=2, pooling=pooling)
+        found[pooling] = model.fit(graph, randomness=SeededRandomness(1))
+        assert model.guarantee.epsilon == 4.0
+        model.save(tmp_path / pooling)
+        again = load_method(tmp_path / pooling)
+        assert torch.equal(again.predict_proba(), model.predict_proba())
+        assert again.get_params()["pooling"] == pooling
+    assert found["none"].pooled is None
+    assert not torch.equal(found["none"].predict_proba(), found["labels"].predict_proba())
+    assert "neither had heard" in found["labels"].pooled.words
+    # The control of the same run is the pool's own opinion, not one trained again.
+    alone = controls_of(found["labels"], graph, random_split(graph, 0))["label-pool"]()
+    assert torch.equal(torch.from_numpy(alone).bool(), right(found["labels"].pooled.labels_alone, graph))
+
+
+def right(scores: Tensor, graph: Graph) -> Tensor:
+    test = random_split(graph, 0).test
+    return scores.argmax(dim=1)[test] == graph.y[test]
+
+
+def test_public_labels_and_labels_taken_as_they_came_have_no_pool() -> None:
+    graph, _, _ = people()
+    for settings in ({"epsilon_y": math.inf}, {"epsilon_y": 2.0, "loss": "cross-entropy", "steps_y": 0}):
+        model = LPGNN(epsilon_x=2.0, epochs=2, **settings).fit(graph, randomness=SeededRandomness(1))
+        assert model.pooled is None
+    with pytest.raises(InputError, match="'much'"):
+        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
 
 
 GRAPH = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from graphveil.aggregation import propagate
-from graphveil.methods.base.network import FeatureMatrix, Labels, train_network
+from graphveil.methods.base.network import FeatureMatrix, Labels, Network, train_network
 from graphveil.methods.base.reach import FEATURE_HOPS, public_hops
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
@@ -41,11 +41,13 @@ class Hops:
     Attributes:
         steps_x, steps_y: hops of features and of labels.
         tried: (K_x, K_y) -> estimated accuracy of a short training; empty where the topology decided.
+        trial: the short training of the pair that was chosen, None where the topology decided.
     """
 
     steps_x: int
     steps_y: int
     tried: dict[Pair, float]
+    trial: Network | None = field(default=None, compare=False, repr=False)
 
     @property
     def words(self) -> str:
@@ -85,26 +87,35 @@ def choose_hops(
     reaching = tuple(hops for hops in tried if not hops or _reaches(topology, labels, hops))
     # Hops that were set may reach by validation reports alone, which a trial does not hear.
     if not _can_judge(labels) or ("steps_y" not in free and not reaching):
-        found = public_hops(topology.adjacency.to_scipy(), labels.classes)
+        public = public_hops(topology.adjacency.to_scipy(), labels.classes)
         # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
-        found["steps_y"] = found["steps_y"] if found["steps_y"] in reaching else 0
-        found["steps_x"] = 0 if exact else found["steps_x"]
-        steps_x, steps_y = (found[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
+        public["steps_y"] = public["steps_y"] if public["steps_y"] in reaching else 0
+        public["steps_x"] = 0 if exact else public["steps_x"]
+        steps_x, steps_y = (public[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
         return Hops(steps_x, steps_y, {})
 
-    def judged(pair: Pair) -> float:
-        short = replace(
-            settings,
-            steps_x=pair[0],
-            steps_y=pair[1],
-            epochs=min(settings.epochs, EPOCHS),
-            patience=PATIENCE,
-            selection="robust",
-        )
-        network = train_network(features, offset, labels, topology, short, unheard=True, **how)
-        return _estimate(network.history)
+    trials: dict[Pair, Network] = {}
 
-    return search_hops(judged, fixed, free, reaching, exact=exact)
+    def judged(pair: Pair) -> float:
+        hops = replace(settings, steps_x=pair[0], steps_y=pair[1])
+        trials[pair] = short_training(features, offset, labels, topology, hops, **how)
+        return _estimate(trials[pair].history)
+
+    found = search_hops(judged, fixed, free, reaching, exact=exact)
+    return replace(found, trial=trials.get((found.steps_x, found.steps_y)))
+
+
+def short_training(
+    features: FeatureMatrix, offset: float, labels: Labels, topology: Topology, settings: NetworkSettings, **how: Any
+) -> Network:
+    """Return a network of a few epochs that has heard no validation report; arguments as of `train_network`.
+
+    Hops of labels that reach training nodes by validation reports alone are left out.
+    """
+    epochs, steps_y = min(settings.epochs, EPOCHS), settings.steps_y
+    steps_y = steps_y if steps_y and _reaches(topology, labels, steps_y) else 0
+    short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
+    return train_network(features, offset, labels, topology, short, unheard=True, **how)
 
 
 def search_hops(

@@ -33,6 +33,15 @@ _TRIMMING = {
     )
 }
 
+_POOLING = {
+    "pooling": Option(
+        "labels",
+        str,
+        "labels: pooled with what private labels say alone, weighed by validation reports; none: as published",
+        within=("labels", "none"),
+    )
+}
+
 _HOPS = {**NOISY_HOPS, "steps_y": (0, 1, 4)}
 
 LOCAL_METHODS: tuple[AnyMethod, ...] = (
@@ -42,8 +51,8 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "local",
         _LPGNN,
         _FAMILY,
-        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING},
-        free=(*network_options(), "loss", *_TRIMMING),
+        {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING, **_POOLING},
+        free=(*network_options(), "loss", *_TRIMMING, *_POOLING),
         search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),
         refuse=refuse_idle_delta,
@@ -57,7 +66,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
-        fixed={"denoising": "upgnet"},
+        fixed={"denoising": "upgnet", "pooling": "none"},
         free=tuple(network_options()),
         search=_HOPS,
         replays=(Replay("person", {"epsilon_x": 1.0, "epsilon_y": 1.0}),),

@@ -99,6 +99,8 @@ class LocalFamily:
         origin = release_notes(estimator, graph) + start_notes(settled.get("start"), "label-pool", graph.schema.name)
         hops = estimator.hops if estimator.trains_network else None
         origin += () if hops is None else (hops.words,)
+        pooled = estimator.pooled if estimator.trains_network else None
+        origin += () if pooled is None else (pooled.words,)
         total = settled.get("epsilon")
         return (*origin, _split_note(total, estimator)) if isinstance(total, int | float) else origin
 

@@ -29,7 +29,7 @@ from graphveil.methods.base.start import Reader
 from graphveil.models.belief import ROUNDS, Edges, edges_of, propagate_beliefs
 from graphveil.models.label_prior import MOST_KEPT, channel, class_shares, homophily
 from graphveil.models.label_process import DEPTH, STEPS, diffuse, fit_process
-from graphveil.models.report_pool import fit_weights
+from graphveil.models.report_pool import Weights, fit_weights
 from graphveil.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -97,11 +97,35 @@ def pool_labels(
     setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
         names, scores = [*names, START], torch.cat([scores, _unit(reader.scores(*pool_clues(read)))[..., None]], dim=3)
-    sent = (folds >= 0).nonzero().squeeze(1)
-    found = fit_weights(scores[sent, folds[sent]], setting.likelihood[sent], setting.log_prior)
+    found = _weighed(replace(read, scores=scores), folds >= 0)
     logits = scores[:, FOLDS] @ found.members + found.prior * setting.log_prior
     shares = dict(zip(names, (float(w) for w in found.members), strict=True))
     return Pool(torch.softmax(logits, dim=1).cpu(), shares, found.prior, found.doubt)
+
+
+def pooled_opinions(read: Readings, judges: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what labels alone say, as reports may judge it and in the end, as log-probabilities [n, c] each.
+
+    Args:
+        read: what the members make of all reports.
+        judges: mask [n] of those who judge: their reports take part in the first only in what all estimate together.
+    """
+    setting, folds = read.setting, read.folds
+    nodes = torch.arange(len(folds), device=folds.device)
+    opinions = []
+    for scores, taught in (
+        (read.scores[nodes, folds], (folds >= 0) & ~judges.to(folds.device)),
+        (read.scores[:, FOLDS], folds >= 0),
+    ):
+        found = _weighed(read, taught)
+        opinions.append(torch.log_softmax(scores @ found.members + found.prior * setting.log_prior, dim=1))
+    return opinions[0], opinions[1]
+
+
+def _weighed(read: Readings, taught: Tensor) -> Weights:
+    """Return the members' weights by the reports [n] that teach them."""
+    sent = taught.nonzero().squeeze(1)
+    return fit_weights(read.scores[sent, read.folds[sent]], read.setting.likelihood[sent], read.setting.log_prior)
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.fitted import Fitted
+from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
@@ -74,6 +75,9 @@ if TYPE_CHECKING:
 
 
 DENOISINGS = ("hops", "upgnet")
+POOLINGS = ("labels", "none")
+#: Choices that a file names only where they are not these, as files of earlier versions did.
+_CHOICES = {"denoising": "hops", "stand_in": "normal", "trimming": "none", "pooling": "labels"}
 
 
 class LPGNNCore(ReportsCore[Fitted]):
@@ -85,15 +89,14 @@ class LPGNNCore(ReportsCore[Fitted]):
         mechanism: one of `FEATURE_MECHANISMS`; delta belongs to "gaussian" alone.
         sampled: features that a report tells ("multi-bit"); None: as many as are best.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
-        denoising: what smooths noisy features before the network: "hops" (above) or "upgnet", see
-            `aggregation.high_order`.
+        denoising: "hops" (above), or "upgnet", see `aggregation.high_order`.
         stand_in: what the network reads where epsilon_x is None, see `methods.base.stand_ins`.
         trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
+        pooling: "labels": the network is pooled with what private labels say alone, see `methods.local.pooled`; "none".
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
-            since all that it reads is released; its `forward` may name `edge_index` [2, E] as well. It is copied, never
-            trained itself, and is given again to load a saved model.
-        settings: any field of `NetworkSettings`; `steps_x` and `steps_y` default to 8 and 4, and to 0 for a part that
-            is public and needs no denoising.
+            since all is released; its `forward` may name `edge_index` [2, E] as well. It is copied, and given again to
+            load a saved model.
+        settings: any field of `NetworkSettings`; `steps_x` and `steps_y` are chosen from reports, see `base.hops`.
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
 
@@ -130,6 +133,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         denoising: str = "hops",
         stand_in: str = "normal",
         trimming: str = "none",
+        pooling: str = "labels",
         backbone: nn.Module | None = None,
         **settings: Any,
     ) -> None:
@@ -142,6 +146,8 @@ class LPGNNCore(ReportsCore[Fitted]):
             raise InputError(f"stand_in {stand_in} beside features", remedy="collect none: epsilon_x = none")
         if trimming not in TRIMMINGS or (trimming != "none" and denoising != "hops"):
             raise InputError(f"trimming {trimming!r} with {denoising}", allowed="none, or agreement with hops")
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling {pooling!r} is not known", allowed=", ".join(POOLINGS))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.
@@ -149,7 +155,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries, self.denoising, self.backbone = require_queries(queries), denoising, backbone
-        self.stand_in, self.trimming = stand_in, trimming
+        self.stand_in, self.trimming, self.pooling = stand_in, trimming, pooling
         # As given and not as used: a clone with other budgets must choose its hops anew.
         self._given = {name: settings.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
@@ -157,6 +163,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         self.released: LocalReports | None = None
         self.topology: Topology | None = None
         self.hops: Hops | None = None
+        self.pooled: Pooled | None = None
 
     @property
     def open_hops(self) -> tuple[str, ...]:
@@ -215,6 +222,10 @@ class LPGNNCore(ReportsCore[Fitted]):
             chosen = {name: getattr(self.hops, name) for name in self.open_hops}
             settings, self.settings = replace(settings, **chosen), replace(self.settings, **chosen)
         network = train_network(features, offset, labels, here, settings, unheard=unheard, progress=progress, **how)
+        self.pooled = None
+        if self.pooling == "labels" and can_pool(labels, settings) and not unheard:
+            self.pooled = pool_with_labels(network, self.hops, features, offset, labels, here, settings, **how)
+            network = replace(network, logits=self.pooled.logits)
         several, notes = released.labels.dim() == 2, () if self._fitted is None else self._fitted.notes
         self._fitted = Fitted(released.schema, released.void, topology.fingerprint, network, published, several, notes)
         # Where some sent nothing, row i is not person i's: nobody is known again, and all would have to be asked.
@@ -237,9 +248,9 @@ class LPGNNCore(ReportsCore[Fitted]):
         """Return class probabilities [n, c].
 
         For the training topology (or no graph) they were computed while fitting and nothing private is read.  On
-        another graph those who are known by their ids are predicted from the report they sent, which is kept; new ids
-        send one report at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is taken to be
-        asked again, which is charged to those who have reported; see `methods.base.people`.
+        another graph the network speaks alone: those known by their ids are predicted from the report they sent, which
+        is kept; new ids send one at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is
+        taken to be asked again, which is charged to those who have reported; see `methods.base.people`.
 
         Args:
             randomness: the source of noise of those who have to be asked.
@@ -290,11 +301,9 @@ class LPGNNCore(ReportsCore[Fitted]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
-        privacy = {
-            name: getattr(self.privacy, name) for name in ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
-        }
-        more = {"queries": self.queries, "denoising": self.denoising, "backbone": self.backbone}
-        more |= {"stand_in": self.stand_in, "trimming": self.trimming}
+        names = ("epsilon_x", "epsilon_y", "mechanism", "delta", "sampled")
+        privacy = {name: getattr(self.privacy, name) for name in names}
+        more = {"queries": self.queries, "backbone": self.backbone, **{name: getattr(self, name) for name in _CHOICES}}
         return {**privacy, **more, **asdict(self.settings), **self._given}
 
     @property
@@ -303,8 +312,8 @@ class LPGNNCore(ReportsCore[Fitted]):
         fitted = self.result
         if fitted.published is not None:
             return fitted.published
-        collected = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
-        return replace(collected, assumes=(*collected.assumes, *leans_on(self.account.ledger), *fitted.notes))
+        said = self.privacy.guarantee(fitted.schema, fitted.void, self.account.ledger)
+        return replace(said, assumes=(*said.assumes, *leans_on(self.account.ledger), *fitted.notes))
 
     @property
     def history(self) -> tuple[Epoch, ...]:
@@ -339,10 +348,7 @@ class LPGNNCore(ReportsCore[Fitted]):
                 **({} if self.privacy.sampled is None else {"sampled": self.privacy.sampled}),
             },
             "settings": asdict(self.settings),
-            # Only where it is not LPGNN's own, as in files of earlier versions.
-            **({"denoising": self.denoising} if self.denoising != "hops" else {}),
-            **({"stand_in": self.stand_in} if self.stand_in != "normal" else {}),
-            **({"trimming": self.trimming} if self.trimming != "none" else {}),
+            **{name: value for name, usual in _CHOICES.items() if (value := getattr(self, name)) != usual},
             "schema": schema_facts(fitted.schema),
             "void": fitted.void,
             "fingerprint": fitted.fingerprint,
@@ -391,8 +397,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         privacy = dict(facts["privacy"])
         for name in ("epsilon_x", "epsilon_y"):
             privacy[name] = number_from(privacy[name])
-        kinds = {"denoising": facts.get("denoising", "hops"), "stand_in": facts.get("stand_in", "normal")}
-        kinds["trimming"] = facts.get("trimming", "none")
+        kinds = {name: facts.get(name, usual) for name, usual in _CHOICES.items()}
         # A saved model must load where there is no GPU.
         return cls(**privacy, **kinds, backbone=backbone, **{**facts["settings"], "device": "cpu"})
 

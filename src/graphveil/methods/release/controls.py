@@ -177,6 +177,7 @@ def _again(
             "mechanism": privacy.mechanism,
             "delta": privacy.delta,
             "sampled": privacy.sampled,
+            "pooling": method.pooling,
         }
         copied: LPGNNCore | LabelPropagationCore = LPGNNCore(epsilon_y=privacy.epsilon_y, **budgets, **network)
     else:

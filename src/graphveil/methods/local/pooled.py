@@ -1,0 +1,106 @@
+"""LPGNN's network pooled with what labels alone say of the same graph.
+
+    z   = w1 u(network) + w2 log p        u: less its mean over the classes, to unit root-mean-square over everybody
+    p   = what the pool of labels says, see `methods.local.label_pool`
+    w   = the weights by which validation reports are likeliest, see `models.pool`, pulled towards FIRST
+
+The reports that weigh were heard by neither: the network of a short training stands for the one in the end, and the
+pool leaves out each report where it speaks of its own node.  A network sees what features say, and the pool reads a
+graph in more ways than any number of hops: each is best on some family of graphs, and both together on most.
+A report is worth at most log 1/q, q the channel's chance of any other class, so that few forged ones move little.
+
+Ours.  All of it is post-processing of what was released, and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphveil.engine import LOCAL, Engine
+from graphveil.late import torch
+from graphveil.methods.base.hops import Hops, short_training
+from graphveil.methods.base.network import FeatureMatrix, Labels, Network
+from graphveil.methods.base.released import Topology
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.local.label_pool import pooled_opinions, read_labels
+from graphveil.models.label_prior import log_channel
+from graphveil.models.pool import pool_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Weights of the network and of the labels before any report judges.
+FIRST = (0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The pool of a network and of labels.
+
+    Attributes:
+        logits: log-scores [n, c] of both.
+        labels_alone: probabilities [n, c] by the labels' pool.
+        weights: of the network and of the labels.
+    """
+
+    logits: Tensor
+    labels_alone: Tensor
+    weights: tuple[float, float]
+
+    @property
+    def words(self) -> str:
+        """The weights in a sentence."""
+        network, labels = (round(weight, 2) for weight in self.weights)
+        return (
+            f"the network (weight {network:g}) is pooled with what labels alone say (weight {labels:g}), weighed at no "
+            "further cost by released validation labels that neither had heard; other graphs get the network's answers"
+        )
+
+
+def can_pool(labels: Labels, settings: NetworkSettings) -> bool:
+    """Return whether labels have a pool: those of one class a node, that went through a channel which is heeded."""
+    return settings.loss == "drop" and labels.keep < 1 and labels.values.dim() == 1
+
+
+def pool_with_labels(
+    network: Network,
+    hops: Hops | None,
+    features: FeatureMatrix,
+    offset: float,
+    labels: Labels,
+    topology: Topology,
+    settings: NetworkSettings,
+    *,
+    engine: Engine = LOCAL,
+    **how: Any,
+) -> Pooled:
+    """Return a trained network pooled with what labels alone say.
+
+    Args:
+        network: trained on all reports.
+        hops: how its hops were chosen, if they were: the trial that chose them is what validation reports judge.
+        features, offset, labels, topology, settings: what it was trained on, as of `train_network`.
+        engine: where blocks of people are worked on; no bit of the result depends on it.
+        how: further arguments of `train_network`.
+    """
+    values = torch.where(labels.train | labels.val, labels.values, -1)
+    channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
+    read = read_labels(topology, values, **channel, seed=settings.seed, device=settings.device, engine=engine)
+    unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+    judges = (labels.val & (values >= 0)).nonzero().squeeze(1)
+    weights = torch.tensor(FIRST)
+    if len(judges):
+        trial = None if hops is None else hops.trial
+        judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **how)
+        heard = log_channel(**channel)[:, values[judges]].T
+        opinions = torch.stack([_unit(judged.logits)[judges], unheard[judges]])
+        weights = pool_weights(opinions, heard, weights)
+    logits = torch.tensordot(weights, torch.stack([_unit(network.logits), alone]), dims=1)
+    return Pooled(logits, alone.exp(), (float(weights[0]), float(weights[1])))
+
+
+def _unit(scores: Tensor) -> Tensor:
+    """Centre scores [n, c] over the classes and scale them to unit root-mean-square: trainings differ in how sure."""
+    scores = scores - scores.mean(dim=1, keepdim=True)
+    return scores / scores.square().mean().sqrt().clamp_min(1e-9)
