@@ -197,22 +197,6 @@ def solved_features(view: View, victim: str) -> tuple[Tensor | None, str]:
     return solve_features(view, victim), "weights that were handed out"
 
 
-def left_over(columns: Tensor, seen: Sequence[Tensor]) -> float:
-    """Return the median share of a column's length that what was seen does not explain; 0: it is in the span.
-
-    Args:
-        columns: of the victim's features, float64 [n, d]. seen: what reached the party, float64 [n, .].
-
-    Returns:
-        A fraction.
-    """
-    space = torch.cat([part.double() for part in seen], dim=1)
-    u, s, _ = torch.linalg.svd(space, full_matrices=False)
-    basis = u[:, s > 1e-5 * s[0]]
-    rest = columns.double() - basis @ (basis.T @ columns.double())
-    return float((rest.norm(dim=0) / columns.double().norm(dim=0)).median())
-
-
 def similarities(h: Sequence[Tensor], slopes: Sequence[Tensor], rate: float) -> Tensor:
     """Return X X^T [n, n] from layers of plain descent and their slopes, see the module.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
@@ -16,74 +15,12 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphveil.methods.runs.intervals import Interval
-from graphveil.reports.base.text import percent, printable
-from graphveil.reports.base.words import measured
+from graphveil.reports.base.text import printable
 
 INK = "#1b1f24"
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a9099"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-def accuracy_figure(
-    method: str,
-    accuracy: Interval,
-    controls: Mapping[str, Interval],
-    ceiling: Interval | None,
-    rivals: Mapping[str, Interval] | None = None,
-) -> Figure:
-    """Bars of the run, its rivals and its controls (best first) and the non-private ceiling, with 95% intervals.
-
-    Args:
-        method: the name of the first bar.
-        accuracy: of the run, a share of the test nodes in [0, 1], as are all scores here.
-        controls: name -> score; they cost no privacy.
-        ceiling: without privacy; None where it was not measured.
-        rivals: name -> score, at the same privacy price.
-    """
-    rows = [(method, accuracy, BLUE)]
-    for scores, colour, kind in ((rivals or {}, GREEN, " (rival)"), (controls, GREY, "")):
-        rows += [(name + kind, scores[name], colour) for name in sorted(scores, key=lambda key: -scores[key].mean)]
-    if ceiling is not None:
-        rows.append(("not private (ceiling)", ceiling, ORANGE))
-    figure = bar_figure(rows)
-    if ceiling is not None:
-        figure.axes[0].patches[-1].set(facecolor="none", edgecolor=ORANGE, hatch="////", linewidth=1.2)
-    return figure
-
-
-def bar_figure(rows: Sequence[tuple[str, Interval, str]]) -> Figure:
-    """One bar for each (name, accuracy, colour), from the top down, with its 95% interval and its number."""
-    figure = Figure(figsize=(7.2, 0.75 + 0.42 * len(rows)), layout="constrained")
-    axes = figure.add_subplot()
-    places = range(len(rows))
-    means = [100 * score.mean for _, score, _ in rows]
-    axes.barh(places, means, height=0.62, color=[colour for _, _, colour in rows])
-    for place, (_, score, _) in zip(places, rows, strict=True):
-        _error_bar(axes, place, score)
-    axes.set_yticks(places, [drawable(name) for name, _, _ in rows])
-    axes.invert_yaxis()
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("test nodes classified correctly, per cent")
-    clean(axes, grid="x")
-    return figure
-
-
-def _error_bar(axes: Axes, place: float, score: Interval) -> None:
-    """The interval of one bar, and the mean in a column of its own, where no whisker reaches."""
-    if measured(score):
-        spread = [[100 * (score.mean - score.low)], [100 * (score.high - score.mean)]]
-        axes.errorbar(100 * score.mean, place, xerr=spread, color=INK, capsize=3.5, linewidth=1.3)
-    # In shares of the axis and not in data: an interval may end anywhere on the scale.
-    axes.annotate(
-        percent(score.mean),
-        (1.01, place),
-        xycoords=("axes fraction", "data"),
-        va="center",
-        color=INK,
-        fontweight="bold",
-    )
 
 
 def drawable(name: str) -> str:
