@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import KINDS
-from graphveil.federation.core.networks import holder_structure
+from graphveil.federation.core.networks import LENGTH, apart, holder_structure
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
@@ -54,12 +54,12 @@ def one_model(start: Trained, setting: Setting, held: dict[str, Holding], blocks
     network, kind = start.server, setting.model.aggregator
     if setting.protocol.mode == "paper":
         h0 = sum(held[name].features @ blocks[name] for name in setting.names)
-        z = network(
-            [
-                start.holders[name].propagation(h0, holder_structure(kind, held[name].edge_index, N))
-                for name in setting.names
-            ]
-        )
+        rows = [
+            start.holders[name].propagation(h0, holder_structure(kind, held[name].edge_index, N))
+            for name in setting.names
+        ]
+        # What the server makes of published rows before it trains on them passes gradients straight through.
+        z = network([h + (apart(h, LENGTH) - h).detach() for h in rows])
     else:
         x = torch.cat([scaled_rows(held[name].features, len(setting.names)) for name in setting.names], dim=1)
         s = sum(transition_matrix(held[name].edge_index, N).toarray() for name in setting.names) / len(setting.names)

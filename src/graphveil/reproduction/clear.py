@@ -6,6 +6,7 @@ can also add the noise that the paper counts by the iteration, which no federati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -16,7 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import from_scipy
-from graphveil.federation.core.networks import Combination, OutputLayer, Propagation, holder_structure
+from graphveil.federation.core.networks import (
+    LENGTH,
+    Combination,
+    OutputLayer,
+    Propagation,
+    apart,
+    holder_structure,
+)
 from graphveil.federation.core.publication import clip_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.linear_server import LinearNetwork
@@ -31,7 +39,12 @@ Part = tuple[Any, Tensor]  # features (scipy CSR) and edges of one holder
 
 @dataclass(frozen=True)
 class Plan:
-    """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C."""
+    """One plaintext run; the names are those of `Setting`, with the noise of one publication in units of C.
+
+    Attributes:
+        apart: whether published rows are taken apart at the server as it does today, see `core.networks`; the paper's
+            server takes them as they are.
+    """
 
     mode: str = "paper"
     combine: str = "mean"
@@ -46,6 +59,7 @@ class Plan:
     epochs: int = 150
     sigma: float = 0.0
     shrink: bool = True
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,15 +138,16 @@ def _train(
 
 
 def _published(h: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
-    """Return clipped rows with noise, shrunk by the positive-part James-Stein factor; C = 1."""
+    """Return clipped rows with noise as the server takes them, shrunk by James-Stein's positive-part factor; C = 1."""
     if plan.mode in UNPUBLISHED:
         return h.detach().clone()
-    x = clip_rows(h.detach(), 1.0)
-    if plan.sigma == 0:
-        return x
-    x = x + plan.sigma * torch.randn(x.shape, generator=generator)
-    scale = (x.shape[1] - 2) * plan.sigma**2
-    return x * (1 - scale / x.square().sum(dim=1, keepdim=True)).clamp_min(0) if plan.shrink else x
+    x, noise = clip_rows(h.detach(), 1.0), plan.sigma * math.sqrt(h.shape[1])
+    if plan.sigma:
+        x = x + plan.sigma * torch.randn(x.shape, generator=generator)
+    if plan.sigma and plan.shrink:
+        scale = (x.shape[1] - 2) * plan.sigma**2
+        x, noise = x * (1 - scale / x.square().sum(dim=1, keepdim=True)).clamp_min(0), 0.0
+    return apart(x, LENGTH, noise) if plan.apart else x
 
 
 class _Own:
@@ -189,7 +204,7 @@ class _Opened:
 
 
 class _Linear:
-    """z = S^K X W over everybody's edges; W by descent with momentum, its gradient from training rows alone."""
+    """z = S^K X W over everybody's edges; W by descent with momentum."""
 
     def __init__(self, plan: Plan, parts: Sequence[Part], generator: torch.Generator, words: list[np.ndarray]) -> None:
         nodes, holders = parts[0][0].shape[0], len(parts)
@@ -210,7 +225,7 @@ class _Linear:
         return [self.p @ self.weight.detach()]
 
     def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
-        self.weight.grad = self.p[rows].T @ slopes[0][rows]
+        self.weight.grad = self.p.T @ slopes[0]
         self.descent.step()
 
 

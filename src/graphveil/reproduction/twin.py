@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ def train_twins(plan: Plan, graph: Graph, split: Split, shares: Sequence[float],
     secure = float((predicted.argmax(dim=1) == graph.y)[split.test].float().mean())
     # Later draws of the same size are masks.
     words = source.words[: len(drawn)]
-    plain = run(plan, vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
+    # The parties' own server takes rows apart, whatever the paper's does.
+    plain = run(replace(plan, apart=True), vertical_partition(graph, shares, seed=seed), graph.y, split, seed, words)
     return Twins(secure, plain, trained.transcript.bytes, seconds)
 
 
@@ -64,7 +65,7 @@ def setting_of(plan: Plan, members: tuple[Member, ...], classes: int, **changes:
     Args:
         members: the holders. classes: how many. changes: settings beside the plan's, or in their place.
     """
-    own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink")}
+    own = {name: value for name, value in asdict(plan).items() if name not in ("sigma", "shrink", "apart")}
     return Setting.of(members, classes, **{"opened": True, "epsilon": math.inf, **own, **changes})
 
 

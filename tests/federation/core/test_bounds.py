@@ -149,7 +149,7 @@ def test_rows_of_a_whole_run_stay_within_their_bounds(
 ) -> None:
     """P, W and z of every round, from what all holders keep, with a server that steps as far as it may, or further."""
     if weak:
-        monkeypatch.setattr(Bounds, "step", 20.0)
+        monkeypatch.setattr(Bounds, "step", 200.0)
     held = holdings(holders, 40, 5)
     setting = setting_of(held, epsilon=8.0, epochs=4, shared_rate=1e9)
     seen = watched(setting, held, monkeypatch)

@@ -26,6 +26,26 @@ from graphveil.models.initial import glorot
 
 AGGREGATORS = ("sage", "gcn", "gat")
 COMBINES = ("concat", "mean", "regression")
+#: How long embeddings are at the server: at length 1 its first layer sees little of what tells nodes apart.
+LENGTH = 4.0
+#: Of the noise: nothing shorter can be told from none.
+_LEAST = 2.0**-4
+
+
+def apart(rows: Tensor, length: float, noise: float = 0.0) -> Tensor:
+    """Return rows less their mean, all scaled by one number.
+
+    In a dense graph propagation makes all rows nearly alike: what they share is most of their length, and says nothing
+    of a class. One number for all, so that a row of little signal stays short. Free, of rows that were published.
+
+    Args:
+        rows: [n, d]. length: root-mean-square length of a row afterwards, its noise apart.
+        noise: of the noise in a row.
+    """
+    centred = rows - rows.mean(dim=0)
+    # A constant to the gradient: rows are trained for what they say, and not for how long they are.
+    squares = centred.detach().square().sum(dim=1).mean() - noise**2
+    return centred * (length / squares.clamp_min((_LEAST * noise) ** 2 + 1e-18).sqrt())
 
 
 class Propagation(nn.Module):

@@ -63,7 +63,7 @@ class Model:
     aggregator: str = "sage"
     combine: str = "mean"
     width: int = 64
-    hops: int = 4
+    hops: int = 2
     layers: int = 1
     dropout: float = 0.5
 
@@ -111,7 +111,7 @@ class Privacy:
     epsilon: float = math.inf
     delta: float = 1e-4
     clip: float = 1.0
-    shrink: bool = True
+    shrink: bool = False
     epsilon_y: float = math.inf
     unit: str = "publication"
     degree_bound: int = 0

@@ -13,10 +13,9 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from graphveil.federation.core.context import RunContext
-from graphveil.federation.core.networks import Combination
+from graphveil.federation.core.networks import Combination, apart
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import load_network, network_state
 from graphveil.federation.crypto import ring
@@ -31,10 +30,11 @@ from graphveil.models.initial import glorot
 
 
 class LinearNetwork(nn.Module):
-    """h = unit(tanh(z V)), then hidden layers."""
+    """h = tanh(apart(z) V), then hidden layers; `noise` is the length of the noise in a row of z."""
 
-    def __init__(self, setting: Setting, *, generator: torch.Generator) -> None:
+    def __init__(self, setting: Setting, *, generator: torch.Generator, noise: float = 0.0) -> None:
         super().__init__()
+        self.noise = noise
         width = setting.model.width
         self.mixing = glorot((width, width), generator)
         self.rest = Combination("mean", 1, width, setting.model.layers, setting.model.dropout, generator=generator)
@@ -42,7 +42,7 @@ class LinearNetwork(nn.Module):
     def forward(self, opened: Sequence[Tensor]) -> Tensor:
         """Return z_L [n, h]; `opened` holds z alone."""
         (z,) = opened
-        combined: Tensor = self.rest([functional.normalize(torch.tanh(z @ self.mixing), dim=1)])
+        combined: Tensor = self.rest([torch.tanh(apart(z, 1.0, self.noise) @ self.mixing)])
         return combined
 
 
@@ -58,7 +58,10 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
         Its network.
     """
     setting = run.setting
-    network = LinearNetwork(setting, generator=run.generator)
+    # Every holder adds all of its own noise.
+    holders, to = len(setting.names), setting.publication
+    noise = to.sigma * to.clip * math.sqrt(holders * to.columns)
+    network = LinearNetwork(setting, generator=run.generator, noise=noise)
     optimiser = setting.training.optimiser(network.parameters())
     keys = yield from deal_keys(setting.names, randomness=run.randomness)
     truncation = {name: key.truncation for name, key in keys.items()}

@@ -1,6 +1,7 @@
 """A holder's network of its own: classes from its own columns over its own edges, and how one learns from guesses.
 
-    logits = S^K X W + b        S = D^-1 (A + I) of the holder's edges, rows of X scaled to length 1, W from zero
+    logits = C S^K X W / s + b    S = D^-1 (A + I) of the holder's edges, rows of X scaled to length 1, W from zero
+                                  C takes off each column's mean, s is the root-mean-square length of rows of C S^K X
 
     own labels     - mean over training rows of log( softmax(logits) T )_{y'}             T the channel of the labels
     others' guesses   - mean over all rows of log sum_c softmax(logits)_c prod_j L_j[c, r_j]
@@ -28,6 +29,7 @@ from graphveil.federation.modes.propagation import Features, transition_matrix
 _MIN_CHANCE, _DENSE = 1e-12, 0.25
 #: The confusion matrix before any validation node is counted: a guess is right so often, at this weight in nodes.
 _RIGHT, _WEIGHT, _STEPS = 0.7, 2.0, 100
+_PROBES = 32
 
 
 class LocalNetwork(nn.Module):
@@ -38,18 +40,27 @@ class LocalNetwork(nn.Module):
         self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
         self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
+        self._scale = 1.0 / max(self._length(features.shape[1]), _MIN_CHANCE)
         # From zero there is nothing to draw: a holder that trains again gets the same network.
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self) -> Tensor:
         """Return logits [n, c]."""
+        return self._scale * self._centred(self.weight) + self.bias
+
+    def _centred(self, weight: Tensor) -> Tensor:
+        """Return C S^K X W [n, c]: a dense graph makes all rows alike, and what they share says nothing of a class."""
         # From the right: n x c numbers are propagated in place of n x d, with the same result.
-        z = (self._x @ self.weight) / self._lengths
+        z = (self._x @ weight) / self._lengths
         for _ in range(self._hops):
             z = self.transition @ z
-        logits: Tensor = z + self.bias
-        return logits
+        return z - z.mean(dim=0)
+
+    def _length(self, columns: int) -> float:
+        """Return s, estimated by a few random projections, always the same ones."""
+        signs = torch.randint(0, 2, (columns, _PROBES), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
+        return float(self._centred(signs).square().mean().sqrt())
 
 
 def _thin(features: Features) -> Features:

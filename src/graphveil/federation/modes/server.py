@@ -1,12 +1,14 @@
 """The server's part in modes "individual" and "paper": it deals masks, combines embeddings and trains its own layers.
 
-    round    embeddings of all holders -> (shrink) -> combine -> steps with the label holder -> gradient to every holder
+    round    embeddings of all holders -> (shrink) -> apart -> combine -> steps with the label holder
+             -> gradient to every holder
 
 It follows the protocol and colludes with no holder.  It never sees a masked matrix: those pass between holders.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.federation.core.context import RunContext
-from graphveil.federation.core.networks import Combination
+from graphveil.federation.core.networks import LENGTH, Combination, apart
 from graphveil.federation.core.publication import james_stein
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import load_network, network_state
@@ -54,9 +56,7 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
         leaves = []
         for name in setting.names:
             published = yield Receive(name, "embeddings", (nodes, setting.model.width))
-            # At the server and not at the holder: a function of what was published, and so free.
-            shrunk = james_stein(published, setting.publication) if setting.privacy.shrink else published
-            leaves.append(shrunk.requires_grad_())
+            leaves.append(_taken(published, setting).requires_grad_())
         yield from take_steps(network, optimiser, setting, leaves, train, setting.steps(round))
         for name, leaf in zip(setting.names, leaves, strict=True):
             # Of the last step alone: earlier steps of a publication moved the server's own layers.
@@ -64,6 +64,13 @@ def server(run: RunContext, nodes: int, rows: int) -> Program[Combination]:
         yield from dealer.correct(products_of(setting, nodes, transposed=True), f"backward {round}")
         yield Checkpoint(round, kept)
     return network
+
+
+def _taken(published: Tensor, setting: Setting) -> Tensor:
+    """Return a holder's published rows [n, h] as the server combines them: a function of them alone, and so free."""
+    if setting.privacy.shrink:
+        return apart(james_stein(published, setting.publication), LENGTH)
+    return apart(published, LENGTH, setting.publication.sigma * setting.privacy.clip * math.sqrt(published.shape[1]))
 
 
 def take_steps(
