@@ -1,4 +1,4 @@
-"""What the server makes of rows before it trains on them, and that no mode is lost where a dense graph makes rows alike."""
+"""What the server makes of rows before it trains on them, and that a dense graph teaches every mode."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ from graphveil.methods.links.controls import (
     settings_of,
 )
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.readings import _Server
 from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.local.controls import hits
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
@@ -156,8 +158,8 @@ def test_no_edges_and_public_only_never_look_at_the_lists() -> None:
     expected = {name: opened[name]() for name in ("no-edges", "public-only")}
     method.core.released = replace(method.released, lists=SealedLists())
     sealed = link_controls_of(method, graph, split)
-    for name, hits in expected.items():
-        assert np.array_equal(sealed[name](), hits), name
+    for name, right in expected.items():
+        assert np.array_equal(sealed[name](), right), name
     for name in CONTROLS - set(expected):
         with pytest.raises(AssertionError, match="neighbour lists were read"):
             sealed[name]()
@@ -232,3 +234,20 @@ def test_a_method_without_reports_has_no_controls_and_no_rivals(kind: Any) -> No
     method = Estimator(kind(epsilon_x=2.0, epsilon_a=4.0, mode="lower"))
     assert link_controls_of(method, graph, made.split_of(graph)) == {}
     assert rivals_of(method, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}
+
+
+def test_parts_that_were_read_once_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rivals on the same reports pool what the method has read, and say what they would say by themselves."""
+    graph = links_made.graph()
+    split, usual = made.split_of(graph), {"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": "lower"}
+    method = fitted(LinkBeliefs(**usual, reading="all"), graph)
+    alone = {
+        name: LinkBeliefs(**usual, reading=reading).fit_reports(method.released).predict_proba()
+        for name, reading in (("link-beliefs", "beliefs"), ("list-sums", "sums"))
+    }
+    read: list[str] = []
+    monkeypatch.setattr(_Server, "opinions", lambda self, part: read.append(part))
+    rivals = rivals_of(method, graph, split, randomness=SeededRandomness(1))
+    for name, found in alone.items():
+        assert np.array_equal(rivals[name](), hits(found, graph, split))
+    assert not read

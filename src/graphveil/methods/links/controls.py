@@ -47,10 +47,12 @@ from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.list_network import FEWEST_EPOCHS
 from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.readings import Opinion
 from graphveil.methods.links.regression import without_links
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import Randomness, SeededRandomness
 
 if TYPE_CHECKING:
@@ -136,9 +138,10 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
         for name, options in same.items():
             if name != own:
                 rivals[name] = _on_same_reports(method, released, options, graph, split)
+        known = _parts_of(method)
         for name, reading in WITHOUT_GRAPH.items():
             if reading != getattr(method, "reading", None):
-                rivals[name] = _read_from_same_reports(method, released, reading, graph, split)
+                rivals[name] = _read_from_same_reports(method, released, reading, known, graph, split)
     too_large = rivals_left_out(method, graph.schema, released.nodes)
     for name in PUBLISHED:
         if name not in too_large and getattr(method, "denoiser", None) != PUBLISHED[name]:
@@ -219,12 +222,31 @@ def _on_same_reports(
     return run
 
 
+def _parts_of(method: LinkMethod) -> dict[str, tuple[Opinion, ...]]:
+    """Return the opinions that a method has made of the reports already, as a rival with its defaults would."""
+    if method.trains_network or (method.rounds, method.blocks) != (BELIEF_ROUNDS, "full"):
+        return {}
+    return dict(method.parts)
+
+
 def _read_from_same_reports(
-    method: LinkMethod, released: LinkReports, reading: str, graph: Graph, split: Split
+    method: LinkMethod,
+    released: LinkReports,
+    reading: str,
+    known: dict[str, tuple[Opinion, ...]],
+    graph: Graph,
+    split: Split,
 ) -> Control:
+    """Return a rival that pools parts of the same reports; each part is read once, and `known` to those that follow."""
     links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
     rival = LinkBeliefsCore(**_people(method), **links, reading=reading, seed=settings_of(method).seed)
-    return lambda: hits(rival.fit_reports(released).probabilities(), graph, split)
+
+    def run() -> np.ndarray:
+        rival.fit_reports(released, known=known)
+        known.update(rival.parts)
+        return hits(rival.probabilities(), graph, split)
+
+    return run
 
 
 def _both_ends(method: LinkMethod, schema: GraphSchema) -> _Lists:

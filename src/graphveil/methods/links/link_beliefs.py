@@ -15,7 +15,9 @@ Ours; parts: `methods.links.readings`, `models.labelled_blocks`, `models.list_su
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
@@ -36,7 +38,7 @@ from graphveil.methods.links.collection import (
 from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.readings import read_lists
+from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.progress import ProgressCallback
@@ -121,24 +123,36 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         self.reading, self.rounds, self.blocks, self.seed, self.device = reading, rounds, blocks, seed, device
         self.account = Account(open_ledger(self.privacy, self.links))
         self.released: LinkReports | None = None
+        self.parts: Mapping[str, tuple[Opinion, ...]] = {}
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph whose nodes have several labels."""
         require_one_label(graph)
 
-    def fit_reports(self, released: LinkReports, *, progress: ProgressCallback | None = None) -> LinkBeliefsCore:
+    def fit_reports(
+        self,
+        released: LinkReports,
+        *,
+        progress: ProgressCallback | None = None,
+        known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
+    ) -> LinkBeliefsCore:
         """Weigh the reports; costs nothing and may be repeated.
+
+        Args:
+            released: everybody's reports.
+            progress: told how far it is.
+            known: `parts` of another reading of the same reports with the same settings.
 
         Raises:
             InputError: when reports and budgets do not belong together, or no training node carries a label.
             BudgetError: other reports than those that were paid for.
         """
         schema = self.recognised(released)
-        settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks}
-        found = read_lists(released, self.reading, **settings, seed=self.seed, device=self.device, progress=progress)
+        settings: dict[str, Any] = {"rounds": self.rounds, "blocks": self.blocks, "seed": self.seed}
+        found = read_lists(released, self.reading, **settings, device=self.device, progress=progress, known=known)
         probabilities = torch.softmax(found.scores, dim=1).cpu()
         self._fitted = FittedBeliefs(schema, released.void, released.people_key, probabilities, found.variant)
-        self.released = released
+        self.released, self.parts = released, found.parts
         return self
 
     def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:

@@ -18,9 +18,10 @@ Shapes: scores [n, c], in logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
@@ -61,20 +62,21 @@ FIRST = {"regression": 0.5, "network": 0.1, "fields": 0.1, "sums": 0.5, "counts"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Log-scores [n, c] of everyone, and which parts of the reports they rest on."""
-
-    scores: Tensor
-    variant: str
-
-
-@dataclass(frozen=True)
 class Opinion:
     """Log-scores [n, c] as validation labels may judge them, and in the end; `first`: the weight it is first given."""
 
     judged: Tensor
     final: Tensor
     first: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Log-scores [n, c] of everyone, which parts of the reports they rest on, and the opinions of each part."""
+
+    scores: Tensor
+    variant: str
+    parts: Mapping[str, tuple[Opinion, ...]]
 
 
 def read_lists(
@@ -86,6 +88,7 @@ def read_lists(
     blocks: str = "full",
     device: str = "cpu",
     progress: ProgressCallback | None = None,
+    known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
 ) -> Reading:
     """Return what a reading makes of the reports.
 
@@ -99,6 +102,7 @@ def read_lists(
         blocks: of the fields, see `models.block_densities`.
         device: "cpu" or "cuda".
         progress: hears of every round and network.
+        known: opinions of parts that another reading of the same reports and settings has made already.
 
     Raises:
         InputError: when no training node carries a label.
@@ -109,14 +113,15 @@ def read_lists(
     heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
     without, lists = PARTS[reading]
     server = _Server(released, labels, heard, rounds, blocks, seed, device, _Steps(without, lists, rounds, progress))
-    free = [opinion for part in without for opinion in server.opinions(part)]
-    both = free + [opinion for part in lists for opinion in server.opinions(part)]
+    parts = {part: known.get(part) or tuple(server.opinions(part)) for part in (*without, *lists)}
+    free = [opinion for part in without for opinion in parts[part]]
+    both = free + [opinion for part in lists for opinion in parts[part]]
     server.steps.finish()
     said = heard[:, labels.values[labels.val]].T
     alone = worth_pooling(free, labels, said)
     used = surely_better(_held_out(both, labels, said), _held_out(alone, labels, said))
     pooled = _pooled(both if used else alone, labels, said)
-    return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED)
+    return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED, parts)
 
 
 def judged_labels(labels: Labels, device: str) -> Labels:
