@@ -37,7 +37,11 @@ LARGEST: Final[Mapping[str, Mapping[str, Any]]] = {
 #: Those that stay more than 3 points below, by how much at most, and why.
 SHORT: Final[Mapping[str, tuple[Mapping[str, Any], float, str]]] = {
     "caribou": ({"epsilon": 45.0}, 5.0, "a published rival whose contracting steps keep little of neighbours"),
-    "dpdgc": ({"epsilon": 45.0}, 10.0, "a published rival: no message carries features, and rows are learned by private steps"),
+    "dpdgc": (
+        {"epsilon": 45.0},
+        10.0,
+        "a published rival: messages carry no features, rows are learned privately",
+    ),
     "gap": ({"epsilon": 50.0, "unit": "node"}, 7.0, "private steps on 900 people; node-sums does better"),
     "dp-mlp": ({"epsilon": 50.0}, 12.0, "private steps on 900 people, and no edges: 5 below the same without privacy"),
 }

@@ -109,11 +109,12 @@ def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
         (solitude(), RIVALS - {"solitude"}),
         (solitude(denoiser="none"), RIVALS - {"lpgnn"}),
         (beliefs(), RIVALS - {"link-beliefs"}),
+        (beliefs(epsilon_x=math.inf), RIVALS - {"link-beliefs", "base"}),
         # What comes with noisy degrees is read by the method that asked for them alone.
         (solitude(denoiser="blink-hybrid"), {"dprr"}),
         (solitude("both", denoiser="degree-preserving"), {"blink"}),
     ],
-    ids=["solitude", "lpgnn", "link-beliefs", "blink", "dprr"],
+    ids=["solitude", "lpgnn", "link-beliefs", "public features", "blink", "dprr"],
 )
 def test_a_method_is_no_rival_of_its_own(method: Any, expected: set[str]) -> None:
     graph = links_made.graph()

@@ -13,7 +13,7 @@ Rivals spent the same epsilon on features and labels, and on each relationship. 
 the panel chose for them (`RIVAL_NETWORKS`), and validation labels serve all of them alike: they choose the epoch, and
 then the network is trained for as many epochs on them as well, as the parts of `links` are:
 
-    base               the lists as they are, nothing smoothed                            same reports
+    base               the lists as they are, nothing smoothed (if anything is by lpgnn)  same reports
     lpgnn              features smoothed over the lists, weights as they are              same reports
     solitude           the same with calibrated weights                                   same reports
     link-beliefs       every report weighed by its likelihood                             same reports
@@ -133,6 +133,9 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Ran
             "lpgnn": {"denoiser": "none"},
             "solitude": {"denoiser": "calibration"},
         }
+        hops = settings_of(method)
+        if not hops.steps_x and not hops.steps_y:
+            del same["base"]  # which is then what lpgnn is
         # The method itself is no rival of its own.
         own = {"calibration": "solitude", "none": "lpgnn"}.get(getattr(method, "denoiser", ""), "")
         for name, options in same.items():
