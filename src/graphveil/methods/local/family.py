@@ -13,7 +13,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.checks import require_one_label
 from graphveil.graphs.parts import GraphParts
-from graphveil.methods.base.cost import network_cost, propagation_of, spreading_cost
+from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.reach import public_hops
@@ -64,8 +64,12 @@ class LocalFamily:
                 likely = public_hops(p.matrix, classes)
                 network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
+            private = math.isfinite(estimator.privacy.epsilon_y)
+            if private and estimator.pooling == "labels" and network.loss == "drop":
+                seconds, memory = _pool_cost(p, classes)
+                cost = cost[0] + seconds, max(cost[1], memory)
         elif estimator.rule == "pool":
-            cost = spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
+            cost = _pool_cost(p, classes)
         else:
             cost = spreading_cost(p, classes)
         return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=network)
@@ -116,6 +120,11 @@ class LocalFamily:
     def train(self, estimator: LocalMethod, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph), unheard=unheard)
         return collected.labels
+
+
+def _pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
+    """Return the (seconds, MB) of pooling labels over P."""
+    return spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
 
 
 def _split_note(total: float, estimator: LocalMethod) -> str:
