@@ -95,7 +95,8 @@ def pool_with_labels(
         judged = trial or short_training(features, offset, labels, topology, settings, engine=engine, **how)
         heard = log_channel(**channel)[:, values[judges]].T
         opinions = torch.stack([_unit(judged.logits)[judges], unheard[judges]])
-        weights = pool_weights(opinions, heard, weights)
+        # In double precision: the search ends at the optimum, and not where rounding stops it, another place on a GPU.
+        weights = pool_weights(opinions.double(), heard.double(), weights.double()).float()
     logits = torch.tensordot(weights, torch.stack([_unit(network.logits), alone]), dims=1)
     return Pooled(logits, alone.exp(), (float(weights[0]), float(weights[1])))
 
