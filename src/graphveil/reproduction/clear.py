@@ -124,7 +124,7 @@ def _train(
         adam.zero_grad()
         loss = nn.functional.cross_entropy(head(network(leaves)[rows]), labels[rows])
         loss.backward()  # type: ignore[no-untyped-call]
-        body.backward(embeddings, [leaf.grad for leaf in leaves], rows)
+        body.backward(embeddings, [leaf.grad for leaf in leaves])
         adam.step()
         network.eval()
         with torch.no_grad():
@@ -167,7 +167,7 @@ class _Own:
     def forward(self) -> list[Tensor]:
         return [propagation(x @ weight, structure) for propagation, weight, structure, x in self.branches]
 
-    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+    def backward(self, embeddings: list[Tensor], slopes: list[Any]) -> None:
         torch.autograd.backward(embeddings, slopes)
 
 
@@ -197,7 +197,7 @@ class _Opened:
         h0 = torch.stack([x @ w for x, w in zip(self.inputs, self.weights, strict=True)]).sum(dim=0)
         return [propagation(h0, structure) for propagation, structure in self.branches]
 
-    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+    def backward(self, embeddings: list[Tensor], slopes: list[Any]) -> None:
         self.descent.zero_grad()
         torch.autograd.backward(embeddings, slopes)
         self.descent.step()
@@ -224,7 +224,7 @@ class _Linear:
     def forward(self) -> list[Tensor]:
         return [self.p @ self.weight.detach()]
 
-    def backward(self, embeddings: list[Tensor], slopes: list[Any], rows: Tensor) -> None:
+    def backward(self, embeddings: list[Tensor], slopes: list[Any]) -> None:
         self.weight.grad = self.p.T @ slopes[0]
         self.descent.step()
 

@@ -105,6 +105,11 @@ class Publication:
         return analytic_gaussian_sigma(epsilon, delta, 2.0 * math.sqrt(self.rounds))
 
     @property
+    def noise(self) -> float:
+        """The root-mean-square length of the noise in one row."""
+        return self.sigma * self.clip * math.sqrt(self.columns)
+
+    @property
     def total(self) -> float:
         """The exact epsilon of all publications at `delta`, the noise table's rounding included."""
         return self._price(self.rounds)

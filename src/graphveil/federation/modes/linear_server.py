@@ -59,8 +59,7 @@ def linear_server(run: RunContext, nodes: int, rows: int) -> Program[LinearNetwo
     """
     setting = run.setting
     # Every holder adds all of its own noise.
-    holders, to = len(setting.names), setting.publication
-    noise = to.sigma * to.clip * math.sqrt(holders * to.columns)
+    noise = setting.publication.noise * math.sqrt(len(setting.names))
     network = LinearNetwork(setting, generator=run.generator, noise=noise)
     optimiser = setting.training.optimiser(network.parameters())
     keys = yield from deal_keys(setting.names, randomness=run.randomness)

@@ -8,7 +8,6 @@ It follows the protocol and colludes with no holder.  It never sees a masked mat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -70,7 +69,7 @@ def _taken(published: Tensor, setting: Setting) -> Tensor:
     """Return a holder's published rows [n, h] as the server combines them: a function of them alone, and so free."""
     if setting.privacy.shrink:
         return apart(james_stein(published, setting.publication), LENGTH)
-    return apart(published, LENGTH, setting.publication.sigma * setting.privacy.clip * math.sqrt(published.shape[1]))
+    return apart(published, LENGTH, setting.publication.noise)
 
 
 def take_steps(

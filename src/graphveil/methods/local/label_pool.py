@@ -96,7 +96,8 @@ def pool_labels(
     read = read_labels(topology, labels, classes=classes, keep=keep, flip=flip, seed=seed, **place)
     setting, folds, names, scores = read.setting, read.folds, read.names, read.scores
     if reader is not None:
-        names, scores = [*names, START], torch.cat([scores, _unit(reader.scores(*pool_clues(read)))[..., None]], dim=3)
+        told = unit_scores(reader.scores(*pool_clues(read)))
+        names, scores = [*names, START], torch.cat([scores, told[..., None]], dim=3)
     found = _weighed(replace(read, scores=scores), folds >= 0)
     logits = scores[:, FOLDS] @ found.members + found.prior * setting.log_prior
     shares = dict(zip(names, (float(w) for w in found.members), strict=True))
@@ -271,7 +272,7 @@ def _members(
         tasks.append((f"belief {discount} {temper}", partial(_belief, setting, used, discount, temper)))
     scores = []
     for done, (name, run) in enumerate(tasks, start=1):
-        scores.append(_unit(apart(run(), setting.limit(name))))
+        scores.append(unit_scores(apart(run(), setting.limit(name))))
         if progress is not None:
             progress(Progress(done, len(tasks)))
     return [name for name, _ in tasks], torch.stack(scores, dim=3)
@@ -327,7 +328,7 @@ def apart(scores: Tensor, limit: Tensor) -> Tensor:
     return apart
 
 
-def _unit(scores: Tensor) -> Tensor:
+def unit_scores(scores: Tensor) -> Tensor:
     """Centre scores [n, b, c] over the classes and scale each block to unit root-mean-square."""
     scores = scores - scores.mean(dim=2, keepdim=True)
     return scores / scores.square().mean(dim=(0, 2), keepdim=True).sqrt().clamp_min(1e-9)

@@ -23,7 +23,7 @@ from graphveil.methods.base.hops import Hops, short_training
 from graphveil.methods.base.network import FeatureMatrix, Labels, Network
 from graphveil.methods.base.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.local.label_pool import pooled_opinions, read_labels
+from graphveil.methods.local.label_pool import pooled_opinions, read_labels, unit_scores
 from graphveil.models.label_prior import log_channel
 from graphveil.models.pool import pool_weights
 
@@ -102,6 +102,5 @@ def pool_with_labels(
 
 
 def _unit(scores: Tensor) -> Tensor:
-    """Centre scores [n, c] over the classes and scale them to unit root-mean-square: trainings differ in how sure."""
-    scores = scores - scores.mean(dim=1, keepdim=True)
-    return scores / scores.square().mean().sqrt().clamp_min(1e-9)
+    """Return scores [n, c] as one block of `unit_scores`: trainings differ in how sure they are."""
+    return unit_scores(scores[:, None]).squeeze(1)
