@@ -20,6 +20,7 @@ from graphveil.federation.crypto.zero_sum import ZeroSum
 from graphveil.federation.effects import Receive, Roster, Send
 from graphveil.federation.modes import linear
 from graphveil.federation.modes.guesses import GuessPublisher
+from tests.federation.views import altered
 
 Patch = pytest.MonkeyPatch
 
@@ -123,20 +124,14 @@ def seals_sent_to_the_server(patch: Patch) -> None:
 def _hearing(real: Any) -> Any:
     """A server that also reads what the weakened copy above sends it."""
 
-    def serving(program: Any) -> Any:
-        reply = None
-        while True:
-            try:
-                effect = program.send(reply)
-            except StopIteration as stop:
-                return stop.value
-            if isinstance(effect, Receive) and effect.kind == "noisy-share":
-                yield Receive(effect.sender, "seal", (32,))
-            reply = yield effect
+    def seals_first(effect: Any) -> Any:
+        if isinstance(effect, Receive) and effect.kind == "noisy-share":
+            yield Receive(effect.sender, "seal", (32,))
+        return effect
 
     def programs(*given: Any) -> Any:
         found = real(*given)
-        return found | {"server": serving(found["server"])}
+        return found | {"server": altered(found["server"], seals_first)}
 
     return programs
 

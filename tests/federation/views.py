@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,17 @@ class Views:
         keys = {key.secret for body in self.bodies("mask-keys", to=to) for key in unpacked(body)}
         sent = [*self.bodies("correction", to=to), *self.bodies("gradient-share", to=to)]
         return [*(words for secret, _, words in self.expanded if secret in keys), *sent]
+
+
+def altered(program: Any, change: Callable[[Any], Any]) -> Any:
+    """A party that deviates: `change`, a program too, is given each effect and returns what takes its place."""
+    reply = None
+    while True:
+        try:
+            effect = program.send(reply)
+        except StopIteration as stop:
+            return stop.value
+        reply = yield (yield from change(effect))
 
 
 def holdings(holders: int, nodes: int, columns: int, *, seed: int = 0) -> dict[str, Holding]:
