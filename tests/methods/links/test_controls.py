@@ -18,23 +18,24 @@ from graphveil.methods.links.controls import (
     expected_links,
     link_controls_of,
     random_edges,
-    rivals_left_out,
     rivals_of,
     settings_of,
 )
+from graphveil.methods.links.family import LINKS
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.readings import _Server
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits
+from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
-SLOW = pytest.mark.slow  # of eight networks, and two collections more
+SLOW = pytest.mark.slow  # of six networks
 SHORT: dict[str, Any] = {"epochs": 2, "hidden": 4, "steps_x": 2}
 CONTROLS = {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
-#: Those that collect anew; all others read the reports that the method was sent.
-COLLECTING = {"blink", "dprr"}
-RIVALS = {"base", "lpgnn", "solitude", "link-beliefs", "list-sums", "links"} | COLLECTING
+READINGS = {"link-beliefs", "list-sums", "links"}
+#: Of a method that trains a network.
+RIVALS = {"base", "lpgnn", "solitude"} | READINGS
 
 
 class SealedLists(dict[str, Any]):
@@ -80,24 +81,23 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
     build: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rivals on the same reports look at nothing else and draw no noise; the others collect at the method's price."""
-    graph, noise = links_made.graph(directed=mode == "directed"), made.Counted()
+    """Rivals look at the reports that the method was sent, and at nothing else."""
+    graph = links_made.graph(directed=mode == "directed")
     split = made.split_of(graph)
     method = fitted(build(mode), graph)
     ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()
     for kind in (SolitudeCore, LinkBeliefsCore):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
-    rivals = rivals_of(method, scored(graph, split), split, randomness=noise)
-    opened = rivals_of(method, graph, split, randomness=SeededRandomness(2))
-    for name, train in {**rivals, **{name: opened[name] for name in COLLECTING}}.items():
+    rivals = rivals_of(method, scored(graph, split), split)
+    for name, train in rivals.items():
         hits = train()
         assert hits.shape == (int(split.test.sum()),) and set(np.unique(hits)) <= {0.0, 1.0}, name
-    assert noise.asked == [] and method.ledger == ledger and torch.equal(method.predict_proba(), answers)
+    assert method.ledger == ledger and torch.equal(method.predict_proba(), answers)
     ours = [rival for rival in built if rival.released is not None]
     assert len(ours) >= len(rivals)
     for rival in ours:
         assert rival.epsilon_relationship == method.epsilon_relationship
-        assert rival.links.mode in (method.links.mode, "directed" if mode == "directed" else "both")
+        assert rival.links.mode == method.links.mode
         for unit in ("features", "labels", "links"):
             assert rival.account.ledger.total(unit) == pytest.approx(method.ledger.total(unit)), unit
         assert rival.guarantee.epsilon == pytest.approx(method.guarantee.epsilon)
@@ -108,18 +108,35 @@ def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
     [
         (solitude(), RIVALS - {"solitude"}),
         (solitude(denoiser="none"), RIVALS - {"lpgnn"}),
-        (beliefs(), RIVALS - {"link-beliefs"}),
-        (beliefs(epsilon_x=math.inf), RIVALS - {"link-beliefs", "base"}),
+        (solitude(denoiser="none", steps_x=0), RIVALS - {"lpgnn", "base"}),
+        (beliefs(), READINGS - {"link-beliefs"}),
         # What comes with noisy degrees is read by the method that asked for them alone.
-        (solitude(denoiser="blink-hybrid"), {"dprr"}),
-        (solitude("both", denoiser="degree-preserving"), {"blink"}),
+        (solitude(denoiser="blink-hybrid"), set()),
+        (solitude("both", denoiser="degree-preserving"), set()),
     ],
-    ids=["solitude", "lpgnn", "link-beliefs", "public features", "blink", "dprr"],
+    ids=["solitude", "lpgnn", "no hops", "link-beliefs", "blink", "dprr"],
 )
 def test_a_method_is_no_rival_of_its_own(method: Any, expected: set[str]) -> None:
     graph = links_made.graph()
-    split = made.split_of(graph)
-    assert set(rivals_of(fitted(method, graph), graph, split, randomness=SeededRandomness(2))) == expected
+    assert set(rivals_of(fitted(method, graph), graph, made.split_of(graph))) == expected
+
+
+@pytest.mark.parametrize("x", [math.inf, None, 2.0])
+def test_a_run_says_how_to_see_the_published_methods(x: float | None) -> None:
+    """The methods that its command names take the settings that it names, and all cost what the run did."""
+    graph = links_made.graph()
+    method = fitted(LinkBeliefs(epsilon_x=x, epsilon_a=4.0, mode="both", reading="sums"), graph)
+    *_, said = LINKS.notes(method, graph, {}, controlled=True)
+    _, _, command = said.partition("graphveil compare ")
+    names, data, *words = command.split()
+    assert (names, data) == ("list-sums,links,solitude,blink", "DATA")
+    features = "none" if x is None else f"{x:g}"
+    assert " ".join(words) == f"--epsilon-x {features} --epsilon-y inf --epsilon-a 4 --set mode=both"
+    settings = {"epsilon_x": x, "epsilon_y": math.inf, "epsilon_a": 4.0, "mode": "both"}
+    for name in names.split(","):
+        built = build_method(name, settings, 3, seed=0, device="cpu")
+        assert built.links.relationship_epsilon == method.epsilon_relationship
+    assert said not in LINKS.notes(method, graph, {}, controlled=False)
 
 
 def _noting(start: Any, built: list[Any]) -> Any:
@@ -177,7 +194,7 @@ def test_the_random_graph_is_as_dense_and_collected_alike(
     method = fitted(solitude(mode, denoiser=denoiser, epsilon_a=8.0), graph)
     seen: list[Any] = []
 
-    def noted(_: Any, other: Any) -> Tensor:
+    def noted(_: Any, other: Any, same: Any) -> Tensor:
         seen.append(other)
         probabilities: Tensor = method.predict_proba()
         return probabilities
@@ -205,8 +222,7 @@ def test_public_links_have_no_rivals_and_no_strangers() -> None:
     split = made.split_of(graph)
     method = fitted(solitude(None, epsilon_a=math.inf), graph)
     assert set(link_controls_of(method, graph, split)) == CONTROLS - {"random-graph"}
-    assert rivals_of(method, graph, split, randomness=SeededRandomness(2)) == {}
-    assert rivals_left_out(method, graph.schema, 10**6) == {}
+    assert rivals_of(method, graph, split) == {}
 
 
 def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> None:
@@ -219,22 +235,12 @@ def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> Non
     assert shown.tolist() == (graph.y[split.test] == most).tolist()
 
 
-def test_rivals_whose_own_collection_is_too_large_are_left_out() -> None:
-    """100,000 people, epsilon 8: 1.7 million false entries if one end reports, 180 million if both do at half."""
-    graph = links_made.graph()
-    method = fitted(beliefs(epsilon_a=8.0), graph)
-    assert rivals_left_out(method, graph.schema, made.NODES) == {}
-    found = rivals_left_out(method, graph.schema, 100_000)
-    assert set(found) == COLLECTING
-    assert all("more than 20,000,000" in why for why in found.values())
-
-
 @pytest.mark.parametrize("kind", [SolitudeCore, LinkBeliefsCore])
 def test_a_method_without_reports_has_no_controls_and_no_rivals(kind: Any) -> None:
     graph = links_made.graph()
     method = Estimator(kind(epsilon_x=2.0, epsilon_a=4.0, mode="lower"))
     assert link_controls_of(method, graph, made.split_of(graph)) == {}
-    assert rivals_of(method, graph, made.split_of(graph), randomness=SeededRandomness(1)) == {}
+    assert rivals_of(method, graph, made.split_of(graph)) == {}
 
 
 def test_parts_that_were_read_once_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +254,38 @@ def test_parts_that_were_read_once_are_not_read_again(monkeypatch: pytest.Monkey
     }
     read: list[str] = []
     monkeypatch.setattr(_Server, "opinions", lambda self, part: read.append(part))
-    rivals = rivals_of(method, graph, split, randomness=SeededRandomness(1))
+    rivals = rivals_of(method, graph, split)
     for name, found in alone.items():
         assert np.array_equal(rivals[name](), hits(found, graph, split))
     assert not read
+
+
+#: Control -> the parts that it reads itself; the method has read the others, on the same reports.
+READ_AGAIN = {
+    "no-edges": [],
+    "random-features": ["regression", "network", "fields", "sums"],
+    "random-graph": ["fields", "sums", "counts"],
+}
+
+
+def test_controls_read_again_only_what_is_not_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a control shares with the method changes no bit of what it says."""
+    graph = links_made.graph()
+    method = fitted(LinkBeliefs(epsilon_x=2.0, epsilon_a=4.0, mode="lower", reading="all", rounds=2), graph)
+    read: list[str] = []
+    opinions = _Server.opinions
+
+    def noted(self: Any, part: str) -> Any:
+        read.append(part)
+        return opinions(self, part)
+
+    monkeypatch.setattr(_Server, "opinions", noted)
+    controls = link_controls_of(method, graph, made.split_of(graph))
+    shared = dict[str, Any]()
+    for name, parts in READ_AGAIN.items():
+        read.clear()
+        shared[name] = controls[name]()
+        assert read == parts, name
+    monkeypatch.setattr(link_controls, "_parts_read", lambda method, names: {})
+    for name, right in shared.items():
+        assert np.array_equal(controls[name](), right), name

@@ -21,8 +21,16 @@ from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.list_counts import two_steps
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
 from graphveil.methods.links.names import READINGS
-from graphveil.methods.links.readings import LINKS_UNUSED, LINKS_USED, Opinion, judged_labels, read_lists, worth_pooling
-from graphveil.methods.links.regression import with_labels, without_links
+from graphveil.methods.links.readings import (
+    LINKS_UNUSED,
+    LINKS_USED,
+    NO_LISTS,
+    Opinion,
+    judged_labels,
+    read_lists,
+    worth_pooling,
+)
+from graphveil.methods.links.regression import with_labels
 from graphveil.models import NamedPairs
 from graphveil.models.label_prior import log_channel
 from graphveil.models.list_sums import unbiased_labels
@@ -74,7 +82,7 @@ def test_lists_that_tell_something_are_used_and_help(mode: str, y: float, readin
     assert method.variant == LINKS_USED
     assert method.score(graph, split.test) > 0.7
     assert method.released is not None
-    alone, _ = without_links(method.released, seed=0)
+    alone = read_lists(method.released, NO_LISTS, rounds=1, seed=0).scores
     assert float((alone.argmax(dim=1) == graph.y)[split.test].float().mean()) < 0.5
 
 
@@ -83,11 +91,12 @@ def test_lists_that_mislead_are_left_out() -> None:
     graph, shuffled = links_made.communities(), torch.randperm(600, generator=torch.Generator().manual_seed(1))
     edges = shuffled[graph.edge_index]
     graph.edge_index = edges[:, torch.argsort(edges[0] * 600 + edges[1])]
-    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0)
+    method = LinkBeliefs(epsilon_x=math.inf, epsilon_a=6.0, reading="all", rounds=2)
     method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(2))
     assert method.released is not None
     assert method.variant == LINKS_UNUSED
-    assert torch.allclose(method.predict_proba(), torch.softmax(without_links(method.released, seed=0)[0], dim=1))
+    alone = read_lists(method.released, NO_LISTS, rounds=1, seed=0).scores
+    assert torch.equal(method.predict_proba(), torch.softmax(alone, dim=1))
 
 
 def test_a_network_joins_the_regression_only_where_held_out_labels_are_likelier() -> None:

@@ -2,24 +2,30 @@
 
 Controls cost no privacy beyond what the method spent:
 
-    no-edges           released features and labels alone: logistic regression or perceptron, by validation labels
+    no-edges           released features and labels alone, as `links` reads them where it leaves the lists out
     random-features    the same method on the same lists and labels, random numbers in place of features
     random-graph       the same method; strangers in the lists: as many links as are expected, at random, same noise
     label-propagation  released labels spread over the lists as reported
     majority           the class that most released labels name, where labels are private
     public-only        what needs no private data: the most frequent public label, or an even guess
 
-Rivals spent the same epsilon on features and labels, and on each relationship.  Their networks have the settings that
-the panel chose for them (`RIVAL_NETWORKS`), and validation labels serve all of them alike: they choose the epoch, and
-then the network is trained for as many epochs on them as well, as the parts of `links` are:
+Rivals read the same reports, so that each spent the same.  Readings are pooled from parts that the method has read
+already, where it has:
 
-    base               the lists as they are, nothing smoothed (if anything is by lpgnn)  same reports
-    lpgnn              features smoothed over the lists, weights as they are              same reports
-    solitude           the same with calibrated weights                                   same reports
-    link-beliefs       every report weighed by its likelihood                             same reports
-    list-sums          unbiased counts of each class in each list                         same reports
-    links              both pooled                                                        same reports
-    blink, dprr        as published: both ends report, at half each                       a collection of their own
+    link-beliefs       every report weighed by its likelihood
+    list-sums          unbiased counts of each class in each list
+    links              both pooled
+
+A method that trains a network is also held against other networks of its hops, with the settings that the panel chose
+(`RIVAL_NETWORK`).  Validation labels choose their epoch, and then they are trained for as many epochs on them as well,
+as the parts of `links` are:
+
+    base               the lists as they are, nothing smoothed (if anything is by lpgnn)
+    lpgnn              features smoothed over the lists, weights as they are
+    solitude           the same with calibrated weights
+
+Networks are no rivals of a reading: they take several times as long, and with fixed hops less than they have to give.
+`compare` trains them by their own defaults (`family.comparison_of`).
 
 Each returns, for every test node, 1 for right and 0 for wrong.
 """
@@ -38,42 +44,34 @@ from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.features import features_of, labels_of, random_features
-from graphveil.methods.base.network import train_network
-from graphveil.methods.base.released import LocalReports, Topology
+from graphveil.methods.base.features import labels_of, random_features
+from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.list_network import FEWEST_EPOCHS
-from graphveil.methods.links.plan import link_plan
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.readings import Opinion
-from graphveil.methods.links.regression import without_links
+from graphveil.methods.links.readings import NO_LISTS, Opinion, read_lists
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.models.names import BELIEF_ROUNDS
-from graphveil.privacy import Randomness, SeededRandomness
+from graphveil.privacy import SeededRandomness
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
-#: Rivals with a collection of their own, and their denoiser.
-PUBLISHED = {"blink": "blink-hybrid", "dprr": "degree-preserving"}
 #: Rivals that make no graph of the lists, and what they make of them.
 WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums", "links": "all"}
 
-
-#: What most scouts of the panel chose on the choosing half of its families (university, gender, citation), by
-#: validation labels among eight trials each (benchmarks/panel-runs/links.jsonl): all three for hidden and dropout of
-#: no-edges, two of three for the rest.  The panel has not run dprr: it has Blink's, whose mode of reporting it shares.
-RIVAL_NETWORKS: Mapping[str, Mapping[str, Any]] = {
-    "solitude": {"model": "gcn", "hidden": 64, "dropout": 0.5, "weight_decay": 0.0001},
-    "blink": {"model": "gcn", "hidden": 64, "dropout": 0.2, "weight_decay": 0.001},
-    "no-edges": {"model": "mlp", "hidden": 64, "dropout": 0.2, "weight_decay": 0.01},
-}
+#: What most scouts of the panel chose for solitude on the choosing half of its families (university, gender, citation),
+#: by validation labels among eight trials each (benchmarks/panel-runs/links.jsonl): all three for hidden, two of three
+#: for the rest.
+RIVAL_NETWORK: Mapping[str, Any] = {"model": "gcn", "hidden": 64, "dropout": 0.5, "weight_decay": 0.0001}
+#: Parts of a reading that no list is read for, and that no feature is.
+_WITHOUT_LISTS, _WITHOUT_FEATURES = ("regression", "network"), ("counts",)
 
 
 class _People(TypedDict):
@@ -121,48 +119,36 @@ def link_controls_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[
     return controls
 
 
-def rivals_of(method: LinkMethod, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
-    """Return other methods at the same price, each to be run by calling it; none where links are public."""
+def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Control]:
+    """Return other methods on the same reports, each to be run by calling it; none where links are public.
+
+    What comes with noisy degrees is read by the method that asked for them alone.
+    """
     released = method.released
-    if released is None or method.links.public:
+    if released is None or method.links.public or method.links.mechanism != "lists":
         return {}
-    rivals: dict[str, Control] = {}
-    if method.links.mechanism == "lists":
-        same: dict[str, _Denoising] = {
-            "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
-            "lpgnn": {"denoiser": "none"},
-            "solitude": {"denoiser": "calibration"},
-        }
-        hops = settings_of(method)
-        if not hops.steps_x and not hops.steps_y:
-            del same["base"]  # which is then what lpgnn is
-        # The method itself is no rival of its own.
-        own = {"calibration": "solitude", "none": "lpgnn"}.get(getattr(method, "denoiser", ""), "")
-        for name, options in same.items():
-            if name != own:
-                rivals[name] = _on_same_reports(method, released, options, graph, split)
-        known = _parts_of(method)
-        for name, reading in WITHOUT_GRAPH.items():
-            if reading != getattr(method, "reading", None):
-                rivals[name] = _read_from_same_reports(method, released, reading, known, graph, split)
-    too_large = rivals_left_out(method, graph.schema, released.nodes)
-    for name in PUBLISHED:
-        if name not in too_large and getattr(method, "denoiser", None) != PUBLISHED[name]:
-            rivals[name] = _own_collection(method, PUBLISHED[name], graph, split, randomness)
+    rivals = _networks(method, released, graph, split) if method.trains_network else {}
+    known = _parts_of(method)
+    for name, reading in WITHOUT_GRAPH.items():
+        if reading != getattr(method, "reading", None):
+            rivals[name] = _read_from_same_reports(method, released, reading, known, graph, split)
     return rivals
 
 
-def rivals_left_out(method: LinkMethod, schema: GraphSchema, nodes: int) -> Mapping[str, str]:
-    """Return the rivals whose own collection would be too large, and what their mechanism says of its size.
-
-    Both ends report there, each at half the price, which makes far more false entries than one report at all of it.
-    """
-    if method.links.public:
-        return {}
-    links = _both_ends(method, schema)
-    made = {name: _solitude(method, links, {"denoiser": denoiser}) for name, denoiser in PUBLISHED.items()}
-    plans = {name: link_plan(rival.links, schema, nodes) for name, rival in made.items()}
-    return {name: plan.warning for name, plan in plans.items() if plan is not None and plan.warning is not None}
+def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
+    """Return other networks on the same reports."""
+    same: dict[str, _Denoising] = {
+        "base": {"denoiser": "none", "steps_x": 0, "steps_y": 0},
+        "lpgnn": {"denoiser": "none"},
+        "solitude": {"denoiser": "calibration"},
+    }
+    if not method.settings.steps_x and not method.settings.steps_y:
+        del same["base"]  # which is then what lpgnn is
+    # The method itself is no rival of its own.
+    own = {"calibration": "solitude", "none": "lpgnn"}.get(method.denoiser, "")
+    return {
+        name: _on_same_reports(method, released, options, graph, split) for name, options in same.items() if name != own
+    }
 
 
 def settings_of(method: LinkMethod) -> NetworkSettings:
@@ -170,9 +156,7 @@ def settings_of(method: LinkMethod) -> NetworkSettings:
     if method.trains_network:
         settings: NetworkSettings = method.settings
         return settings
-    hops = 4 if method.privacy.epsilon_x is not None and math.isfinite(method.privacy.epsilon_x) else 0
-    network = RIVAL_NETWORKS["solitude"]
-    return NetworkSettings(steps_x=hops, steps_y=0, seed=method.seed, device=method.device, **network)
+    return NetworkSettings(steps_x=0, steps_y=0, seed=method.seed, device=method.device, **RIVAL_NETWORK)
 
 
 def _people(method: LinkMethod) -> _People:
@@ -190,9 +174,8 @@ def _people(method: LinkMethod) -> _People:
 def _solitude(method: LinkMethod, links: _Lists, options: _Denoising, **network: Any) -> Estimator[SolitudeCore]:
     """Return a rival with a network, untrained; `network`: its settings where they are not the panel's."""
     settings = settings_of(method)
-    name = "blink" if options.get("denoiser") in PUBLISHED.values() else "solitude"
     shared = {key: getattr(settings, key) for key in ("learning_rate", "epochs", "seed", "device", "steps_x")}
-    plain: dict[str, Any] = {**shared, **RIVAL_NETWORKS[name], **options, **network}
+    plain: dict[str, Any] = {**shared, **RIVAL_NETWORK, **options, **network}
     return Estimator(SolitudeCore(**_people(method), **links, **plain))
 
 
@@ -252,25 +235,6 @@ def _read_from_same_reports(
     return run
 
 
-def _both_ends(method: LinkMethod, schema: GraphSchema) -> _Lists:
-    """Return the budget of lists that each end of a relationship keeps, at the method's price of a relationship."""
-    price = method.links.relationship_epsilon
-    directed = method.links.mode_for(schema) == "directed"
-    return {"epsilon_a": price if directed else price / 2, "mode": "directed" if directed else "both"}
-
-
-def _own_collection(method: LinkMethod, denoiser: str, graph: Graph, split: Split, randomness: Randomness) -> Control:
-    """Return a rival as it was published: each end of a relationship reports it, at half the price."""
-    links, options = _both_ends(method, graph.schema), _Denoising(denoiser=denoiser)
-    rival = _solitude(method, links, options)
-
-    def run() -> np.ndarray:
-        chosen = rival.fit(graph, split=split, randomness=randomness)
-        return hits(_final(method, chosen, links, options), graph, split)
-
-    return run
-
-
 def _spread(released: LinkReports) -> Tensor:
     labels = labels_of(released.people)
     p = normalised(reported_edges(released), released.nodes)
@@ -281,19 +245,18 @@ def _spread(released: LinkReports) -> Tensor:
 
 
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
-    """Return the better of two models without edges, as released validation labels judge them."""
-    settings = replace(settings_of(method), steps_x=0, steps_y=0, scaling="standard", **RIVAL_NETWORKS["no-edges"])
-    labels = labels_of(released.people)
-    features, offset = features_of(released.people, settings.seed)
-    empty = Topology(torch.empty(2, 0, dtype=torch.int64), released.nodes)
-    network = train_network(features, offset, labels, empty, settings)
-    regression, score = without_links(released, seed=settings.seed)
-    perceptron = float((network.logits.argmax(dim=1) == labels.values)[labels.val].float().mean())
-    # By labels that were released: choosing between two models costs nothing, and gives the control its best.
-    if not perceptron > score:
-        return regression
-    longest = replace(settings, epochs=max(network.epoch, FEWEST_EPOCHS))
-    return train_network(features, offset, labels_of(everybody(released.people)), empty, longest).logits
+    """Return what regression and network say together, by released validation labels; no list is read."""
+    settings = settings_of(method)
+    known = _parts_read(method, _WITHOUT_LISTS)
+    how: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
+    return read_lists(released, NO_LISTS, **how, known=known).scores.cpu()
+
+
+def _parts_read(method: LinkMethod, names: tuple[str, ...]) -> dict[str, tuple[Opinion, ...]]:
+    """Return those parts of these names that a method has read already."""
+    if method.trains_network:
+        return {}
+    return {name: opinions for name, opinions in method.parts.items() if name in names}
 
 
 def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
@@ -302,7 +265,7 @@ def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
     # Random numbers have no channel to correct for: they are read as public features.
     public = replace(people.privacy, epsilon_x=math.inf)
     other = replace(released, people=replace(people, features=noise, privacy=public))
-    return _again(method, other)
+    return _again(method, other, _WITHOUT_FEATURES)
 
 
 def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
@@ -313,11 +276,17 @@ def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     strangers = Strangers(schema, released.nodes, random_edges(released.nodes, links, schema.directed, seed))
     # Seeded on purpose: these links are made up, so their noise protects nobody, and the control repeats.
     lists = randomize_lists(strangers, released.links, randomness=SeededRandomness(seed))
-    return _again(method, replace(released, lists=lists))
+    return _again(method, replace(released, lists=lists), _WITHOUT_LISTS)
 
 
-def _again(method: LinkMethod, released: LinkReports) -> Tensor:
-    """Return what the method makes of a changed collection, in a copy that spends nothing of the method's."""
+def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...]) -> Tensor:
+    """Return what the method makes of a changed collection, in a copy that spends nothing of the method's.
+
+    Args:
+        method: the method.
+        released: the changed collection.
+        same: the parts that are what they were, and are not read again.
+    """
     privacy = released.people.privacy
     people: _People = {**_people(method), "epsilon_x": privacy.epsilon_x}
     links: LinkPrivacy = method.links
@@ -326,7 +295,7 @@ def _again(method: LinkMethod, released: LinkReports) -> Tensor:
         names = ("reading", "rounds", "blocks", "seed", "device")
         plain: dict[str, Any] = {name: getattr(method, name) for name in names}
         copy = LinkBeliefsCore(**people, **shared, **plain)
-        return copy.fit_reports(released).probabilities()
+        return copy.fit_reports(released, known=_parts_read(method, same)).probabilities()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
     again = SolitudeCore(
@@ -359,8 +328,9 @@ def random_edges(nodes: int, links: int, directed: bool, seed: int) -> Tensor:
     pairs = pairs[:, pairs[0] != pairs[1]]
     if not directed:
         pairs = torch.cat([pairs, pairs.flip(0)], dim=1)
-    edges: Tensor = torch.unique(pairs, dim=1)
-    return edges
+    # One number a pair: to sort numbers is ten times as fast as to sort columns, and leaves the same order.
+    codes = torch.unique(pairs[0] * nodes + pairs[1])
+    return torch.stack([codes // nodes, codes % nodes])
 
 
 def expected_links(released: LinkReports) -> int:

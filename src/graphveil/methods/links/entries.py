@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.methods.base.method import AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
@@ -135,6 +135,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _SOLITUDE,
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        tags=frozenset({PUBLISHED_RIVAL}),
         free=tuple(network_options()),
         search=NOISY_LISTS,
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
@@ -148,6 +149,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         _SOLITUDE,
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
+        tags=frozenset({PUBLISHED_RIVAL}),
         free=tuple(network_options()),
         search=NOISY_LISTS,
         replays=(Replay("edge", {"epsilon_a": 2.0}),),

@@ -104,25 +104,20 @@ class LinkFamily:
     ) -> Mapping[str, Control]:
         from graphveil.methods.links.controls import rivals_of
 
-        return rivals_of(estimator, graph, split, randomness=randomness)
+        return rivals_of(estimator, graph, split)
 
     def notes(
         self, estimator: LinkMethod, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        """Return what the epsilon of the lists buys, whether they were used at all, and which rivals are missing."""
+        """Return what the epsilon of the lists buys, whether they were used at all, and how to see other methods."""
         if estimator.released is None:
             return ()
-        from graphveil.methods.links.controls import rivals_left_out
-
-        schema, nodes = estimator.schema, estimator.released.nodes
-        lists = link_plan(estimator.links, schema, nodes)
+        lists = link_plan(estimator.links, estimator.schema, estimator.released.nodes)
         hops = estimator.hops if estimator.trains_network else None
         used = () if estimator.trains_network else (f"used: {estimator.variant}",)
         used += () if hops is None else (hops.words,)
-        # Said in the result: a rival that is silently absent looks like one that was beaten.
-        missing = rivals_left_out(estimator, schema, nodes) if controlled else {}
-        left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        return (*used, *(() if lists is None else lists.advice), *left_out)
+        beside = (comparison_of(estimator),) if controlled and lists is not None else ()
+        return (*used, *(() if lists is None else lists.advice), *beside)
 
     def repeats_note(self, estimator: LinkMethod, repeats: int) -> str:
         return collection_repeats(repeats)
@@ -137,6 +132,16 @@ class LinkFamily:
         else:
             estimator.fit_reports(collected)
         return torch.as_tensor(collected.people.labels)
+
+
+def comparison_of(estimator: LinkMethod) -> str:
+    """Return the command that holds a method against the published ones, all by their own defaults and at one price."""
+    privacy, mine = estimator.privacy, estimator.name
+    names = ",".join(dict.fromkeys((mine, "links", "solitude", "blink")))
+    budgets = {"x": privacy.epsilon_x, "y": privacy.epsilon_y, "a": estimator.links.epsilon_a}
+    words = " ".join(f"--epsilon-{of} {'none' if value is None else f'{value:g}'}" for of, value in budgets.items())
+    mode = estimator.links.mode_for(estimator.schema)
+    return f"published methods at this price: graphveil compare {names} DATA {words} --set mode={mode}"
 
 
 def _cost(estimator: LinkMethod, graph: Graph | GraphParts, lists: LinkPlan | None) -> tuple[float, float]:

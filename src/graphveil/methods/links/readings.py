@@ -49,11 +49,14 @@ if TYPE_CHECKING:
     from graphveil.aggregation import Inputs
 
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
+#: The reading of a control, which no method offers: lists left out whatever they say.
+NO_LISTS = "no lists"
 #: Reading -> the parts that need no list, and those that do.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "beliefs": (("regression",), ("fields",)),
     "sums": (("regression", "network"), ("sums",)),
     "all": (("regression", "network"), ("fields", "sums", "counts")),
+    NO_LISTS: (("regression", "network"), ()),
 }
 #: Of each field: whether people differ in degree, and whether likeness matters.
 FIELDS = ((False, False), (True, False), (False, True), (True, True))
@@ -119,7 +122,7 @@ def read_lists(
     server.steps.finish()
     said = heard[:, labels.values[labels.val]].T
     alone = worth_pooling(free, labels, said)
-    used = surely_better(_held_out(both, labels, said), _held_out(alone, labels, said))
+    used = bool(lists) and surely_better(_held_out(both, labels, said), _held_out(alone, labels, said))
     pooled = _pooled(both if used else alone, labels, said)
     return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED, parts)
 

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphveil.late import torch
-from graphveil.methods.base.features import features_of, labels_of, unit_rows
 from graphveil.methods.base.network import Labels
-from graphveil.methods.links.collection import LinkReports
-from graphveil.models.label_prior import log_channel
 from graphveil.models.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
 
 if TYPE_CHECKING:
@@ -41,19 +38,3 @@ def regress(rows: Rows, labels: Labels, heard: Tensor, strengths: Sequence[float
     fitted, strength = choose_logistic(rows, labels.values, train, val, heard, strengths)
     final = fit_logistic(rows, labels.values, asked, heard, strength)
     return fitted.log_probabilities(rows), final.log_probabilities(rows)
-
-
-def without_links(released: LinkReports, *, seed: int) -> tuple[Tensor, float]:
-    """Return what features and labels alone say of every node [n, c], and the share of validation labels met.
-
-    The share is that of the regression before it learns from validation labels as well.
-
-    Args:
-        released: everybody's reports; the lists are not read.
-        seed: draws numbers in place of features that were not collected.
-    """
-    labels = labels_of(released.people)
-    heard = log_channel(labels.classes, labels.keep, labels.flip)
-    judged, final = regress(unit_rows(features_of(released.people, seed)[0], "cpu"), labels, heard)
-    met = judged[labels.val].argmax(dim=1) == labels.values[labels.val]
-    return with_labels(final, labels, heard), float(met.float().mean())
