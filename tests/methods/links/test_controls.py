@@ -243,21 +243,36 @@ def test_a_method_without_reports_has_no_controls_and_no_rivals(kind: Any) -> No
     assert rivals_of(method, graph, made.split_of(graph)) == {}
 
 
-def test_parts_that_were_read_once_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("blocks", "again"), [("full", []), ("planted", ["fields"])])
+def test_parts_that_were_read_once_are_not_read_again(
+    blocks: str, again: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rivals on the same reports pool what the method has read, and say what they would say by themselves."""
     graph = links_made.graph()
     split, usual = made.split_of(graph), {"epsilon_x": 2.0, "epsilon_a": 4.0, "mode": "lower"}
-    method = fitted(LinkBeliefs(**usual, reading="all"), graph)
+    method = fitted(LinkBeliefs(**usual, reading="all", blocks=blocks), graph)
     alone = {
         name: LinkBeliefs(**usual, reading=reading).fit_reports(method.released).predict_proba()
         for name, reading in (("link-beliefs", "beliefs"), ("list-sums", "sums"))
     }
-    read: list[str] = []
-    monkeypatch.setattr(_Server, "opinions", lambda self, part: read.append(part))
+    read = _reads(monkeypatch)
     rivals = rivals_of(method, graph, split)
     for name, found in alone.items():
         assert np.array_equal(rivals[name](), hits(found, graph, split))
-    assert not read
+    assert read == again
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The parts that are read from now on."""
+    read: list[str] = []
+    opinions = _Server.opinions
+
+    def noted(self: Any, part: str) -> Any:
+        read.append(part)
+        return opinions(self, part)
+
+    monkeypatch.setattr(_Server, "opinions", noted)
+    return read
 
 
 #: Control -> the parts that it reads itself; the method has read the others, on the same reports.
@@ -272,14 +287,7 @@ def test_controls_read_again_only_what_is_not_what_it_was(monkeypatch: pytest.Mo
     """What a control shares with the method changes no bit of what it says."""
     graph = links_made.graph()
     method = fitted(LinkBeliefs(epsilon_x=2.0, epsilon_a=4.0, mode="lower", reading="all", rounds=2), graph)
-    read: list[str] = []
-    opinions = _Server.opinions
-
-    def noted(self: Any, part: str) -> Any:
-        read.append(part)
-        return opinions(self, part)
-
-    monkeypatch.setattr(_Server, "opinions", noted)
+    read = _reads(monkeypatch)
     controls = link_controls_of(method, graph, made.split_of(graph))
     shared = dict[str, Any]()
     for name, parts in READ_AGAIN.items():

@@ -210,9 +210,11 @@ def _on_same_reports(
 
 def _parts_of(method: LinkMethod) -> dict[str, tuple[Opinion, ...]]:
     """Return the opinions that a method has made of the reports already, as a rival with its defaults would."""
-    if method.trains_network or (method.rounds, method.blocks) != (BELIEF_ROUNDS, "full"):
+    if method.trains_network:
         return {}
-    return dict(method.parts)
+    usual = (method.rounds, method.blocks) == (BELIEF_ROUNDS, "full")
+    # Fields alone depend on these settings.
+    return {name: opinions for name, opinions in method.parts.items() if usual or name != "fields"}
 
 
 def _read_from_same_reports(
