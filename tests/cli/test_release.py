@@ -45,7 +45,7 @@ def test_a_release_says_what_it_is_and_the_truth_stays_outside(type_in: Terminal
         "For the curator only, computed from the true edges; NOT in the folder",
         "generated edges are true private ones",
         "not a person but one person's features (2) and ONE edge (2): epsilon 4 together",
-        "Next graphveil train gcn out",
+        "Next graphveil train heterorr out",
     ):
         assert part in words, part
     assert "labels will be published UNPROTECTED" in answer.err

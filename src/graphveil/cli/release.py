@@ -77,6 +77,7 @@ def release(
     from graphveil.methods.registry import build_method
     from graphveil.methods.release import report as release_report
     from graphveil.methods.release.entries import require_epsilons
+    from graphveil.methods.release.plan import feature_advice, feature_noise
     from graphveil.outputs import new_output
     from graphveil.reports.base import card as cards
     from graphveil.reports.releases.card import release_card
@@ -90,6 +91,8 @@ def release(
         choices.warn_of_size([(method, chosen)], graph)
         maker = build_method(method, chosen, len(graph.schema.classes))
         warn_of_open_parts(maker, graph)
+        for advice in feature_advice(maker.privacy, feature_noise(maker.privacy, graph.schema)):
+            complain(f"warning: {advice}")
         if "edges" in maker.privacy.protected:
             complain(expectation(method, maker.privacy, graph, share=private_share, without_lift=without_lift))
         # Space before noise: a release that was paid for and cannot be written is lost.

@@ -38,7 +38,7 @@ def released(graph: Graph, out: Path, curator: Mapping[str, Any] | None) -> Rend
     facts = [
         ("In it", _content(graph)),
         *(("Note", note) for note in release.notes),
-        ("Next", f"graphveil train gcn {out} (costs no more privacy; the same guarantee)"),
+        ("Next", f"graphveil train {release.method} {out} (costs no more privacy; the same guarantee)"),
     ]
     return Group(*parts, three_lines(release.guarantee, exposed, out / MARKDOWN), Text(), pairs(facts))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods.base.method import ONE_REPORT, AnyMethod
+from graphveil.methods.base.method import ONE_REPORT, RELEASE, AnyMethod
 from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
@@ -69,9 +69,18 @@ def require_trainable(method: AnyMethod, graph: Graph | GraphParts) -> None:
         graph: what it would be trained on.
 
     Raises:
-        InputError: a method that collects or publishes on its own, on a graph with a `release`.
+        InputError: a method that collects on its own, or publishes in another way, on a graph with a `release`.
     """
-    if getattr(graph, "release", None) is not None and not method.load_family().serves_releases:
+    origin = getattr(graph, "release", None)
+    if origin is None:
+        return
+    if RELEASE in method.tags and origin.method != method.name:
+        raise InputError(
+            f"the graph is a release of {origin.method}, which {method.name} did not make",
+            where=graph.schema.name,
+            remedy=f"train {origin.method}, or a network: gcn, sage, gat",
+        )
+    if not method.load_family().serves_releases:
         raise InputError(
             f"the graph is a release: {method.name} would protect data that is already public",
             where=graph.schema.name,

@@ -45,7 +45,7 @@ def test_nobody_who_validates_is_weighed_by_their_own_label(friends: Any) -> Non
 
 def test_a_network_takes_them_and_a_clone_remembers() -> None:
     graph = released_made.graph()
-    split, quick = made.split_of(graph), {"epochs": 3, "hidden": 4, "model": "gcn"}
+    split, quick = made.split_of(graph), {"epochs": 3, "hidden": 4, "model": "gcn", "pooling": "none"}
     fits = [
         HeteroRR(epsilon_x=math.inf, epsilon_a=2.0, edges="edge-rand", weights=weights, **quick).fit(
             graph, split=split, randomness=SeededRandomness(1)

@@ -29,7 +29,7 @@ from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import schema_facts, schema_from
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.count_readings import read_counts
-from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of, release_digest
+from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of, edge_price, release_digest
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
@@ -204,8 +204,8 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one private edge costs."""
-        return self.privacy.epsilon_a
+        """What one private edge costs, or has cost."""
+        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
 
@@ -244,4 +244,4 @@ def counts_rate(origin: Release) -> float:
     Args:
         origin: of a release with counts, which says what one private edge cost.
     """
-    return count_noise(float(origin.settings["epsilon_a"])).rate
+    return count_noise(edge_price(origin)).rate

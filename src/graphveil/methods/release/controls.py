@@ -2,6 +2,7 @@
 
     public-edges       the same network on the public edges alone: the private ones left out
     random-edges       as many edges as were made, drawn evenly from the same protected pairs
+    public-part        what public edges, features and labels say alone, where the network is pooled with it
     no-edges, random-features, label-propagation, public-only    as for every method, on what was released
     ceiling            the same backbone on the raw graph with all true edges (not for a folder: the truth is not there)
 
@@ -86,8 +87,9 @@ def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, s
 
 def release_controls_of(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
-    measured = _with_truth(method.published, graph)
-    return {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
+    measured, reading = _with_truth(method.published, graph), method.reading
+    controls = {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
+    return controls if reading is None else controls | {"public-part": lambda: hits(reading.public, measured, split)}
 
 
 def release_ceiling(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> np.ndarray:
@@ -105,8 +107,10 @@ def release_rivals_of(
     budgets = {name: getattr(privacy, name) for name in ("epsilon_x", "epsilon_a", "epsilon_y", "features", "bins")}
     network = {key: value for key, value in asdict(method.network.settings).items() if key != "steps_y"}
 
+    budgets |= {"scores": privacy.scores, "delta": privacy.delta, "pooling": method.pooling}
+
     def run(edges: str) -> np.ndarray:
-        core = HeteroRRCore(**budgets, edges=edges, scores=privacy.scores, delta=privacy.delta, **network)
+        core = HeteroRRCore(**budgets, edges=edges, **network)
         rival = Estimator(core)
         return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
@@ -145,14 +149,20 @@ def release_notes(method: LocalMethod, graph: Graph) -> tuple[str, ...]:
         f"trained on a release ({origin.method}), at no further cost: the guarantee is the release's",
         *origin.notes,
     ]
-    if origin.keep < 1:
-        notes.append(
-            "accuracy is measured against the labels in the folder, which are randomized: a on them stands for about "
-            f"(a - {origin.flip:.3f}) / {origin.keep - origin.flip:.3f} on true ones"
-        )
+    notes += noisy_label_notes(origin)
     if _adds_noise(method):
         notes.append("noise was added to what anybody may know already: it costs accuracy and protects nothing more")
     return tuple(notes)
+
+
+def noisy_label_notes(origin: Release) -> tuple[str, ...]:
+    """Return what an accuracy on a folder's labels means where they went through randomized response."""
+    if origin.keep == 1:
+        return ()
+    return (
+        "accuracy is measured against the labels in the folder, which are randomized: a on them stands for about "
+        f"(a - {origin.flip:.3f}) / {origin.keep - origin.flip:.3f} on true ones",
+    )
 
 
 def _adds_noise(method: LocalMethod) -> bool:

@@ -50,6 +50,14 @@ WEIGHTS: Mapping[str, Option] = {
         within=("none", "posterior"),
     )
 }
+POOLING: Mapping[str, Option] = {
+    "pooling": Option(
+        "public-part",
+        str,
+        "public-part: pooled with what is public, and left out where validation labels do not find it better; or none",
+        within=("public-part", "none"),
+    )
+}
 _OF_FEATURES = ("epsilon_x", "features", "delta", "bins", "scores")
 _OF_EDGES = ("epsilon_a", "edges", "tree_share", "steps", "chains", "count_share")
 
@@ -107,7 +115,7 @@ def _release(
     **fixed: Any,
 ) -> AnyMethod:
     weighed = WEIGHTS if name in ("edge-rand", "lap-graph") else {}
-    free = {**weighed, **network_options(without=("steps_y",))}
+    free = {**weighed, **POOLING, **network_options(without=("steps_y",))}
     hops = NOISY_HOPS if "epsilon_x" in takes else {"steps_x": (0, 1, 2)}
     weights = {key: option.within or () for key, option in weighed.items()}
     return Method(

@@ -17,24 +17,28 @@ from graphveil.methods.base.family import Control
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.release.controls import (
+    noisy_label_notes,
     release_ceiling,
     release_controls_of,
     release_rivals_left_out,
     release_rivals_of,
     release_warning,
 )
-from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
+from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.privacy import Randomness
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Trainings and pools of a network's time, where it is pooled with the public part (measured, rough).
+TRAININGS = 5
+
 
 class ReleaseFamily:
     """See `base.family.Family`."""
 
-    serves_releases = False
+    serves_releases = True
 
     def used_settings(self, estimator: Estimator[HeteroRRCore], settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
@@ -58,7 +62,7 @@ class ReleaseFamily:
                 "labels": privacy.epsilon_y,
                 "one private edge": privacy.epsilon_a,
             },
-            seconds=seconds + figures.seconds,
+            seconds=seconds * (1 if estimator.pooling == "none" else TRAININGS) + figures.seconds,
             memory_mb=memory + (made + nodes * ASSUMED_DEGREE) * 100 / 1e6,
             report_bytes=0.0,
             advice=figures.advice,
@@ -81,37 +85,38 @@ class ReleaseFamily:
     def rivals(
         self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
+        # What was published has its price already: a rival would need the truth, and pay once more.
+        if graph.get("release") is not None:
+            return {}
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
         self, estimator: Estimator[HeteroRRCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        """Return what the release says of itself, and which rivals are missing."""
+        """Return what the release says of itself, what was used of it, and which rivals are missing."""
         if estimator.published is None:
             return ()
-        missing = release_rivals_left_out(estimator, graph) if controlled else {}
+        made_here = graph.get("release") is None
+        missing = release_rivals_left_out(estimator, graph) if controlled and made_here else {}
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
-        return (*estimator.published.release.notes, *left_out)
+        used = () if estimator.reading is None else (estimator.reading.words,)
+        measured = () if made_here else noisy_label_notes(graph.release)
+        return (*estimator.published.release.notes, *used, *measured, *left_out)
 
     def repeats_note(self, estimator: Estimator[HeteroRRCore], repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
     def collect(
         self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> tuple[Graph, Split]:
-        return estimator.release(graph, randomness=randomness), split
+    ) -> PublishedGraph:
+        collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
+        return collected
 
     def train(
-        self,
-        estimator: Estimator[HeteroRRCore],
-        collected: tuple[Graph, Split],
-        graph: Graph,
-        *,
-        unheard: bool = False,
+        self, estimator: Estimator[HeteroRRCore], collected: PublishedGraph, graph: Graph, *, unheard: bool = False
     ) -> Tensor:
-        published, split = collected
-        estimator.fit_released(published, split=split)
-        return torch.as_tensor(published.y)
+        estimator.fit_released(collected.graph, split=collected.split)
+        return torch.as_tensor(collected.graph.y)
 
 
 RELEASES = ReleaseFamily()

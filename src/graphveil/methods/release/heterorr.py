@@ -16,19 +16,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import graphveil
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs import Graph, GraphSchema, Release, Split, make_graph
+from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.neighbour_counts import NeighbourCounts
 from graphveil.graphs.parts import GraphParts
 from graphveil.graphs.score_file import read_scores
-from graphveil.graphs.value import MASKS
 from graphveil.late import torch
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
@@ -40,15 +36,16 @@ from graphveil.methods.base.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.edges import Chains, MadeEdges, count_neighbours, joined, make_edges
+from graphveil.methods.release.count_readings import NetworkReading, read_network
+from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features, published_schema
-from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
+from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
+from graphveil.methods.release.published import Parts, assemble, describe
 from graphveil.methods.release.scores import Scores, declared_scores
-from graphveil.privacy import Guarantee, Ledger, Randomness, SeededRandomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy import Guarantee, Randomness, SeededRandomness
 from graphveil.progress import ProgressCallback
 from graphveil.training import Epoch
 
@@ -59,16 +56,8 @@ if TYPE_CHECKING:
 _NETWORK = tuple(field.name for field in fields(NetworkSettings) if field.name != "steps_y")
 #: Hops over which noisy features are smoothed before the network sees them.
 HOPS = 8
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What is published: features, labels, and made edges, or counts in their place, where edges are protected."""
-
-    features: PublishedFeatures
-    y: Tensor
-    made: MadeEdges | None
-    counts: NeighbourCounts | None = None
+#: With what the network is pooled.
+PUBLIC_PART, POOLINGS = "public-part", ("public-part", "none")
 
 
 @dataclass(frozen=True)
@@ -91,10 +80,12 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         steps, chains: see `Chains`.
         weights: "posterior" gives each made edge the probability that it is a true one, see `methods.release.posterior`
             (edges "edge-rand" and "lap-graph" alone); "none" takes made edges like public ones.
+        pooling: "public-part": the network is pooled with what public edges, features and labels say alone, and left
+            out where validation labels do not surely find that better, see `release.count_readings`; "none".
         settings: any field of `NetworkSettings` but `steps_y`, for the network that is trained on the release;
             `steps_x` is HOPS where features are protected, else 0.
 
-    After fitting: `guarantee`, `ledger`, `history`, `published`.
+    After fitting: `guarantee`, `ledger`, `history`, `published`, `reading` (what was used).
 
     Raises:
         InputError: for a value outside its range, or unknown settings.
@@ -132,12 +123,14 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         steps: int | None = None,
         chains: int = 3,
         weights: str = NONE,
+        pooling: str = PUBLIC_PART,
         **settings: Any,
     ) -> None:
         require_known(settings, _NETWORK, "HeteroRR")
-        if weights not in WEIGHTS:
-            raise InputError(f"weights = {weights!r}", allowed=", ".join(WEIGHTS))
-        self.weights = weights
+        for name, value, allowed in (("weights", weights, WEIGHTS), ("pooling", pooling, POOLINGS)):
+            if value not in allowed:
+                raise InputError(f"{name} = {value!r}", allowed=", ".join(allowed))
+        self.weights, self.pooling = weights, pooling
         self.privacy = ReleasePrivacy(
             epsilon_x, epsilon_a, epsilon_y, features, edges, delta, bins, tree_share, count_share
         )
@@ -147,13 +140,11 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         elif scores is not None and features != "feature-rr":
             raise InputError(f"{features} gives every feature the same", remedy="leave out scores, or use feature-rr")
         self.chains = Chains(steps, chains)
-        self._given = {"steps_x": settings.get("steps_x")}
-        if settings.get("steps_x") is None:
-            settings["steps_x"] = 0 if math.isinf(epsilon_x) else HOPS
-        # Budgets are infinite here: what the network is given has been through the mechanisms already.
-        self.network = Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **settings))
+        self._given, self._of_network = {"steps_x": settings.get("steps_x")}, settings
+        self.network = self._built(noisy=math.isfinite(epsilon_x))
         self.account = Account(self.privacy.open_ledger())
         self.published: Any = None
+        self.reading: NetworkReading | None = None
         self._people: str | None = None
 
     # ---- the curator ----
@@ -199,9 +190,9 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
             lambda: self._read(graph, privacy, domain, randomness, split, progress, engine),
             check=(lambda: require_one_label(graph)) if needs_label else None,
         )
-        released = _assemble(graph, schema, domain, parts)
+        released = assemble(graph, schema, domain, parts)
         # The ledger goes with the graph: whoever trains on it, also years later, sees what was paid and pays nothing.
-        released.release = _described(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
+        released.release = describe(method, graph.schema, privacy, domain, parts, self.account.ledger, randomness)
         self.account.made(f"release {release_digest(released)}")
         return released
 
@@ -214,7 +205,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         split: Split | None,
         tell: ProgressCallback | None,
         engine: Engine,
-    ) -> _Parts:
+    ) -> Parts:
         """Return what the mechanisms make of features, labels and edges; what is public, as it is."""
         schema: GraphSchema = graph.schema
         how: dict[str, Any] = {"randomness": randomness, "engine": engine}
@@ -237,7 +228,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
             y = y.clone()
             # Who has a label is public; what it is goes through the mechanism.
             y[y >= 0] = ask(labels, y[y >= 0]).labels
-        return _Parts(features, y, made, counts)
+        return Parts(features, y, made, counts)
 
     def _settled(self, schema: GraphSchema) -> ReleasePrivacy:
         """Return the budgets, with the scores of the file that was named."""
@@ -258,12 +249,21 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         origin: Release | None = released.get("release")
         if origin is None:
             raise InputError("the graph was not released", where="fit_released", remedy="call release first")
+        if origin.counts is not None:
+            raise InputError("counts were released, and no edges", where="fit_released", remedy="train class-counts")
         self.account.adopt(release_digest(released), origin.ledger)
+        # As it was released, whatever this one would have spent.
+        self.network = self._built(noisy="features" in origin.settings)
         reports = self.network.randomize(released, split=split, randomness=SeededRandomness(0))  # it draws nothing
         topology = topology_of(released)
         if self.weights == POSTERIOR:
             topology = weighted_topology(released, split, domain_of(released), seed=self.seed)
         self.network.fit_reports(reports, topology, progress=progress)
+        self.reading = None
+        if self.pooling == PUBLIC_PART:
+            domain = domain_of(released) if origin.edges else None
+            logits = self.network.core.result.network.logits
+            self.reading = read_network(released, domain, reports, logits, self.settings)
         self.published, self._people = released, people_key(released)
         return self
 
@@ -278,7 +278,9 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> PublishedGraph:
-        """Release `graph`."""
+        """Release `graph`; one that was released already is taken as it is."""
+        if graph.get("release") is not None:
+            return PublishedGraph(graph, split)
         return PublishedGraph(self.release(graph, randomness=randomness, engine=engine), split)
 
     def train(
@@ -306,7 +308,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
                 where=graph.schema.name,
                 remedy="release the other graph, and train on both releases with gcn or sage",
             )
-        return self.network.predict_proba()
+        return self.network.predict_proba() if self.reading is None else torch.softmax(self.reading.scores, dim=1)
 
     @property
     def fitted(self) -> bool:
@@ -327,9 +329,10 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         """Return the settings that build the core once more; hops that were left to the budgets are None."""
         privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
         scores = {"scores": self._scores_file or self.privacy.scores}
-        chains = {"steps": self.chains.steps, "chains": self.chains.chains, "weights": self.weights}
+        chains = {"steps": self.chains.steps, "chains": self.chains.chains}
+        reading = {"weights": self.weights, "pooling": self.pooling}
         network = {name: getattr(self.settings, name) for name in _NETWORK}
-        return {**privacy, **scores, **chains, **network, **self._given}
+        return {**privacy, **scores, **chains, **reading, **network, **self._given}
 
     @property
     def settings(self) -> NetworkSettings:
@@ -356,8 +359,8 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
 
     @property
     def epsilon_relationship(self) -> float:
-        """What one private edge costs."""
-        return self.privacy.epsilon_a
+        """What one private edge costs, or has cost."""
+        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
 
     # ---- files ----
 
@@ -368,7 +371,9 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
         facts |= {"ledger": mine.ledger.to_dict()}
         facts |= {"collections": sorted(mine.collections | network.account.collections)}
-        return Stored(facts, network.tensors())
+        # What was predicted, with or without the network: nothing else of it is asked again.
+        answers = {} if self.reading is None else {"logits": self.reading.scores}
+        return Stored(facts, network.tensors() | answers)
 
     @classmethod
     def restore(cls, stored: Stored) -> HeteroRRCore:
@@ -386,6 +391,13 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         method.account = restored_account(facts)
         method._people = str(facts["people"])
         return method
+
+    def _built(self, *, noisy: bool) -> Estimator[LPGNNCore]:
+        """Return the network, untrained, for features that went through noise or did not."""
+        steps_x = self._given["steps_x"]
+        steps_x = (HOPS if noisy else 0) if steps_x is None else steps_x
+        # Budgets are infinite here: what the network is given has been through the mechanisms already.
+        return Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **{**self._of_network, "steps_x": steps_x}))
 
     def _require_fitted(self) -> None:
         if self._people is None:
@@ -415,84 +427,20 @@ def domain_of(graph: Graph | GraphParts) -> PairDomain:
     return PairDomain(int(graph.num_nodes), members, known[:, known[0] < known[1]])
 
 
+def edge_price(origin: Release) -> float:
+    """Return what one private edge has cost in a release; inf where edges went out as they are."""
+    return float(origin.settings.get("epsilon_a", math.inf))
+
+
 def release_digest(released: Graph) -> str:
     """Return a hash that tells one release from another."""
     edges, labels = released.edge_index, released.y
     parts = {"features": released["x"], "edges": edges, "labels": labels}
-    counts: NeighbourCounts | None = released.release.counts
+    counts = released.release.counts
     return digest_of(parts if counts is None else parts | {"counts": counts.counts})
-
-
-def _assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: _Parts) -> Graph:
-    """Put the released graph together."""
-    features, made = parts.features, parts.made
-    edge_index, public = graph.edge_index, graph.get("public_edges")
-    if made is not None and domain is not None:
-        edge_index, public = joined(domain, made.pairs)
-    return make_graph(
-        features.x,
-        edge_index,
-        parts.y,
-        schema,
-        masks={name: graph[name] for name in MASKS if graph.get(name) is not None},
-        ids=graph.get("ids"),
-        public_edges=public,
-        private_nodes=graph.get("private_nodes"),
-        like=graph,
-    )
-
-
-def _described(
-    method: str,
-    schema: GraphSchema,
-    privacy: ReleasePrivacy,
-    domain: PairDomain | None,
-    parts: _Parts,
-    ledger: Ledger,
-    randomness: Randomness,
-) -> Release:
-    """Say what a released graph is."""
-    labels = privacy.label_mechanism(len(schema.classes))
-    return Release(
-        method=method,
-        settings=settings_of(privacy),
-        guarantee=privacy.guarantee(schema, domain, randomness.void if privacy.protected else None),
-        ledger=ledger,
-        keep=1.0 if labels is None else labels.keep,
-        flip=0.0 if labels is None else labels.flip,
-        edges=parts.made is not None and parts.counts is None,
-        notes=(*_notes(privacy, parts), *schema.missing_words),
-        statistics={} if parts.made is None else dict(parts.made.facts),
-        version=graphveil.__version__,
-        created=datetime.now().astimezone().isoformat(timespec="seconds"),
-        counts=parts.counts,
-    )
 
 
 def _rows(x: Tensor) -> Any:
     """Return features [n, d] as numpy, or CSR where they are sparse."""
     features = as_matrix(x)
     return features.numpy() if isinstance(features, torch.Tensor) else features
-
-
-def _notes(privacy: ReleasePrivacy, parts: _Parts) -> tuple[str, ...]:
-    """Return what a reader of the released graph must know of its numbers."""
-    from graphveil.hierarchy.markov import ASYMPTOTIC
-
-    notes = [parts.features.note] if parts.features.note else []
-    if privacy.scores is not None:
-        notes.append(f"shares of the features' budget: {privacy.scores.source}, {privacy.scores.note}")
-    if parts.counts is not None:
-        notes.append("private edges are not in it: counts.parquet holds noisy counts of everybody's, by public class")
-    elif parts.made is not None:
-        notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
-        if privacy.edges in CHAINS:
-            notes.append(ASYMPTOTIC.sentence)
-        if "public_rhat" in parts.made.facts:
-            rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
-            notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
-    if "labels" in privacy.protected:
-        notes.append(
-            f"labels went through randomized response at epsilon {rounded_up(privacy.epsilon_y)}: not all are true ones"
-        )
-    return tuple(notes)

@@ -45,7 +45,7 @@ class Outlook:
         if self.noise is None:
             return (
                 "expected lift over the public edges alone: none; made edges of a tree bought nothing on any graph "
-                "that it was measured on; class-counts did"
+                "that it was measured on; class-counts did, where edges alone are private"
             )
         found = "some" if self.lift else "none"
         return (

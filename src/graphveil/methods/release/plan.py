@@ -118,24 +118,34 @@ def feature_noise(privacy: ReleasePrivacy, schema: GraphSchema) -> dict[str, flo
     return deviations
 
 
+def feature_advice(privacy: ReleasePrivacy, noise: dict[str, float]) -> tuple[str, ...]:
+    """Return what to know of noisy features before they are published; nothing where features are public.
+
+    Args:
+        privacy: budgets and mechanisms.
+        noise: of each mechanism, see `feature_noise`.
+    """
+    mine = noise.get(privacy.features)
+    if mine is None:
+        return ()
+    best, advice = min(noise, key=lambda name: noise[name]), []
+    if mine > 1.05 * noise[best]:
+        times = "without bound" if math.isinf(mine) else f"{(mine / noise[best]) ** 2:,.3g} times"
+        advice.append(
+            f"{best} has the least noise here: the variance of {privacy.features} is larger {times}; "
+            f"take heterorr with features={best}"
+        )
+    return (*advice, "look at the lift over random-features: where edges are public, noisy features often add nothing")
+
+
 def _advice(
     privacy: ReleasePrivacy, noise: dict[str, float], domain: PairDomain | None, classes: int
 ) -> tuple[str, ...]:
-    advice = []
-    mine = noise.get(privacy.features)
-    if mine is not None:
-        best = min(noise, key=lambda name: noise[name])
-        if mine > 1.05 * noise[best]:
-            times = "without bound" if math.isinf(mine) else f"{(mine / noise[best]) ** 2:,.3g} times"
-            advice.append(
-                f"{best} has the least noise here: the variance of {privacy.features} is larger {times}; "
-                f"take heterorr with features={best}"
-            )
-        advice.append("look at the lift over random-features: where edges are public, noisy features often add nothing")
-    if domain is not None:
-        known = 0 if domain.public is None else domain.public.shape[1]
-        advice += [*_edge_advice(privacy, domain, known), outlook_of(privacy, domain, classes).sentence]
-    return tuple(advice)
+    if domain is None:
+        return feature_advice(privacy, noise)
+    known = 0 if domain.public is None else domain.public.shape[1]
+    edges = (*_edge_advice(privacy, domain, known), outlook_of(privacy, domain, classes).sentence)
+    return (*feature_advice(privacy, noise), *edges)
 
 
 def _edge_advice(privacy: ReleasePrivacy, domain: PairDomain, known: int) -> list[str]:

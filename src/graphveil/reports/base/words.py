@@ -32,6 +32,7 @@ CONTROL_MEANING = {
     "public-only": "uses no private data at all",
     "public-edges": "the public edges only, without the private ones",
     "random-edges": "random edges instead of those generated from private ones, as many",
+    "public-part": "public edges, features and labels alone, pooled: nothing made of private data",
 }
 
 RIVAL_MEANING = {
@@ -66,6 +67,7 @@ _AS_WELL = {
     "public-only": "public data alone scores as well",
     "public-edges": "the public edges alone score as well",
     "random-edges": "as many random edges score as well",
+    "public-part": "public edges, features and labels alone, pooled, score as well",
 }
 
 
@@ -286,7 +288,7 @@ def _bought(record: RunRecord, control: str) -> str:
         return "the private edges"
     if control in ("no-edges", "random-graph"):
         return "the private connections" if links else "the graph"
-    if control in ("public-only", "majority") and links:
+    if control == "public-part" or (control in ("public-only", "majority") and links):
         return "the private data"
     labels_are_public = record.privacy.guarantee.epsilon == math.inf or record.settings.get("epsilon_y") == math.inf
     if control == "public-only" and not labels_are_public:

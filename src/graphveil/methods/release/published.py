@@ -1,0 +1,101 @@
+"""A published graph: put together of what the mechanisms made, and what it says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import graphveil
+from graphveil.graphs import Graph, GraphSchema, Release, make_graph
+from graphveil.graphs.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value import MASKS
+from graphveil.mechanisms import PairDomain
+from graphveil.methods.release.edges import MadeEdges, joined
+from graphveil.methods.release.features import PublishedFeatures
+from graphveil.methods.release.names import CHAINS
+from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
+from graphveil.privacy import Ledger, Randomness
+from graphveil.privacy.printed import rounded_up
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is published: features, labels, and made edges, or counts in their place, where edges are protected."""
+
+    features: PublishedFeatures
+    y: Tensor
+    made: MadeEdges | None
+    counts: NeighbourCounts | None = None
+
+
+def assemble(graph: Graph, schema: GraphSchema, domain: PairDomain | None, parts: Parts) -> Graph:
+    """Put the released graph together."""
+    features, made = parts.features, parts.made
+    edge_index, public = graph.edge_index, graph.get("public_edges")
+    if made is not None and domain is not None:
+        edge_index, public = joined(domain, made.pairs)
+    return make_graph(
+        features.x,
+        edge_index,
+        parts.y,
+        schema,
+        masks={name: graph[name] for name in MASKS if graph.get(name) is not None},
+        ids=graph.get("ids"),
+        public_edges=public,
+        private_nodes=graph.get("private_nodes"),
+        like=graph,
+    )
+
+
+def describe(
+    method: str,
+    schema: GraphSchema,
+    privacy: ReleasePrivacy,
+    domain: PairDomain | None,
+    parts: Parts,
+    ledger: Ledger,
+    randomness: Randomness,
+) -> Release:
+    """Say what a released graph is."""
+    labels = privacy.label_mechanism(len(schema.classes))
+    return Release(
+        method=method,
+        settings=settings_of(privacy),
+        guarantee=privacy.guarantee(schema, domain, randomness.void if privacy.protected else None),
+        ledger=ledger,
+        keep=1.0 if labels is None else labels.keep,
+        flip=0.0 if labels is None else labels.flip,
+        edges=parts.made is not None and parts.counts is None,
+        notes=(*_notes(privacy, parts), *schema.missing_words),
+        statistics={} if parts.made is None else dict(parts.made.facts),
+        version=graphveil.__version__,
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        counts=parts.counts,
+    )
+
+
+def _notes(privacy: ReleasePrivacy, parts: Parts) -> tuple[str, ...]:
+    """Return what a reader of the released graph must know of its numbers."""
+    from graphveil.hierarchy.markov import ASYMPTOTIC
+
+    notes = [parts.features.note] if parts.features.note else []
+    if privacy.scores is not None:
+        notes.append(f"shares of the features' budget: {privacy.scores.source}, {privacy.scores.note}")
+    if parts.counts is not None:
+        notes.append("private edges are not in it: counts.parquet holds noisy counts of everybody's, by public class")
+    elif parts.made is not None:
+        notes.append("edges that are not marked public are made ones: none of them says that two nodes are related")
+        if privacy.edges in CHAINS:
+            notes.append(ASYMPTOTIC.sentence)
+        if "public_rhat" in parts.made.facts:
+            rhat = f"split R-hat {parts.made.facts['public_rhat']:.2f}, far from each other above 1.1"
+            notes.append(f"chains of as many steps on public edges alone: {rhat}; near 1 proves nothing")
+    if "labels" in privacy.protected:
+        notes.append(
+            f"labels went through randomized response at epsilon {rounded_up(privacy.epsilon_y)}: not all are true ones"
+        )
+    return tuple(notes)
