@@ -1,6 +1,7 @@
 """Make the pictures of docs/tutorials/private-links.md.
 
-    graphveil compare link-beliefs cora --epsilon-a 4,6,8,10,14 --repeats 3 --out runs/compare-links
+    graphveil compare link-beliefs,solitude,blink,dprr cora --epsilon-x inf --epsilon-a 4,6,8,10,14 --set mode=lower \\
+        --repeats 3 --out runs/compare-links
     python docs/pictures/private_links.py runs/compare-links
 
 `links-unit.svg` is drawn, `links-epsilon.svg` computed, `links-weights.svg` measured on the embedded digits (seeded
@@ -171,16 +172,16 @@ def summary(true: Tensor, weights: Tensor) -> list[str]:
 
 
 def cora_figure(folder: Path) -> Figure:
-    """Accuracy over the epsilon of a relationship: link beliefs, rivals at the same price, and no lists at all."""
+    """Accuracy over the epsilon of a relationship: link beliefs, networks at the same price, and no lists at all."""
     scores: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     ceiling = []
     for file in sorted((folder / "cells").glob("*.json")):
         record = RunRecord.from_dict(json.loads(file.read_text("utf-8"))["result"])
         epsilon = float(record.settings["epsilon_a"])
-        shown = {record.method: record.scores.accuracy, **record.scores.rivals, **record.scores.controls}
+        shown = {record.method: record.scores.accuracy, **record.scores.controls}
         for name, score in shown.items():
             scores[name][epsilon].append(100 * score.mean)
-        if record.scores.ceiling is not None:
+        if record.method == "link-beliefs" and record.scores.ceiling is not None:
             ceiling.append(100 * record.scores.ceiling.mean)
     figure = Figure(figsize=(7.6, 4.4), layout="constrained", facecolor="white")
     axes = figure.subplots()
