@@ -5,8 +5,10 @@
     stage i     h = unit([h_0 | ... | h_i]),  h_0 = s(X_0 V_0),  h_k = s(s(X_k V_k) U_k),  z = Wz h   (ProGAP)
 
 s is SELU after an optional batch normalisation, unit scales rows to length 1, biases left out. Batch normalisation
-mixes samples: it is for training that costs no privacy. All weights are in plain linear layers, each used once, so
-that the same networks train privately (`training.dp_sgd`). `features` is everything before the last layer `head`.
+mixes samples: it is for training that costs no privacy. So is dropout, of what the encoder's second layer and the heads
+of encoder and stage read: without it few people are learned by heart. All weights are in plain linear layers, each used
+once, so that the same networks train privately (`training.dp_sgd`). `features` is everything before the last layer
+`head`.
 Source: the published code of GAP (USENIX Security 2023) and ProGAP (WSDM 2024).
 """
 
@@ -19,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.aggregation import SparseMatrix
+from graphveil.models.dropout import dropout as dropped
 
 Columns = Tensor | SparseMatrix
 #: What a network reads: blocks of columns, the first of which may be sparse, or dense blocks side by side.
@@ -31,8 +34,9 @@ _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 class Encoder(nn.Module):
     """Two layers and a head; `embed` is what the hops start from."""
 
-    def __init__(self, dimension: int, hidden: int, classes: int, *, batch_norm: bool) -> None:
+    def __init__(self, dimension: int, hidden: int, classes: int, *, batch_norm: bool, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.first = nn.Linear(dimension, hidden)
         self.second = nn.Linear(hidden, hidden)
         self.head = nn.Linear(hidden, classes)
@@ -41,11 +45,12 @@ class Encoder(nn.Module):
     def embed(self, x: Blocks) -> Tensor:
         """Return unit rows [n, hidden] of x [n, dimension]."""
         first = x if isinstance(x, Tensor) else x[0]
-        return unit(self.second(selu(self.norm1(times(self.first, first)))))
+        h = dropped(selu(self.norm1(times(self.first, first))), self.dropout, self.training)
+        return unit(self.second(h))
 
     def features(self, x: Blocks) -> Tensor:
         """Return what the head reads [n, hidden]."""
-        return selu(self.norm2(self.embed(x)))
+        return dropped(selu(self.norm2(self.embed(x))), self.dropout, self.training)
 
     def forward(self, x: Blocks) -> Tensor:
         """Return logits [n, classes]."""
@@ -76,9 +81,11 @@ class HopClassifier(nn.Module):
 class Stage(nn.Module):
     """Stage i of a progressive network: a layer for each of X_0..X_i and a head."""
 
-    def __init__(self, widths: Sequence[int], hidden: int, classes: int, *, batch_norm: bool) -> None:
+    def __init__(
+        self, widths: Sequence[int], hidden: int, classes: int, *, batch_norm: bool, dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.widths = list(widths)
+        self.widths, self.dropout = list(widths), dropout
         self.bases = nn.ModuleList(
             Base(width, hidden, deep=hop > 0, batch_norm=batch_norm) for hop, width in enumerate(widths)
         )
@@ -90,8 +97,9 @@ class Stage(nn.Module):
             mine.load_state_dict(theirs.state_dict())
 
     def features(self, x: Blocks) -> Tensor:
-        """Return unit rows [n, hidden * (i + 1)] of X_0..X_i, given as a list or side by side."""
-        return unit(torch.cat([base(part) for base, part in zip(self.bases, self._parts(x), strict=True)], dim=1))
+        """Return what the head reads [n, hidden * (i + 1)]: unit rows of X_0..X_i, given as a list or side by side."""
+        h = unit(torch.cat([base(part) for base, part in zip(self.bases, self._parts(x), strict=True)], dim=1))
+        return dropped(h, self.dropout, self.training)
 
     def embed(self, x: Blocks) -> Tensor:
         """Return h_i [n, hidden], what the newest layer makes of X_i."""

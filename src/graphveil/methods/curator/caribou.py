@@ -49,7 +49,7 @@ class CaribouRecipe(Recipe):
         """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * 2, batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the encoder, ask for the last state of the chain, and return it beside what it started from."""
         yield Train(0, [known.features])
         rows = encoded(networks[0], known.features)

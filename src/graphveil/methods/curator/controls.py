@@ -11,7 +11,7 @@ Each returns, for every test node, 1 for right and 0 for wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 #: validation labels among eight trials each (benchmarks/panel-runs/curator.jsonl): two of three each.  Those of
 #: class-sums did not agree on a weight decay, and it keeps its own.
 RIVAL_SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "gap": {"hops": 2, "hidden": 16, "weight_decay": 0.0},
-    "progap": {"hops": 1, "hidden": 64, "weight_decay": 0.0},
     "class-sums": {"hidden": 32, "dropout": 0.5},
 }
 
@@ -62,7 +60,8 @@ def curator_controls_of(
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
     # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
     if privacy.nodes and not privacy.public:
-        rival = Estimator(DPMLPCore(epsilon=privacy.epsilon, delta=privacy.delta, **asdict(settings)))
+        shared = {field.name: getattr(settings, field.name) for field in fields(CuratorSettings)}
+        rival = Estimator(DPMLPCore(epsilon=privacy.epsilon, delta=privacy.delta, **shared))
         fit = partial(rival.fit, graph, split=split, randomness=randomness)
         return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
     return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
@@ -137,7 +136,10 @@ def _encoder_of(method: CuratorEstimator, people: NodeData) -> models.Encoder | 
 def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
     """Return GAP's encoder, trained on features and labels."""
     encoder: models.Encoder = build_seeded(
-        lambda: models.Encoder(people.schema.dimension, settings.hidden, people.classes, batch_norm=True), settings.seed
+        lambda: models.Encoder(
+            people.schema.dimension, settings.hidden, people.classes, batch_norm=True, dropout=settings.dropout
+        ),
+        settings.seed,
     )
     rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
     train_openly(encoder, rows, val, settings)

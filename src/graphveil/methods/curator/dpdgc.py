@@ -49,9 +49,17 @@ class DpdgcRecipe(Recipe):
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         """Return the classifier."""
         widths = [schema.dimension, settings.hidden]
-        return [models.Stage(widths, settings.hidden, len(schema.classes), batch_norm=batch_norm)]
+        return [
+            models.Stage(
+                widths,
+                settings.hidden,
+                len(schema.classes),
+                batch_norm=batch_norm,
+                dropout=settings.dropout * batch_norm,
+            )
+        ]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Ask for the sum of rows that whoever carries this out learns, and return it beside the features."""
         hidden = cast(models.Stage, networks[0]).widths[1]
         total = yield AddUp(torch.zeros(int(known.features.shape[0]), hidden), 1)

@@ -45,7 +45,7 @@ class EclipseRecipe(Recipe):
         """Return encoder and classifier."""
         return encoder_and_classifier(settings, schema, [settings.hidden] * (STEPS + 1), batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the encoder, find a basis in K products, and return X, unit(B X) and unit(B B X)."""
         yield Train(0, [known.features])
         rows = [encoded(networks[0], known.features)]
@@ -53,7 +53,7 @@ class EclipseRecipe(Recipe):
         drawn = torch.Generator().manual_seed(0)
         basis = unit_rows(torch.randn(rows[0].shape, generator=drawn))
         product = cast(torch.Tensor, (yield AddUp(basis, 1)))
-        for hop in range(2, hops + 1):
+        for hop in range(2, settings.hops + 1):
             basis = unit_rows(torch.linalg.qr(product.double()).Q).float()
             product = cast(torch.Tensor, (yield AddUp(basis, hop)))
         for _ in range(STEPS):

@@ -6,7 +6,14 @@ from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, START, field_options
-from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings, SumsSettings
+from graphveil.methods.curator.settings import (
+    ENOUGH_FOR_VOTES,
+    SHARE_OF_VOTES,
+    CuratorSettings,
+    GapSettings,
+    ProgapSettings,
+    SumsSettings,
+)
 
 _FAMILY = "graphveil.methods.curator.family:CURATOR"
 _PAID, _RIVAL = frozenset({PAID_TUNING}), frozenset({PUBLISHED_RIVAL})
@@ -20,6 +27,7 @@ _ONE_NODE = Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit"
 _HELP = {
     "hops": "noisy sums over neighbours, one after the other",
     "hidden": "hidden width",
+    "dropout": "dropout rate in training without noise",
     "epochs": "epochs of training without noise, at most",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam, without noise",
@@ -35,11 +43,22 @@ _HELP = {
 }
 #: Settings of hops, which a method without edges does not have.
 _OF_HOPS = ("hops", "weights", "sharpness", "bits", "share_hops", "hop_ratio")
+#: Settings that methods which train privately alone do not have.
+_OPEN_ALONE = ("dropout",)
 #: Settings of training without noise.
-_OPEN = ("hidden", "epochs", "learning_rate", "weight_decay", "patience")
+_OPEN = ("hidden", "dropout", "epochs", "learning_rate", "weight_decay", "patience")
 #: Settings of hops, but for those of the one sum that neighbours alike are counted in.
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
-_NETWORK = field_options(CuratorSettings, _HELP, {"bits": int, "share_hops": float, "passes": int})
+_TYPES = {"bits": int, "share_hops": float, "passes": int}
+_NETWORK = field_options(CuratorSettings, _HELP, _TYPES)
+_NETWORK_OF_GAP = {
+    **field_options(GapSettings, _HELP, _TYPES),
+    "scaling": Option(
+        None,
+        str,
+        "standard (a noisy sum loses each column's mean) or published; default: standard, with unit node published",
+    ),
+}
 #: Of methods that train privately as long as somebody else did.
 _STEPS = {"steps": Option(None, int, "steps of private training in place of passes (the same)")}
 _BUDGET = {
@@ -100,7 +119,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.gap:GAPCore",
         _FAMILY,
-        {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
+        {**_BUDGET, **_UNIT, **_NETWORK_OF_GAP, **_STEPS},
         search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ATTENTION, _ONE_NODE),
@@ -112,8 +131,8 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
-        {**_BUDGET, **_UNIT, **_NETWORK, **_STEPS},
-        search=_SUMS,
+        {**_BUDGET, **_UNIT, **field_options(ProgapSettings, _HELP, _TYPES), **_STEPS},
+        search={"hops": (2, 3), "hop_ratio": (1.0, 1.5), "hidden": (16, 64)},
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
         forced=_OF_UNITS,
@@ -211,10 +230,15 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             **_BUDGET,
             "unit": Option("node", str, "node, the only one"),
             **{name: _UNIT[name] for name in ("degree_bound", "rule", "queries")},
-            **{name: option for name, option in _NETWORK.items() if name not in _OF_SEVERAL_HOPS},
-            "share_hops": Option(SHARE_OF_VOTES, float, "part of the budget for the sum beside private training"),
+            **{name: option for name, option in _NETWORK.items() if name not in (*_OF_SEVERAL_HOPS, *_OPEN_ALONE)},
+            "share_hops": Option(
+                None,
+                float,
+                f"part of the budget for the sum beside private training; default: {SHARE_OF_VOTES['little']} below "
+                f"epsilon {ENOUGH_FOR_VOTES:g}, else {SHARE_OF_VOTES['enough']}",
+            ),
         },
-        search={"share_hops": (0.5, 0.7, 0.9), "passes": (10, 40), "hidden": (16, 64)},
+        search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40), "hidden": (16, 64)},
         tags=_PAID,
         replays=(Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3}, "nodes"),),
     ),
@@ -227,7 +251,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         {
             **_BUDGET,
             "unit": Option("node", str, "node: edges are not read"),
-            **{name: option for name, option in _NETWORK.items() if name not in _OF_HOPS},
+            **{name: option for name, option in _NETWORK.items() if name not in (*_OF_HOPS, *_OPEN_ALONE)},
         },
         reads=("features", "labels"),
         search={"passes": (10, 40, 100), "hidden": (16, 64)},

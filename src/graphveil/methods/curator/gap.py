@@ -1,27 +1,32 @@
 """GAP: train on sums over neighbours that are noisy once and for all.
 
     encoder     X_0 = unit rows of a perceptron trained on features and labels alone
-    hops        X_k = unit( A^T X_{k-1} + N(0, sigma_k^2) ),  k = 1..K          the one place that reads edges
+    hops        S_k = A^T X_{k-1} + N(0, sigma_k^2),  k = 1..K                  the one place that reads edges
+                X_k = unit( unit(S_k) - m ),  m its mean over all nodes
     classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
 
 Where edges are protected, encoder and classifier cost nothing; where nodes are, both train by private gradient descent
-and are charged. Sums, not means: a mean divides by a private degree. Source: Sajadmanesh, Shamsabadi, Bellet,
+and are charged. Sums, not means: a mean divides by a private degree. m is ours, post-processing of the noisy sums:
+where people have many neighbours all sums point almost the same way, and the next sum would add up little but that.
+As published, and where nodes are protected, m is 0: there a node's row is for that node alone, and a mean of rows would
+carry it to everybody. Source: Sajadmanesh, Shamsabadi, Bellet,
 Gatica-Perez, "GAP", USENIX Security 2023, arXiv 2203.00949; noise is calibrated to the unit that is named, exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphveil import models
 from graphveil.aggregation import unit_rows
+from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.encoder import encoded
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, GapSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import ATTENTION
 from graphveil.models.sizes import encoder_size, hop_classifier_size, pair_attention_size
@@ -40,7 +45,9 @@ class GapRecipe(Recipe):
         """Return encoder, attention where it weighs the messages, and classifier."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            models.Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
+            models.Encoder(
+                schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm
+            ),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
             models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
         ]
@@ -54,20 +61,29 @@ class GapRecipe(Recipe):
             hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
         ]
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [known.features])
         # At most length 1: the sensitivity that one entry of A has in the sum. `perturb` holds it exactly, on its grid.
         rows = [encoded(networks[0], known.features)]
-        for hop in range(1, hops + 1):
-            total = yield AddUp(rows[-1], hop)
+        centred = cast(GapSettings, settings).scaling == "standard"
+        for hop in range(1, settings.hops + 1):
+            total = cast(torch.Tensor, (yield AddUp(rows[-1], hop)))
             # Post-processing of a noisy sum, and what bounds the next one again.
-            rows.append(unit_rows(cast(torch.Tensor, total)))
+            row = unit_rows(total)
+            rows.append(unit_rows(row - row.double().mean(dim=0).float()) if centred else row)
         return list(rows)
 
 
 class GAPCore(StagedCore):
     """GAP, see `StagedCore`; `publish` gives X_0..X_K.
+
+    Args:
+        epsilon, unit: see `CuratorPrivacy`.
+        settings: of `StagedCore`; `scaling` is "published" by default where nodes are protected.
+
+    Raises:
+        InputError: for scaling "standard" where nodes are protected, and what `StagedCore` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -80,3 +96,16 @@ class GAPCore(StagedCore):
 
     kind = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
+    settings_type = GapSettings
+    derived = ("scaling",)
+    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "scaling": "published"}
+
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Any) -> None:
+        if unit == "node" and settings.get("scaling") == "standard":
+            raise InputError(
+                "scaling standard with unit node: a mean of rows would carry each node's own row to all others",
+                allowed="scaling = published",
+            )
+        if settings.get("scaling") is None:
+            settings["scaling"] = "published" if unit == "node" else "standard"
+        super().__init__(epsilon=epsilon, unit=unit, **settings)

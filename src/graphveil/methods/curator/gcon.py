@@ -53,7 +53,7 @@ class GconRecipe(Recipe):
         classes = len(schema.classes)
         return encoder_and_classifier(settings, schema, [settings.hidden, classes, classes], batch_norm=batch_norm)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the encoder, ask for the head's scores of its rows (1) and for their noisy sum (2)."""
         yield Train(0, [known.features])
         rows = encoded(networks[0], known.features)

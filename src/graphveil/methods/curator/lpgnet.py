@@ -43,7 +43,9 @@ class LpgnetRecipe(Recipe):
         """Return the perceptron on features and those on scores and counts."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            models.Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm),
+            models.Encoder(
+                schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm
+            ),
             *(
                 models.HopClassifier([classes] * (2 * hop), hidden, classes, batch_norm=batch_norm)
                 for hop in range(1, settings.hops + 1)
@@ -54,10 +56,10 @@ class LpgnetRecipe(Recipe):
         """Return the columns that a guess moves."""
         return 1
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train, guess, count K times, and return the scores and counts that the last network reads."""
         read: list[FeatureBlock] = [known.features]
-        for hop in range(hops):
+        for hop in range(settings.hops):
             yield Train(hop, read)
             scores = logits_of(networks[hop], read)
             # Guesses come from features, public labels and earlier noisy counts: a count costs what the first one does.

@@ -24,7 +24,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.messages import class_shares, corners
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import SHARE_OF_VOTES, CuratorSettings
+from graphveil.methods.curator.settings import ENOUGH_FOR_VOTES, SHARE_OF_VOTES, CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import device_of, of_all
 from graphveil.models.sizes import encoder_size, vote_head_size
@@ -53,11 +53,15 @@ class VoteRecipe(Recipe):
         classes = len(schema.classes)
         return [encoder_size(schema.dimension, settings.hidden, classes), vote_head_size(classes)]
 
+    def portions(self) -> Sequence[float]:
+        """Return the perceptron's part and the head's, which is right before training and needs little."""
+        return 0.9, 0.1
+
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""
         return len(schema.classes)
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the perceptron, sum once, and return both opinions of every node [n, c]."""
         yield Train(0, [known.features])
         with torch.no_grad():
@@ -77,7 +81,7 @@ class NodeSumsCore(StagedCore):
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
         unit: "node", the only one.
-        share_hops: the part of the budget that goes to the sum; default SHARE_OF_VOTES.
+        share_hops: the part of the budget that goes to the sum; default by epsilon, see `SHARE_OF_VOTES`.
         settings: any other field of `CuratorSettings`; hops is 1.
 
     Raises:
@@ -109,5 +113,5 @@ class NodeSumsCore(StagedCore):
                 remedy="train gap or progap",
             )
         if settings.get("share_hops") is None:
-            settings["share_hops"] = SHARE_OF_VOTES
+            settings["share_hops"] = SHARE_OF_VOTES["little" if epsilon < ENOUGH_FOR_VOTES else "enough"]
         super().__init__(epsilon=epsilon, unit=unit, **settings)

@@ -232,6 +232,7 @@ class CuratorPrivacy:
         columns: int = 16,
         trained: Mapping[str, tuple[Descent | ChangedSamples, int]] | None = None,
         share_hops: float | None = None,
+        portions: Sequence[float] | None = None,
         hop_ratio: float = 1.0,
     ) -> Noise:
         """Return the least noise with which everything that reads what is protected costs at most (epsilon, delta).
@@ -242,6 +243,7 @@ class CuratorPrivacy:
             trained: name -> private training and number of parameters; training on samples is charged for unit "node",
                 where those are protected, and training on edges for the others.
             share_hops: the part of the budget (of mu^2) that goes to the sums; default a half.
+            portions: of what is left, that each training gets, in the order of `trained`; default: all alike.
             hop_ratio: noise of each sum over that of the sum before.
 
         Raises:
@@ -260,7 +262,7 @@ class CuratorPrivacy:
         target, reserved = self._less_rounding(
             [(part, many * parameters) for part, parameters in charged.values()], drawn, many * (columns + 1), many
         )
-        split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents)
+        split = None if share_hops is None or not (hops and descents) else _split(share_hops, descents, portions)
         # Where nodes are protected even the number of validation nodes that a trial meets is a query.
         if self.tuning is not None and self.nodes:
             split = _beside_score(split or default_split(every))
@@ -478,7 +480,8 @@ def _beside_score(split: Mapping[str, float]) -> dict[str, float]:
     return {**split, _SCORE.name: whole * _SCORE_SHARE / (1 - _SCORE_SHARE)}
 
 
-def _split(share_hops: float, parts: list[Any]) -> dict[str, float]:
+def _split(share_hops: float, parts: list[Any], portions: Sequence[float] | None) -> dict[str, float]:
     if not 0 < share_hops < 1:
         raise InputError(f"share_hops = {share_hops!r}", allowed="a number in (0, 1)")
-    return {"hops": share_hops, **{part.name: (1 - share_hops) / len(parts) for part in parts}}
+    rest = portions or [1 / len(parts)] * len(parts)
+    return {"hops": share_hops, **{part.name: (1 - share_hops) * of for part, of in zip(parts, rest, strict=True)}}

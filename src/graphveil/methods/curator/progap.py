@@ -20,7 +20,7 @@ from graphveil import models
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, ProgapSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import FeatureBlock, blocks, device_of
 from graphveil.models.sizes import stage_size
@@ -38,7 +38,10 @@ class ProgapRecipe(Recipe):
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         """Return the stages."""
         hidden, classes = settings.hidden, len(schema.classes)
-        return [models.Stage(widths, hidden, classes, batch_norm=batch_norm) for widths in _read(settings, schema)]
+        return [
+            models.Stage(widths, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm)
+            for widths in _read(settings, schema)
+        ]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
         """Return the numbers of each stage."""
@@ -53,10 +56,10 @@ class ProgapRecipe(Recipe):
         if which:
             cast(models.Stage, networks[which]).go_on(networks[which - 1])
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
         parts: list[FeatureBlock] = [known.features]
-        for number in range(hops):
+        for number in range(settings.hops):
             stage = cast(models.Stage, networks[number])
             yield Train(number, parts)
             with torch.no_grad():
@@ -88,3 +91,4 @@ class ProGAPCore(StagedCore):
 
     kind = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
+    settings_type = ProgapSettings

@@ -9,7 +9,7 @@ Edges are read by `publish`, and by a query on another graph, through noisy sums
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -91,6 +91,7 @@ class StagedCore(FittedCore[FittedCurator]):
     says_who: tuple[str, ...] = ()
     several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
+    unsaid: ClassVar[Mapping[str, Any]] = {"dropout": 0.0}  # by files from before a setting existed
 
     def __init__(
         self,
@@ -182,8 +183,7 @@ class StagedCore(FittedCore[FittedCurator]):
         labels = torch.full_like(people.labels, -1)
         labels[people.train] = people.labels[people.train]
         known = Known(people.features, labels, noise.sigmas)
-        steps = self.recipe.steps(networks, known, self.settings.hops)
-        parts = carry_out(steps, train=learn, add=add)
+        parts = carry_out(self.recipe.steps(networks, known, self.settings), train=learn, add=add)
         void = None if self.privacy.public else randomness.void
         return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
 
@@ -343,7 +343,7 @@ class StagedCore(FittedCore[FittedCurator]):
             KeyError, TypeError, ValueError: for anything else.
         """
         facts, tensors = stored.facts, stored.tensors
-        method = cls(**budget_from(facts["privacy"]), **{**facts["settings"], "device": "cpu"})
+        method = cls(**budget_from(facts["privacy"]), **{**cls.unsaid, **facts["settings"], "device": "cpu"})
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
             networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
@@ -416,6 +416,7 @@ class StagedCore(FittedCore[FittedCurator]):
             columns=self.recipe.columns(self.settings, schema),
             trained=trained,
             share_hops=self.settings.share_hops,
+            portions=self.recipe.portions(),
             hop_ratio=self.settings.hop_ratio,
         )
 
@@ -477,8 +478,8 @@ class StagedCore(FittedCore[FittedCurator]):
         """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""
         # Labels are not read, not even where a graph has some: no price was stated for them.
         known = Known(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
-        steps = self.recipe.steps(read.networks, known, self.settings.hops)
-        parts = carry_out(steps, train=lambda stage: None, add=self._sums(read))
+        stages = self.recipe.steps(read.networks, known, self.settings)
+        parts = carry_out(stages, train=lambda stage: None, add=self._sums(read))
         return torch.softmax(logits_of(read.networks[-1], parts), dim=1)
 
     def _require_own(self, published: Published) -> None:

@@ -1,6 +1,6 @@
 """What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
 
-    steps = recipe.steps(networks, known, hops)       a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
+    steps = recipe.steps(networks, known, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
     carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
 
 A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
@@ -86,6 +86,10 @@ class Recipe(Protocol):
         """
         return []
 
+    def portions(self) -> Sequence[float] | None:
+        """Return what each private training gets of the budget beside the sums; None: all alike."""
+        return None
+
     def layers(self, hops: int) -> list[int]:
         """Return the layers over hidden columns of each network, which the time of training follows.
 
@@ -97,13 +101,13 @@ class Recipe(Protocol):
         """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
         return settings.hidden
 
-    def steps(self, networks: Sequence[nn.Module], known: Known, hops: int) -> Steps:
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Yield the stages in their order, and return what the last network reads of every node.
 
         Args:
             networks: those of `networks`, in the order of their training.
             known: the nodes, as far as no edge is read.
-            hops: K.
+            settings: as of `networks`.
         """
 
 

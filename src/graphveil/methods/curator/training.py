@@ -348,7 +348,10 @@ def train_openly(
     model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: ProgressCallback | None = None
 ) -> tuple[Epoch, ...]:
     """Train without noise, on what is public or released; the epoch that validates best is kept."""
-    return train_full_batch(model, train, val, settings.full_batch, progress=progress)
+    # Dropout draws from torch's generator, which belongs to the caller.
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        return train_full_batch(model, train, val, settings.full_batch, progress=progress)
 
 
 def private_schedule(settings: CuratorSettings, people: int, multiplier: float | None) -> PrivateSchedule:

@@ -1,0 +1,53 @@
+"""What GAP makes of a noisy sum, and where it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graphveil.errors import InputError
+from graphveil.methods import GAP
+from graphveil.methods.curator.gap import GAPCore, GapRecipe
+from graphveil.methods.curator.settings import GapSettings
+from graphveil.methods.curator.stages import Known, carry_out
+from graphveil.methods.curator.training import read_features
+from tests.methods import curator_made as cm
+
+
+@pytest.mark.parametrize("scaling", ["standard", "published"])
+def test_a_noisy_sum_loses_what_all_its_rows_share_and_not_as_published(scaling: str) -> None:
+    graph, settings = cm.graph(), GapSettings(hops=1, scaling=scaling)
+    networks = GapRecipe().networks(settings, graph.schema, batch_norm=True)
+    nodes = int(graph.num_nodes)
+    total = np.random.default_rng(0).normal(3.0, 1.0, size=(nodes, settings.hidden)).astype(np.float32)
+    known = Known(read_features(graph), torch.full((nodes,), -1), (1.0,))
+    steps = GapRecipe().steps([net.eval() for net in networks], known, settings)
+    _, row = carry_out(steps, train=lambda stage: None, add=lambda asked: torch.from_numpy(total))
+    unit = total / np.linalg.norm(total, axis=1, keepdims=True)
+    if scaling == "standard":
+        centred = unit - unit.mean(axis=0)
+        unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(row), unit, atol=1e-5)
+
+
+def test_a_mean_of_rows_is_refused_where_a_row_is_for_its_node_alone() -> None:
+    """Noise covers what a node adds to others' rows, not its own: a mean of all rows would hand that to everybody."""
+    with pytest.raises(InputError, match="own row"):
+        GAP(epsilon=4.0, unit="node", scaling="standard")
+    assert [GAP(epsilon=4.0, unit=unit).settings.scaling for unit in ("node", "edge", None)] == [
+        "published",
+        "standard",
+        "standard",
+    ]
+
+
+def test_a_model_from_before_scaling_and_dropout_predicts_as_it_did() -> None:
+    start = cm.graph()
+    stored = GAP(**{**cm.FAST, "epsilon": 4.0}, scaling="published", dropout=0.0).fit(start, split=cm.split_of(start))
+    old = stored.core.stored()
+    left = {name: value for name, value in old.facts["settings"].items() if name not in ("scaling", "dropout")}
+    restored = GAPCore.restore(replace(old, facts={**old.facts, "settings": left}))
+    assert (restored.settings.scaling, restored.settings.dropout) == ("published", 0.0)
