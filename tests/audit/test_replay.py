@@ -211,6 +211,6 @@ def test_a_release_that_was_made_at_another_moment_is_no_difference(monkeypatch:
             cls.asked += 1
             return datetime(2026, 1, 1, 12, cls.asked, tzinfo=UTC)
 
-    monkeypatch.setattr("graphveil.methods.release.heterorr.datetime", Clock)
+    monkeypatch.setattr("graphveil.methods.release.published.datetime", Clock)
     assert audit_replay(pipeline("edge-rand"), seed=0).verdict == "holds"
     assert Clock.asked > 1

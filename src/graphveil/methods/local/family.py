@@ -66,10 +66,10 @@ class LocalFamily:
             cost = network_cost(p, graph, network, estimator.privacy)
             private = math.isfinite(estimator.privacy.epsilon_y)
             if private and estimator.pooling == "labels" and network.loss == "drop":
-                seconds, memory = _pool_cost(p, classes)
+                seconds, memory = pool_cost(p, classes)
                 cost = cost[0] + seconds, max(cost[1], memory)
         elif estimator.rule == "pool":
-            cost = _pool_cost(p, classes)
+            cost = pool_cost(p, classes)
         else:
             cost = spreading_cost(p, classes)
         return plan_on_topology(name, estimator.privacy, graph, settled, p=p, cost=cost, network=network)
@@ -122,7 +122,7 @@ class LocalFamily:
         return collected.labels
 
 
-def _pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
+def pool_cost(p: Propagation, classes: int) -> tuple[float, float]:
     """Return the (seconds, MB) of pooling labels over P."""
     return spreading_cost(p, classes, products=pool_products(p.entries, classes), blocks=FOLDS + 1)
 

@@ -16,6 +16,7 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
+from graphveil.methods.local.family import pool_cost
 from graphveil.methods.release.controls import (
     noisy_label_notes,
     release_ceiling,
@@ -31,7 +32,7 @@ from graphveil.privacy import Randomness
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Trainings and pools of a network's time, where it is pooled with the public part (measured, rough).
+#: Trainings, experts among them, where a network is pooled with the public part (measured, rough).
 TRAININGS = 5
 
 
@@ -51,7 +52,11 @@ class ReleaseFamily:
         figures = release_plan(estimator, graph)
         made = figures.false_edges or 0
         p = assumed_propagation(nodes, int(nodes * ASSUMED_DEGREE + made))
-        seconds, memory = network_cost(p, graph, estimator.network.settings, LocalPrivacy(math.inf, math.inf))
+        cost = network_cost(p, graph, estimator.network.settings, LocalPrivacy(math.inf, math.inf))
+        seconds, memory = cost if estimator.pooling == "none" else (TRAININGS * cost[0], cost[1])
+        if estimator.pooling != "none" and "features" in privacy.protected:
+            more = pool_cost(p, len(schema.classes))
+            seconds, memory = seconds + more[0], max(memory, more[1])
         return Plan(
             method=name,
             data=schema.name,
@@ -62,7 +67,7 @@ class ReleaseFamily:
                 "labels": privacy.epsilon_y,
                 "one private edge": privacy.epsilon_a,
             },
-            seconds=seconds * (1 if estimator.pooling == "none" else TRAININGS) + figures.seconds,
+            seconds=seconds + figures.seconds,
             memory_mb=memory + (made + nodes * ASSUMED_DEGREE) * 100 / 1e6,
             report_bytes=0.0,
             advice=figures.advice,
