@@ -132,7 +132,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **field_options(ProgapSettings, _HELP, _TYPES), **_STEPS},
-        search={"hops": (2, 3), "hop_ratio": (1.0, 1.5), "hidden": (16, 64)},
+        search={"hops": (1, 2, 3), "hop_ratio": (1.0, 1.5), "hidden": (16, 64)},
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
         forced=_OF_UNITS,

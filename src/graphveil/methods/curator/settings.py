@@ -136,7 +136,6 @@ class GapSettings(CuratorSettings):
         scaling: "standard" takes a column's mean off the rows of a noisy sum; "published" leaves them as they are.
     """
 
-    dropout: float = 0.25
     scaling: str = "standard"
 
     def __post_init__(self) -> None:
@@ -149,7 +148,6 @@ class GapSettings(CuratorSettings):
 class ProgapSettings(CuratorSettings):
     """Settings of ProGAP, which are those of every method on noisy sums."""
 
-    hops: int = 3
     dropout: float = 0.7
     hop_ratio: float = 1.5
 
