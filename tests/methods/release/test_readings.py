@@ -50,7 +50,6 @@ def test_private_data_that_says_something_is_used() -> None:
 
 
 def test_no_made_edge_and_no_noisy_feature_is_in_the_public_part() -> None:
-    """Others of them beside the same noisy labels: the same public part."""
     graph, settings = people(), {**OPEN, "epsilon_a": 1.0, "epsilon_x": 1.0, "epsilon_y": 2.0}
     first = fitted(graph, **settings)
     again = HeteroRR(**settings).release(graph, randomness=SeededRandomness(2))
