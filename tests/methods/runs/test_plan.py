@@ -197,10 +197,12 @@ def test_a_plan_of_a_release_says_how_many_pairs_and_how_much_noise() -> None:
         ("lpgnn", {"epsilon_x": 30.0, "epsilon_y": 200.0}, None, "nats"),
         ("gap", {"epsilon": 2.0, "delta": 0.05}, "delta 0.05 is not below one over 100 nodes", "nats"),
         ("gap", {"epsilon": 2.0, "delta": 1e-4}, "edges alone are protected", "is not below one over"),
+        ("gap", {"epsilon": 2.0, "weights": "kernel"}, "weights kernel: on none of nine", "nats"),
+        ("gap", {"epsilon": 2.0, "weights": "uniform"}, "edges alone are protected", "of nine public graphs"),
     ],
 )
 def test_advice_is_given_where_there_is_a_choice(
-    name: str, settings: dict[str, float], said: str | None, unsaid: str
+    name: str, settings: dict[str, Any], said: str | None, unsaid: str
 ) -> None:
     advice = planned_here(name, **settings).advice
     assert any(said in line for line in advice) if said else advice == ()
