@@ -7,9 +7,10 @@ from graphveil.graphs.bound_rules import RULES
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, START, field_options
 from graphveil.methods.curator.settings import (
-    ENOUGH_FOR_VOTES,
-    SHARE_OF_VOTES,
+    LEAST_FOR_VOTES,
+    MOST_FOR_VOTES,
     CuratorSettings,
+    EclipseSettings,
     GapSettings,
     ProgapSettings,
     SumsSettings,
@@ -51,6 +52,7 @@ _OPEN = ("hidden", "dropout", "epochs", "learning_rate", "weight_decay", "patien
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
 _TYPES = {"bits": int, "share_hops": float, "passes": int}
 _NETWORK = field_options(CuratorSettings, _HELP, _TYPES)
+_NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
     "scaling": Option(
@@ -193,7 +195,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
-            **{name: _NETWORK[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
+            **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
         },
         search=_SUMS,
         tags=_RIVAL,
@@ -234,8 +236,8 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             "share_hops": Option(
                 None,
                 float,
-                f"part of the budget for the sum beside private training; default: {SHARE_OF_VOTES['little']} below "
-                f"epsilon {ENOUGH_FOR_VOTES:g}, else {SHARE_OF_VOTES['enough']}",
+                "part of the budget for the sum beside private training; default: (1 + epsilon) / 10, at least "
+                f"{LEAST_FOR_VOTES} and at most {MOST_FOR_VOTES}",
             ),
         },
         search={"share_hops": (0.3, 0.5, 0.7), "passes": (10, 40), "hidden": (16, 64)},

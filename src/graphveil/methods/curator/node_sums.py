@@ -24,7 +24,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.messages import class_shares, corners
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import ENOUGH_FOR_VOTES, SHARE_OF_VOTES, CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, share_of_votes
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.training import device_of, of_all
 from graphveil.models.sizes import encoder_size, vote_head_size
@@ -81,7 +81,7 @@ class NodeSumsCore(StagedCore):
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
         unit: "node", the only one.
-        share_hops: the part of the budget that goes to the sum; default by epsilon, see `SHARE_OF_VOTES`.
+        share_hops: the part of the budget that goes to the sum; default by epsilon, see `share_of_votes`.
         settings: any other field of `CuratorSettings`; hops is 1.
 
     Raises:
@@ -113,5 +113,5 @@ class NodeSumsCore(StagedCore):
                 remedy="train gap or progap",
             )
         if settings.get("share_hops") is None:
-            settings["share_hops"] = SHARE_OF_VOTES["little" if epsilon < ENOUGH_FOR_VOTES else "enough"]
+            settings["share_hops"] = share_of_votes(epsilon)
         super().__init__(epsilon=epsilon, unit=unit, **settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from graphveil.privacy import ChangedSamples, Descent
     from graphveil.training.full_batch import FullBatch
 
-#: The part of the budget that one sum of classes gets beside a perceptron and a small head, below an epsilon and from
-#: there on: below it votes say little, and what a sparse graph would lose by them is more than a dense one would gain
-#: (Caltech36, Johns Hopkins55, Cora, CiteSeer).
-SHARE_OF_VOTES: Final = {"little": 0.3, "enough": 0.5}
-ENOUGH_FOR_VOTES: Final = 3.0
+#: The least and the most of the budget that one sum of classes gets beside a perceptron and a small head.
+LEAST_FOR_VOTES, MOST_FOR_VOTES = 0.3, 0.7
 #: Of private training by default.  Ten passes over a few hundred people are 15 steps, of which none is worth its noise.
 _PASSES, _LEAST_STEPS = 10, 100
 
@@ -128,6 +125,15 @@ class CuratorSettings:
         return self.steps or max(math.ceil((self.passes or _PASSES) / rate), least), rate
 
 
+def share_of_votes(epsilon: float) -> float:
+    """Return the part of a budget that one sum of classes gets: (1 + epsilon) / 10, within bounds.
+
+    At small epsilon votes say little, and a sparse graph would lose more by them than a dense one would gain (chosen on
+    Caltech36, Johns Hopkins55, Cora and CiteSeer).
+    """
+    return min(MOST_FOR_VOTES, max(LEAST_FOR_VOTES, (1 + epsilon) / 10))
+
+
 @dataclass(frozen=True)
 class GapSettings(CuratorSettings):
     """Settings of GAP beside those of every method on noisy sums.
@@ -150,6 +156,13 @@ class ProgapSettings(CuratorSettings):
 
     dropout: float = 0.7
     hop_ratio: float = 1.5
+
+
+@dataclass(frozen=True)
+class EclipseSettings(CuratorSettings):
+    """Settings of Eclipse, which are those of every method on noisy sums."""
+
+    dropout: float = 0.25
 
 
 @dataclass(frozen=True)
