@@ -315,11 +315,11 @@ def right(scores: Tensor, graph: Graph) -> Tensor:
     return scores.argmax(dim=1)[test] == graph.y[test]
 
 
-def test_public_labels_and_labels_taken_as_they_came_have_no_pool() -> None:
+def test_labels_taken_as_they_came_have_no_pool_and_public_ones_have() -> None:
     graph, _, _ = people()
-    for settings in ({"epsilon_y": math.inf}, {"epsilon_y": 2.0, "loss": "cross-entropy", "steps_y": 0}):
+    for settings, pooled in (({"epsilon_y": math.inf}, True), ({"epsilon_y": 2.0, "loss": "cross-entropy"}, False)):
         model = LPGNN(epsilon_x=2.0, epochs=2, **settings).fit(graph, randomness=SeededRandomness(1))
-        assert model.pooled is None
+        assert (model.pooled is not None) is pooled
     with pytest.raises(InputError, match="'much'"):
         LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
 

@@ -71,12 +71,20 @@ def controls_of(method: LocalMethod, graph: Graph, split: Split) -> Mapping[str,
     return controls
 
 
-def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split) -> np.ndarray:
-    """Return the hits of a plain network trained on raw features, labels and edges; it protects nothing."""
+def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled: bool = False) -> np.ndarray:
+    """Return the hits of a plain network trained on raw features, labels and edges; it protects nothing.
+
+    Args:
+        settings: of the network.
+        graph, split: the raw data.
+        pooled: whether it is pooled with what raw labels say alone, as lpgnn's is.
+    """
     # Raw features need no averaging over neighbours before the network: that is there against noise.
     plain = asdict(replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard"))
     # A seeded source: what is sent as it is takes no noise.
-    network = baseline(**plain).fit(graph, split=split, randomness=SeededRandomness(settings.seed))
+    pool: Estimator[LPGNNCore] = Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **plain))
+    network = pool if pooled else baseline(**plain)
+    network.fit(graph, split=split, randomness=SeededRandomness(settings.seed))
     return hits(network.predict_proba(), graph, split)
 
 

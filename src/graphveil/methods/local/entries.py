@@ -37,7 +37,7 @@ _POOLING = {
     "pooling": Option(
         "labels",
         str,
-        "labels: pooled with what private labels say alone, weighed by validation reports; none: as published",
+        "labels: pooled with what labels say alone, weighed by validation reports; none: as published",
         within=("labels", "none"),
     )
 }

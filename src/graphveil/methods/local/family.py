@@ -64,8 +64,7 @@ class LocalFamily:
                 likely = public_hops(p.matrix, classes)
                 network = replace(network, **{name: likely[name] for name in estimator.open_hops})
             cost = network_cost(p, graph, network, estimator.privacy)
-            private = math.isfinite(estimator.privacy.epsilon_y)
-            if private and estimator.pooling == "labels" and network.loss == "drop":
+            if estimator.pooling == "labels" and network.loss == "drop":
                 seconds, memory = pool_cost(p, classes)
                 cost = cost[0] + seconds, max(cost[1], memory)
         elif estimator.rule == "pool":
@@ -87,8 +86,10 @@ class LocalFamily:
 
     def ceiling(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of, network_settings
+        from graphveil.methods.local.lpgnn import LPGNNCore
 
-        return ceiling_of(network_settings(estimator), graph, split)
+        pooled = isinstance(estimator.core, LPGNNCore) and estimator.core.pooling == "labels"
+        return ceiling_of(network_settings(estimator), graph, split, pooled=pooled)
 
     def rivals(
         self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness

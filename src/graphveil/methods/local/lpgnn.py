@@ -92,7 +92,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         denoising: "hops" (above), or "upgnet", see `aggregation.high_order`.
         stand_in: what the network reads where epsilon_x is None, see `methods.base.stand_ins`.
         trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
-        pooling: "labels": the network is pooled with what private labels say alone, see `methods.local.pooled`; "none".
+        pooling: "labels": the network is pooled with what labels say alone, see `methods.local.pooled`; "none".
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
             since all is released; its `forward` may name `edge_index` [2, E] as well. It is copied, and given again to
             load a saved model.

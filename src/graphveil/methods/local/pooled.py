@@ -59,8 +59,8 @@ class Pooled:
 
 
 def can_pool(labels: Labels, settings: NetworkSettings) -> bool:
-    """Return whether labels have a pool: those of one class a node, that went through a channel which is heeded."""
-    return settings.loss == "drop" and labels.keep < 1 and labels.values.dim() == 1
+    """Return whether labels have a pool: those of one class a node, whose channel is heeded."""
+    return settings.loss == "drop" and labels.values.dim() == 1
 
 
 def pool_with_labels(

@@ -397,7 +397,11 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         steps_x = self._given["steps_x"]
         steps_x = (HOPS if noisy else 0) if steps_x is None else steps_x
         # Budgets are infinite here: what the network is given has been through the mechanisms already.
-        return Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **{**self._of_network, "steps_x": steps_x}))
+        return Estimator(
+            LPGNNCore(
+                epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", **{**self._of_network, "steps_x": steps_x}
+            )
+        )
 
     def _require_fitted(self) -> None:
         if self._people is None:
