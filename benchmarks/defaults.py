@@ -80,7 +80,6 @@ _LISTS: Final = {"small": 2.0, "usual": 4.0, "limit": 15.0}
 _NODES: Final = {"small": 2.0, "usual": 8.0, "limit": 50.0}
 _LIMIT: Final = {"limit": math.inf}
 _SUMS: Final = _each(hops=(1, 3), hidden=(64,), dropout=(0.0,), hop_ratio=(2.0,))
-_STAGES: Final = _each(hops=(1, 3), hidden=(64,), dropout=(0.0, 0.5), hop_ratio=(1.0,))
 _TRAINED: Final = _each(passes=(40, 200), batch=(256,))
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "lpgnn": Subject(_both, (*_hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), {"pooling": "none"}), _PEOPLE),
@@ -91,7 +90,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "links": Subject(_lists, _each(hidden=(16, 64), dropout=(0.2, 0.5)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
     "gap": Subject(_total, _SUMS, _EDGES),
-    "progap": Subject(_total, _STAGES, _EDGES),
+    "progap": Subject(_total, _SUMS, _EDGES),
     "gap by node": Subject(_by_node, _each(hops=(1,), passes=(40,), hidden=(64,)), _NODES, "gap"),
     "node-sums": Subject(_total, (*_TRAINED, *_each(share_hops=(0.3, 0.7))), _NODES),
     "dp-mlp": Subject(_total, _TRAINED, _NODES),

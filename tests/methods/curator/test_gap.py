@@ -11,7 +11,7 @@ import torch
 from graphveil.errors import InputError
 from graphveil.methods import GAP
 from graphveil.methods.curator.gap import GAPCore, GapRecipe
-from graphveil.methods.curator.settings import GapSettings
+from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
 from graphveil.methods.curator.stages import Known, carry_out
 from graphveil.methods.curator.training import read_features
 from tests.methods import curator_made as cm
@@ -51,3 +51,13 @@ def test_a_model_from_before_scaling_and_dropout_predicts_as_it_did() -> None:
     left = {name: value for name, value in old.facts["settings"].items() if name not in ("scaling", "dropout")}
     restored = GAPCore.restore(replace(old, facts={**old.facts, "settings": left}))
     assert (restored.settings.scaling, restored.settings.dropout) == ("published", 0.0)
+
+
+def test_networks_drop_columns_by_default_where_features_have_many() -> None:
+    """By the declared dimension alone: on 64 columns dropout cost 5 points, on 780 it gained 3."""
+    rates = {}
+    for dimension in (64, 499, 500):
+        schema = replace(cm.graph().schema, dimension=dimension)
+        rates[dimension] = [kind().dropout_of(schema) for kind in (CuratorSettings, GapSettings, ProgapSettings)]
+        assert GapSettings(dropout=0.2).dropout_of(schema) == 0.2
+    assert rates == {64: [0.0] * 3, 499: [0.0] * 3, 500: [0.5, 0.5, 0.7]}

@@ -137,7 +137,11 @@ def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
     """Return GAP's encoder, trained on features and labels."""
     encoder: models.Encoder = build_seeded(
         lambda: models.Encoder(
-            people.schema.dimension, settings.hidden, people.classes, batch_norm=True, dropout=settings.dropout
+            people.schema.dimension,
+            settings.hidden,
+            people.classes,
+            batch_norm=True,
+            dropout=settings.dropout_of(people.schema),
         ),
         settings.seed,
     )

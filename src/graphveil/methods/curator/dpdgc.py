@@ -55,7 +55,7 @@ class DpdgcRecipe(Recipe):
                 settings.hidden,
                 len(schema.classes),
                 batch_norm=batch_norm,
-                dropout=settings.dropout * batch_norm,
+                dropout=settings.dropout_of(schema) * batch_norm,
             )
         ]
 

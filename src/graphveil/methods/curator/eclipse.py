@@ -25,7 +25,7 @@ from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import CuratorSettings, EclipseSettings
+from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ class EclipseCore(StagedCore):
     """
 
     kind = "eclipse"
-    settings_type = EclipseSettings
     recipe: ClassVar[Recipe] = EclipseRecipe()
 
     def __init__(self, **settings: Any) -> None:

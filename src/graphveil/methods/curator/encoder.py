@@ -33,7 +33,9 @@ def encoder_and_classifier(
     """
     hidden, classes = settings.hidden, len(schema.classes)
     return [
-        models.Encoder(schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm),
+        models.Encoder(
+            schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout_of(schema) * batch_norm
+        ),
         models.HopClassifier(list(widths), hidden, classes, batch_norm=batch_norm),
     ]
 

@@ -10,7 +10,6 @@ from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,
     CuratorSettings,
-    EclipseSettings,
     GapSettings,
     ProgapSettings,
     SumsSettings,
@@ -28,7 +27,7 @@ _ONE_NODE = Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit"
 _HELP = {
     "hops": "noisy sums over neighbours, one after the other",
     "hidden": "hidden width",
-    "dropout": "dropout rate in training without noise",
+    "dropout": "dropout in training without noise; default: 0.5 (progap 0.7) from 500 columns of features on, else 0",
     "epochs": "epochs of training without noise, at most",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam, without noise",
@@ -50,9 +49,8 @@ _OPEN_ALONE = ("dropout",)
 _OPEN = ("hidden", "dropout", "epochs", "learning_rate", "weight_decay", "patience")
 #: Settings of hops, but for those of the one sum that neighbours alike are counted in.
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
-_TYPES = {"bits": int, "share_hops": float, "passes": int}
+_TYPES = {"bits": int, "dropout": float, "share_hops": float, "passes": int}
 _NETWORK = field_options(CuratorSettings, _HELP, _TYPES)
-_NETWORK_OF_ECLIPSE = field_options(EclipseSettings, _HELP, _TYPES)
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
     "scaling": Option(
@@ -134,7 +132,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
         {**_BUDGET, **_UNIT, **field_options(ProgapSettings, _HELP, _TYPES), **_STEPS},
-        search={"hops": (1, 2, 3), "hop_ratio": (1.0, 1.5), "hidden": (16, 64)},
+        search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),
         forced=_OF_UNITS,
@@ -195,7 +193,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
-            **{name: _NETWORK_OF_ECLIPSE[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
+            **{name: _NETWORK[name] for name in ("hops", *_OPEN, "bits", "hop_ratio")},
         },
         search=_SUMS,
         tags=_RIVAL,

@@ -46,7 +46,11 @@ class GapRecipe(Recipe):
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             models.Encoder(
-                schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm
+                schema.dimension,
+                hidden,
+                classes,
+                batch_norm=batch_norm,
+                dropout=settings.dropout_of(schema) * batch_norm,
             ),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
             models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),

@@ -44,7 +44,11 @@ class LpgnetRecipe(Recipe):
         hidden, classes = settings.hidden, len(schema.classes)
         return [
             models.Encoder(
-                schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm
+                schema.dimension,
+                hidden,
+                classes,
+                batch_norm=batch_norm,
+                dropout=settings.dropout_of(schema) * batch_norm,
             ),
             *(
                 models.HopClassifier([classes] * (2 * hop), hidden, classes, batch_norm=batch_norm)

@@ -39,7 +39,9 @@ class ProgapRecipe(Recipe):
         """Return the stages."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            models.Stage(widths, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout * batch_norm)
+            models.Stage(
+                widths, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout_of(schema) * batch_norm
+            )
             for widths in _read(settings, schema)
         ]
 

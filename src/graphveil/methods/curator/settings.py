@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
@@ -12,6 +12,7 @@ from graphveil.methods.base.settings import SCALINGS, number_or_nan, require_dev
 from graphveil.methods.base.start import require_start
 
 if TYPE_CHECKING:
+    from graphveil.graphs import GraphSchema
     from graphveil.privacy import ChangedSamples, Descent
     from graphveil.training.full_batch import FullBatch
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 LEAST_FOR_VOTES, MOST_FOR_VOTES = 0.3, 0.7
 #: Of private training by default.  Ten passes over a few hundred people are 15 steps, of which none is worth its noise.
 _PASSES, _LEAST_STEPS = 10, 100
+#: Columns of features from which on networks have dropout (15 graphs: it costs on 50 and 64, and pays from 500 on).
+_WIDE = 500
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class CuratorSettings:
     Attributes:
         hops: K, noisy sums one after the other.
         hidden, epochs, learning_rate, weight_decay: as usual; optimiser Adam; epochs are full-batch ones.
-        dropout: of networks that are trained without noise.
+        dropout: of networks that are trained without noise; None: `dropout_of` the features.
         patience: training without noise stops after so many epochs without a better one; 0: never.
         weights, sharpness: of messages, see `aggregation.weights`.
         bits: of the rows' grid; None chooses by the noise.
@@ -46,7 +49,7 @@ class CuratorSettings:
 
     hops: int = 2
     hidden: int = 16
-    dropout: float = 0.5
+    dropout: float | None = None
     epochs: int = 100
     learning_rate: float = 0.01
     weight_decay: float = 0.0
@@ -62,6 +65,7 @@ class CuratorSettings:
     steps: int | None = None
     seed: int = 0
     device: str = "cpu"
+    wide_dropout: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -85,7 +89,7 @@ class CuratorSettings:
         for name in ("weight_decay", "sharpness"):
             if not 0 <= number_or_nan(getattr(self, name)) < math.inf:
                 raise InputError(f"{name} = {getattr(self, name)!r}", allowed="a finite number of at least 0")
-        if not 0 <= number_or_nan(self.dropout) < 1:
+        if self.dropout is not None and not 0 <= number_or_nan(self.dropout) < 1:
             raise InputError(f"dropout = {self.dropout!r}", allowed="a number of at least 0, below 1")
         if self.share_hops is not None and not 0 < number_or_nan(self.share_hops) < 1:
             raise InputError(f"share_hops = {self.share_hops!r}", allowed="a number in (0, 1)")
@@ -96,6 +100,12 @@ class CuratorSettings:
             require_bits(self.bits)
         largest_weight(self.weights)
         require_device(self.device)
+
+    def dropout_of(self, schema: GraphSchema) -> float:
+        """Return the rate for features with these columns: few people learn many columns by heart, and few not."""
+        if self.dropout is not None:
+            return self.dropout
+        return self.wide_dropout if schema.dimension >= _WIDE else 0.0
 
     @property
     def full_batch(self) -> FullBatch:
@@ -154,15 +164,7 @@ class GapSettings(CuratorSettings):
 class ProgapSettings(CuratorSettings):
     """Settings of ProGAP, which are those of every method on noisy sums."""
 
-    dropout: float = 0.7
-    hop_ratio: float = 1.5
-
-
-@dataclass(frozen=True)
-class EclipseSettings(CuratorSettings):
-    """Settings of Eclipse, which are those of every method on noisy sums."""
-
-    dropout: float = 0.25
+    wide_dropout: ClassVar[float] = 0.7
 
 
 @dataclass(frozen=True)
