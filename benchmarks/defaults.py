@@ -87,7 +87,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "label-pool": Subject(_total, (), _PEOPLE),
     "solitude": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
     "blink": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
-    "links": Subject(_lists, _each(hidden=(16, 64), dropout=(0.2, 0.5)), _LISTS),
+    "links": Subject(_lists, _each(rounds=(1, 20), blocks=("planted",)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
     "gap": Subject(_total, _SUMS, _EDGES),
     "progap": Subject(_total, _SUMS, _EDGES),

@@ -27,7 +27,7 @@ _ONE_NODE = Replay("node", {**_ALL_AT_ONCE, "degree_bound": 3, "hops": 1, "unit"
 _HELP = {
     "hops": "noisy sums over neighbours, one after the other",
     "hidden": "hidden width",
-    "dropout": "dropout in training without noise; default: 0.5 (progap 0.7) from 500 columns of features on, else 0",
+    "dropout": "dropout in training without noise; default: 0.5 from 500 columns of features on, else 0; progap 0.7",
     "epochs": "epochs of training without noise, at most",
     "learning_rate": "learning rate of Adam",
     "weight_decay": "weight decay of Adam, without noise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
@@ -21,7 +21,7 @@ LEAST_FOR_VOTES, MOST_FOR_VOTES = 0.3, 0.7
 #: Of private training by default.  Ten passes over a few hundred people are 15 steps, of which none is worth its noise.
 _PASSES, _LEAST_STEPS = 10, 100
 #: Columns of features from which on networks have dropout (15 graphs: it costs on 50 and 64, and pays from 500 on).
-_WIDE = 500
+_WIDE, WIDE_DROPOUT = 500, 0.5
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class CuratorSettings:
     steps: int | None = None
     seed: int = 0
     device: str = "cpu"
-    wide_dropout: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -105,7 +104,7 @@ class CuratorSettings:
         """Return the rate for features with these columns: few people learn many columns by heart, and few not."""
         if self.dropout is not None:
             return self.dropout
-        return self.wide_dropout if schema.dimension >= _WIDE else 0.0
+        return WIDE_DROPOUT if schema.dimension >= _WIDE else 0.0
 
     @property
     def full_batch(self) -> FullBatch:
@@ -164,7 +163,7 @@ class GapSettings(CuratorSettings):
 class ProgapSettings(CuratorSettings):
     """Settings of ProGAP, which are those of every method on noisy sums."""
 
-    wide_dropout: ClassVar[float] = 0.7
+    dropout: float | None = 0.7
 
 
 @dataclass(frozen=True)
