@@ -39,13 +39,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: What most scouts of the panel chose on the choosing half of its families (university, gender, citation), by
-#: validation labels among eight trials each (benchmarks/panel-runs/curator.jsonl): two of three each.  Those of
-#: class-sums did not agree on a weight decay, and it keeps its own.
-RIVAL_SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "class-sums": {"hidden": 32, "dropout": 0.5},
-}
-
 CuratorEstimator = Estimator[StagedCore] | Estimator[DPMLPCore] | Estimator[ClassSumsCore]
 
 
@@ -87,7 +80,7 @@ def curator_rivals_of(
     shared["seed"] = method.settings.seed
 
     def run(entry: AnyMethod) -> np.ndarray:
-        rival = entry(**shared, **RIVAL_SETTINGS.get(entry.name, {})).fit(graph, split=split, randomness=randomness)
+        rival = entry(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
     shown = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]
