@@ -22,7 +22,7 @@ from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.queries import no_rows
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, least_steps
 from graphveil.methods.curator.training import (
     MOST_DENSE,
     FeatureBlock,
@@ -126,7 +126,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
                 where=self.kind,
                 remedy="train it in torch: nothing is protected",
             )
-        self.settings, self.backbone = CuratorSettings(**settings), backbone
+        self.settings = CuratorSettings(**{"least_steps": least_steps(epsilon), **settings})
+        self.backbone = backbone
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
 

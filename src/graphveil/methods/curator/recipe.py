@@ -35,7 +35,7 @@ from graphveil.methods.base.storage import (
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.queries import no_room, no_rows, require_queries
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, least_steps
 from graphveil.methods.curator.stages import Known, Recipe, Train, carry_out
 from graphveil.methods.curator.sums import Sum, perturbed_sums
 from graphveil.methods.curator.training import (
@@ -108,7 +108,7 @@ class StagedCore(FittedCore[FittedCurator]):
     ) -> None:
         require_known(settings, self.settings_type.__dataclass_fields__, self.kind)
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships)
-        self.settings = self.settings_type(**settings)
+        self.settings = self.settings_type(**{"least_steps": least_steps(epsilon), **settings})
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None
