@@ -36,7 +36,7 @@ _HELP = {
     "sharpness": "of the weights kernel",
     "bits": "of the rows' grid; default: as the noise allows",
     "batch": "expected batch of private training (unit node, or weights attention)",
-    "passes": "passes over the nodes in private training (the same); default: 10, and at least 100 steps, 200 below epsilon 3",
+    "passes": "passes of private training (the same); default: 10, and at least 100 steps, 200 below epsilon 3",
     "clip": "norm to which private training clips a gradient (the same)",
     "share_hops": "part of the budget for the sums beside private training (the same); default a half",
     "hop_ratio": "noise of each sum over that of the sum before; above 1 the earlier sums get more of the budget",
