@@ -147,7 +147,6 @@ REFUSED: Final = (
     Refusal("is for undirected graphs", methods("gcon", "caribou"), directed),
     Refusal("mode both for a graph whose links are directed", methods("blink", "dprr"), directed),
     Refusal("the graph is a release", methods(*LINKS, *CURATOR, *RELEASE - {"class-counts", "heterorr"}), released),
-    Refusal("the graph is a release", methods("heterorr"), kinds("counted")),
     Refusal("trained without features", named("predict new"), kinds("collected lists")),
     Refusal("gets none of the 1 feature columns", named("federation split"), kinds("one feature")),
     Refusal("predicts only", methods(*OWN_PEOPLE, do=named("predict new")), every),

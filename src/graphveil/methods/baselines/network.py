@@ -45,7 +45,7 @@ class PlainNetworkCore(LPGNNCore):
 
     def __init__(self, *, backbone: nn.Module | None = None, **settings: Any) -> None:
         require_known(settings, NetworkSettings.__dataclass_fields__, self.written)
-        super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, backbone=backbone, **settings)
+        super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, pooling="none", backbone=backbone, **settings)
 
     def require_served(self, graph: Graph) -> None:
         """Refuse a graph that the backbone does not fit; parts that are declared private are no reason to."""
