@@ -174,11 +174,6 @@ REFUSED: Final = (
     Refusal("known people; try", named("attack lattice"), kinds(*TWO_PEOPLE, "eight people", "sparse features")),
     Refusal("dependent modulo 2", named("attack low-bits"), kinds(*TWO_PEOPLE, "counted")),
     Refusal("declares its edges private", methods(*LOCAL), lists),
-    Refusal(
-        "declares its edges private",
-        methods(*LOCAL, do=named("attack link-stealing-shadow")),
-        lambda kind: released(kind) and "edges" in kind.private,
-    ),
     Refusal("is a release; keep it as it is", named("store"), released),
 )
 #: Faults that are known and not mended: point of the list of faults -> cells.
