@@ -8,8 +8,8 @@ list spends all).  Ours have no such choice to make: their strengths and weights
 Labels are public, features public (`--epsilon-x inf`) or multi-bit.  "no edges" is the control: logistic regression and
 perceptron, pooled (in the recorded rows the better of the two on validation labels).  Noise is seeded: this is a
 benchmark.  Gains are paired by split, 95% intervals.  Finished runs are skipped.  Lists with over HEAVY reported
-entries are run on `--heavy-splits` splits by the rivals that train on all of them; those rows take part in the comparison only
-when complete.
+entries are run on `--heavy-splits` splits by the rivals that train on all of them; those rows take part in the comparison
+only when complete.
 """
 
 from __future__ import annotations
