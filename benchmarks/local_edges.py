@@ -5,10 +5,10 @@
 Rivals as published: both ends report, so each list spends half; two-layer GCN, 200 epochs, and of SETTINGS the one with
 the best validation accuracy in each run.  "lower" rows give a rival our way of reporting (the lower id reports, the
 list spends all).  Ours have no such choice to make: their strengths and weights are fitted to the same labels.
-Labels are public, features public (`--epsilon-x inf`) or multi-bit.  "no edges" is the control: logistic regression and
-perceptron, pooled (in the recorded rows the better of the two on validation labels).  Noise is seeded: this is a
-benchmark.  Gains are paired by split, 95% intervals.  Finished runs are skipped.  Lists with over HEAVY reported
-entries are run on `--heavy-splits` splits by the rivals that train on all of them; those rows take part in the comparison
+Labels are public, features public (`--epsilon-x inf`) or multi-bit. "no edges" is the control: logistic regression
+and perceptron, pooled (in the recorded rows the better of the two on validation labels). Noise is seeded: this is a
+benchmark. Gains are paired by split, 95% intervals. Finished runs are skipped. Lists with over HEAVY reported entries
+are run on `--heavy-splits` splits by the rivals that train on all of them; those rows take part in the comparison
 only when complete.
 """
 
