@@ -313,7 +313,12 @@ def alone(setting: Setting, features: Any, edges: torch.Tensor, labels: torch.Te
         "rate": setting.training.learning_rate,
         "decay": setting.training.weight_decay,
     }
-    train_local(network, lambda logits: label_loss(logits[rows], labels[rows], clear), **given)  # type: ignore[arg-type]
+    train_local(
+        network,
+        rows,
+        lambda logits: label_loss(logits[rows], labels[rows], clear),
+        **given,  # type: ignore[arg-type]
+    )
     return network().detach()
 
 

@@ -183,7 +183,7 @@ class Desk:
             own = label_loss(logits[rows], labels[rows], clear)
             return own if more is None else own + more(logits)
 
-        train_local(network, loss, epochs=200, rate=0.01, decay=1e-3)
+        train_local(network, rows.nonzero().squeeze(1), loss, epochs=200, rate=0.01, decay=1e-3)
         return network().detach()
 
     def spread(self, holder: int) -> SparseMatrix:

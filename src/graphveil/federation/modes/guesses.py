@@ -137,11 +137,11 @@ class GuessingHolder:
         if self.head is not None:
             self.head.load(state)
 
-    def trained(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return logits of all nodes [n, c] after training on a loss of them."""
+    def trained(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return logits of all nodes [n, c] after training on a loss of them; rows, int64 [m], are of who trains."""
         training = self.run.setting.training
         train_local(
-            self.network, loss, epochs=training.epochs, rate=training.learning_rate, decay=training.weight_decay
+            self.network, rows, loss, epochs=training.epochs, rate=training.learning_rate, decay=training.weight_decay
         )
         with torch.no_grad():
             logits: Tensor = self.network()
@@ -215,7 +215,7 @@ def _guesses(party: GuessingHolder, rows: Tensor, labels: Tensor) -> Tensor:
         # Never of who trains: they have paid by training, and a guess would be a second payment.
         return guesses[_others(rows, held.nodes)]
     channel = setting.label_channel
-    return party.trained(lambda logits: label_loss(logits[rows], labels, channel)).argmax(dim=1)
+    return party.trained(rows, lambda logits: label_loss(logits[rows], labels, channel)).argmax(dim=1)
 
 
 def _others(rows: Tensor, nodes: int) -> Tensor:
@@ -236,7 +236,7 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         for name in run.others:
             # All holders get one and the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", given, name_of(given))
-        head.look(party.trained(head.loss), 1)
+        head.look(party.trained(head.train.nonzero().squeeze(1), head.loss), 1)
         # Kept for comparison: it shows, without a further query, what the others' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
@@ -264,7 +264,10 @@ def _learned(party: GuessingHolder, head: LabelHead, rows: Tensor, guesses: Sequ
     chances = [head.chances(guess, party.run.setting.guessing.channel) for guess in of_all]
 
     def with_weight(weight: float) -> Tensor:
-        return party.trained(lambda logits: head.loss(logits) + weight * guess_loss(logits[rows], guesses, chances))
+        return party.trained(
+            head.train.nonzero().squeeze(1),
+            lambda logits: head.loss(logits) + weight * guess_loss(logits[rows], guesses, chances),
+        )
 
     # On reports that have arrived: trying four weights is post-processing and costs nothing more.
     taught = max(map(with_weight, WEIGHTS), key=head.rank)

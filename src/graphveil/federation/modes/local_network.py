@@ -1,7 +1,8 @@
 """A holder's network of its own: classes from its own columns over its own edges, and how one learns from guesses.
 
     logits = C S^K X W / s + b    S = D^-1 (A + I) of the holder's edges, rows of X scaled to length 1, W from zero
-                                  C takes off each column's mean, s is the root-mean-square length of rows of C S^K X
+                                  C takes off each column's mean over who trains, s is the root-mean-square length of
+                                  their rows of C S^K X
 
     own labels     - mean over training rows of log( softmax(logits) T )_{y'}             T the channel of the labels
     others' guesses   - mean over all rows of log sum_c softmax(logits)_c prod_j L_j[c, r_j]
@@ -10,6 +11,8 @@ L_j[c, r] is the chance that holder j reports r for a node of class c: how often
 nodes, through the known channel of its randomized response.  The second loss is their exact likelihood if holders err
 independently given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
 correction of Patrini et al., CVPR 2017, arXiv 1609.03944, with the confusion matrices of Dawid, Skene, 1979.
+Whoever trains moves W, and with it everybody's guess.  Mean and length are theirs alone, so that the row of a person who
+does not train, and has no connections, moves that person's guess and no other: the unit that a guess is priced for.
 Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 """
 
@@ -40,13 +43,18 @@ class LocalNetwork(nn.Module):
         self._x, self._lengths = operator_of(_thin(features)), row_lengths(features)
         self.transition = from_scipy(transition_matrix(edge_index, int(features.shape[0])))
         self._hops = hops
-        self._scale = 1.0 / max(self._length(features.shape[1]), _MIN_CHANCE)
+        self._rows, self._scale = torch.empty(0, dtype=torch.int64), 1.0
         # From zero there is nothing to draw: a holder that trains again gets the same network.
         self.weight = nn.Parameter(torch.zeros(features.shape[1], classes))
         self.bias = nn.Parameter(torch.zeros(classes))
 
+    def centre_on(self, rows: Tensor) -> None:
+        """Take mean and length over the rows of those who train, int64 [m], m > 0."""
+        self._rows = rows
+        self._scale = 1.0 / max(self._length(self.weight.shape[0]), _MIN_CHANCE)
+
     def forward(self) -> Tensor:
-        """Return logits [n, c]."""
+        """Return logits [n, c], once `centre_on` has been called."""
         return self._scale * self._centred(self.weight) + self.bias
 
     def _centred(self, weight: Tensor) -> Tensor:
@@ -55,12 +63,12 @@ class LocalNetwork(nn.Module):
         z = (self._x @ weight) / self._lengths
         for _ in range(self._hops):
             z = self.transition @ z
-        return z - z.mean(dim=0)
+        return z - z[self._rows].mean(dim=0)
 
     def _length(self, columns: int) -> float:
         """Return s, estimated by a few random projections, always the same ones."""
         signs = torch.randint(0, 2, (columns, _PROBES), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
-        return float(self._centred(signs).square().mean().sqrt())
+        return float(self._centred(signs)[self._rows].square().mean().sqrt())
 
 
 def _thin(features: Features) -> Features:
@@ -88,17 +96,19 @@ def row_lengths(features: Features) -> Tensor:
 
 
 def train_local(
-    network: LocalNetwork, loss: Callable[[Tensor], Tensor], *, epochs: int, rate: float, decay: float
+    network: LocalNetwork, rows: Tensor, loss: Callable[[Tensor], Tensor], *, epochs: int, rate: float, decay: float
 ) -> None:
     """Train from zero, by Adam.
 
     Args:
+        rows: who trains, int64 [m].
         loss: of the logits of all nodes, float32 [n, c].
         epochs: steps. rate: learning rate. decay: weight decay.
     """
     with torch.no_grad():
         network.weight.zero_()
         network.bias.zero_()
+        network.centre_on(rows)
     optimiser = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=decay)
     for _ in range(epochs):
         optimiser.zero_grad()
