@@ -11,8 +11,8 @@ L_j[c, r] is the chance that holder j reports r for a node of class c: how often
 nodes, through the known channel of its randomized response.  The second loss is their exact likelihood if holders err
 independently given the class; it averages noise out over all nodes, which no single noisy row can.  Source: the forward
 correction of Patrini et al., CVPR 2017, arXiv 1609.03944, with the confusion matrices of Dawid, Skene, 1979.
-Whoever trains moves W, and with it everybody's guess.  Mean and length are theirs alone, so that the row of a person who
-does not train, and has no connections, moves that person's guess and no other: the unit that a guess is priced for.
+Whoever trains moves W, and with it everybody's guess.  Mean and length are theirs alone, so that the row of a person
+who does not train, and has no connections, moves that person's guess and no other: the unit that it is priced for.
 Shapes: X [n, d], W [d, c], guesses [n], L [c, c].
 """
 
