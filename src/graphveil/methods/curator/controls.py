@@ -25,6 +25,7 @@ from graphveil.methods.base.family import Control
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod
 from graphveil.methods.curator.class_sums import ClassSumsCore, train_experts
 from graphveil.methods.curator.dp_mlp import DPMLPCore
+from graphveil.methods.curator.encoder import encoder_for
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners
@@ -128,16 +129,7 @@ def _encoder_of(method: CuratorEstimator, people: NodeData) -> models.Encoder | 
 
 def _encoder(settings: CuratorSettings, people: NodeData) -> models.Encoder:
     """Return GAP's encoder, trained on features and labels."""
-    encoder: models.Encoder = build_seeded(
-        lambda: models.Encoder(
-            people.schema.dimension,
-            settings.hidden,
-            people.classes,
-            batch_norm=True,
-            dropout=settings.dropout_of(people.schema),
-        ),
-        settings.seed,
-    )
+    encoder: models.Encoder = build_seeded(lambda: encoder_for(settings, people.schema, batch_norm=True), settings.seed)
     rows, val = (Rows(blocks([people.features], part), people.labels[part]) for part in (people.train, people.val))
     train_openly(encoder, rows, val, settings)
     return encoder

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
+def encoder_for(settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> models.Encoder:
+    """Return an encoder of features, untrained; arguments as of `encoder_and_classifier`."""
+    dropout = settings.dropout_of(schema) if batch_norm else 0.0
+    return models.Encoder(
+        schema.dimension, settings.hidden, len(schema.classes), batch_norm=batch_norm, dropout=dropout
+    )
+
+
 def encoder_and_classifier(
     settings: CuratorSettings, schema: GraphSchema, widths: Sequence[int], *, batch_norm: bool
 ) -> list[nn.Module]:
@@ -33,9 +41,7 @@ def encoder_and_classifier(
     """
     hidden, classes = settings.hidden, len(schema.classes)
     return [
-        models.Encoder(
-            schema.dimension, hidden, classes, batch_norm=batch_norm, dropout=settings.dropout_of(schema) * batch_norm
-        ),
+        encoder_for(settings, schema, batch_norm=batch_norm),
         models.HopClassifier(list(widths), hidden, classes, batch_norm=batch_norm),
     ]
 

@@ -24,7 +24,7 @@ from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
-from graphveil.methods.curator.encoder import encoded
+from graphveil.methods.curator.encoder import encoded, encoder_for
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
@@ -45,13 +45,7 @@ class GapRecipe(Recipe):
         """Return encoder, attention where it weighs the messages, and classifier."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            models.Encoder(
-                schema.dimension,
-                hidden,
-                classes,
-                batch_norm=batch_norm,
-                dropout=settings.dropout_of(schema) * batch_norm,
-            ),
+            encoder_for(settings, schema, batch_norm=batch_norm),
             *([models.PairAttention(hidden, classes)] if settings.weights == ATTENTION else []),
             models.HopClassifier([hidden] * (settings.hops + 1), hidden, classes, batch_norm=batch_norm),
         ]

@@ -22,6 +22,7 @@ from graphveil.aggregation import CountedSum
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
+from graphveil.methods.curator.encoder import encoder_for
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
@@ -43,13 +44,7 @@ class LpgnetRecipe(Recipe):
         """Return the perceptron on features and those on scores and counts."""
         hidden, classes = settings.hidden, len(schema.classes)
         return [
-            models.Encoder(
-                schema.dimension,
-                hidden,
-                classes,
-                batch_norm=batch_norm,
-                dropout=settings.dropout_of(schema) * batch_norm,
-            ),
+            encoder_for(settings, schema, batch_norm=batch_norm),
             *(
                 models.HopClassifier([classes] * (2 * hop), hidden, classes, batch_norm=batch_norm)
                 for hop in range(1, settings.hops + 1)

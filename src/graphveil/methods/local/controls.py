@@ -82,8 +82,9 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
     # Raw features need no averaging over neighbours before the network: that is there against noise.
     plain = asdict(replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard"))
     # A seeded source: what is sent as it is takes no noise.
-    pool: Estimator[LPGNNCore] = Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **plain))
-    network = pool if pooled else baseline(**plain)
+    network: LocalMethod = (
+        Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **plain)) if pooled else baseline(**plain)
+    )
     network.fit(graph, split=split, randomness=SeededRandomness(settings.seed))
     return hits(network.predict_proba(), graph, split)
 
