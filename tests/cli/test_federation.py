@@ -319,7 +319,7 @@ def test_a_finished_label_holder_says_how_often_it_was_right(alone: dict[str, An
     shown = read(screens.finished(finish(**SCORE, **alone)))
     assert shown.startswith("clinic: 75.0 % accuracy on 1,500 test nodes (95%: 70.0 to 80.1)")
     assert "round 2 of 3" in shown
-    assert ("Its own network alone, without the others' guesses: 60.0 %" in shown) == bool(alone)
+    assert ("By itself, its network and its labels, without the others' guesses: 60.0 %" in shown) == bool(alone)
 
 
 def test_messages_are_summed_by_who_sent_them() -> None:

@@ -163,7 +163,7 @@ def finished(answer: Mapping[str, Any]) -> RenderableType:
         )
         if "accuracy_alone" in answer:
             mean = percent(answer["accuracy_alone"]["mean"])
-            parts.append(Text(f"Its own network alone, without the others' guesses: {mean} %"))
+            parts.append(Text(f"By itself, its network and its labels, without the others' guesses: {mean} %"))
     else:
         parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
     table = rows(("message", "sent", "received"), _by_kind(answer))

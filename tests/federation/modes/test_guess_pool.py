@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graphveil.aggregation import from_scipy
 from graphveil.federation.core.publication import Guessing
-from graphveil.federation.modes.guess_pool import evidence_of, pooled
+from graphveil.federation.modes.guess_pool import evidence_of, pooled, pooled_alone
 from graphveil.federation.modes.local_network import guess_chances
 from graphveil.federation.modes.propagation import transition_matrix
 
@@ -50,3 +50,18 @@ def test_evidence_is_the_centred_log_likelihood_of_all_holders() -> None:
     first = torch.tensor([0.9 * 0.5, 0.3 * 0.8]).log()
     assert torch.allclose(found[2], first - first.mean()) and torch.equal(found[1], torch.zeros(2))
     assert torch.allclose(found.sum(dim=1), torch.zeros(3), atol=1e-6)
+
+
+def test_labels_of_neighbours_join_the_own_network_where_they_tell_more() -> None:
+    labels, scores, _ = made(1.0)
+    order = torch.argsort(labels)  # nodes of a class lie together: a ring over them joins a class with itself
+    edges = torch.stack([order.repeat(6), torch.cat([order.roll(k + 1) for k in range(6)])])
+    transition = from_scipy(transition_matrix(torch.cat([edges, edges.flip(0)], dim=1), N))
+    val = torch.arange(N) < 200
+    train = torch.where(val, -1, labels)
+    heard = torch.eye(C).clamp_min(1e-12).log()[:, labels[val]].T
+    both = pooled_alone(scores, train, transition, val, heard)
+    right = (both.argmax(dim=1) == labels)[val].float().mean()
+    assert right > (scores.argmax(dim=1) == labels)[val].float().mean() + 0.2
+    apart = from_scipy(transition_matrix(torch.zeros(2, 0, dtype=torch.int64), N))
+    assert torch.equal(pooled_alone(scores, train, apart, val, heard), scores)

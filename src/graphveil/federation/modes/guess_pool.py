@@ -1,13 +1,19 @@
 """What the label holder makes of guesses: opinions on every node's class, weighed by validation labels.
 
-    alone, taught    log-probabilities of its network, trained without and with guesses
+    N_1, N_2         N_k = log((S^k Y + A q) / q), centred: training labels of neighbours, and of theirs; Y [n, c] has a
+                     1 at the reported label of each node that trains, q [c] are the shares of the classes among them
+    alone            the pool of the label holder's own network, trained without guesses, N_1 and N_2
+    taught           log-probabilities of the same network, trained with guesses
     E, S E, S^2 E    E_v = sum_j log L_j[., r_jv], centred: the node's own guesses, and those of its neighbours at the
                      label holder; 0 where nobody is guessed about
-    pool             log p = sum_k w_k opinion_k, each opinion of the network first sharpened by one factor
+    together         the pool of alone, taught, E, S E and S^2 E
+    pool             log p = sum_k w_k opinion_k, each opinion of a network first sharpened by one factor
 
-A network learns from guesses of all nodes what its own columns can tell, and forgets the guess of the node at hand,
-which columns of others stand behind: the pool adds it again.  It is taken only where held-out validation labels are
-likelier under it by two standard errors; with few of them the taught network stays.  All of it is post-processing.
+Where columns say little of a class and connections much, as in social networks, labels of neighbours say more than any
+network of columns learns.  A network learns from guesses of all nodes what its own columns can tell, and forgets the
+guess of the node at hand, which columns of others stand behind: the second pool adds it again.  A pool is taken only
+where held-out validation labels are likelier under it by two standard errors; with few of them the networks stay.  All
+of it is post-processing: of the label holder's own data alone, or of guesses that were paid for.
 Sources: see `models.pool`.  Shapes: opinions [n, c], S [n, n].
 """
 
@@ -21,8 +27,11 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix
 from graphveil.models.pool import held_out, pool_weights, surely_better
 
-#: The weights of alone, taught, E, S E and S^2 E where there are few labels to fit them.
-FIRST = (0.5, 0.5, 1.0, 1.0, 1.0)
+#: The weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E, before any label judges.
+FIRST_ALONE = (1.0, 0.3, 0.3)
+FIRST = (1.0, 0.0, 0.5, 0.5, 0.0)
+#: A, the weight of the classes' shares beside labels that were seen: no class is ruled out where none was.
+_PRIOR = 0.05
 _LEAST = 1e-12
 #: With fewer validation nodes a standard error says nothing.
 _FEWEST = 30
@@ -44,24 +53,58 @@ def evidence_of(reports: Sequence[Tensor], chances: Sequence[Tensor], rows: Tens
     return evidence
 
 
+def neighbour_labels(labels: Tensor, classes: int, transition: SparseMatrix) -> list[Tensor]:
+    """Return N_1 and N_2, float32 [n, c]: what training labels say of the nodes around them.
+
+    Args:
+        labels: of who trains, as reported, int64 [n]; below 0 for all other nodes.
+        transition: S of the label holder's connections.
+    """
+    rows = (labels >= 0).nonzero().squeeze(1)
+    near = torch.zeros(len(labels), classes)
+    near[rows, labels[rows]] = 1.0
+    shares = (near.sum(dim=0) + _PRIOR) / (len(rows) + classes * _PRIOR)
+    evidence = []
+    for _ in range(2):
+        near = transition @ near
+        score = ((near + _PRIOR * shares) / shares).log()
+        evidence.append(score - score.mean(dim=1, keepdim=True))
+    return evidence
+
+
+def pooled_alone(logits: Tensor, labels: Tensor, transition: SparseMatrix, val: Tensor, heard: Tensor) -> Tensor:
+    """Return log-scores [n, c] of what the label holder knows by itself: its network and its training labels.
+
+    Args:
+        logits: of its network, [n, c]. labels, transition: see `neighbour_labels`. val, heard: see `pooled`.
+    """
+    opinions = [_sharpened(logits, val, heard), *neighbour_labels(labels, logits.shape[1], transition)]
+    return _pool(torch.stack(opinions), FIRST_ALONE, val, heard, otherwise=logits)
+
+
 def pooled(
     alone: Tensor, taught: Tensor, evidence: Tensor, transition: SparseMatrix, val: Tensor, heard: Tensor
 ) -> Tensor:
-    """Return the pool's logits where it is surely better than the taught network, else that network's.
+    """Return log-scores [n, c] of everything together; with few validation nodes the taught network's.
 
     Args:
-        alone, taught: log-probabilities or logits of the label holder's network, [n, c]. evidence: E [n, c].
+        alone, taught: log-probabilities or logits, [n, c]. evidence: E [n, c].
         transition: S of the label holder's connections. val: who validates, bool [n].
         heard: log Pr[reported label | class] of the m who validate, [m, c].
     """
     # Over the label holder's own connections: it knows no others, and what it averages has been paid for.
     near = transition @ evidence
     networks = [_sharpened(logits, val, heard) for logits in (alone, taught)]
-    opinions, first = torch.stack([*networks, evidence, near, transition @ near]), torch.tensor(FIRST)
-    at_val, one = opinions[:, val], torch.ones(1)
-    if len(heard) < _FEWEST or not surely_better(held_out(at_val, heard, first), held_out(at_val[1:2], heard, one)):
-        return taught
-    weights: Tensor = pool_weights(at_val, heard, first)
+    opinions = torch.stack([*networks, evidence, near, transition @ near])
+    return _pool(opinions, FIRST, val, heard, otherwise=alone if len(heard) >= _FEWEST else taught)
+
+
+def _pool(opinions: Tensor, first: Sequence[float], val: Tensor, heard: Tensor, *, otherwise: Tensor) -> Tensor:
+    """Return the pool of opinions [k, n, c] where it is surely better than the first of them, else `otherwise`."""
+    start, at_val, alone = torch.tensor(first), opinions[:, val], torch.ones(1)
+    if len(heard) < _FEWEST or not surely_better(held_out(at_val, heard, start), held_out(at_val[:1], heard, alone)):
+        return otherwise
+    weights: Tensor = pool_weights(at_val, heard, start)
     return (weights[:, None, None] * opinions).sum(dim=0)
 
 

@@ -1,7 +1,8 @@
 """Mode "guesses": every holder learns by itself, and publishes one randomized guess of each node's class, once.
 
     round 1   the label holder gives the training labels (randomized where epsilon_y is finite) to the other holders;
-              each trains a network of its own on its own columns and edges (see `local_network`)
+              each trains a network of its own on its own columns and edges (see `local_network`); the label holder
+              pools its network with the labels around each node (see `guess_pool`)
     round 2   each other holder sends the label holder its guess of every node, through randomized response;
               the label holder trains its own network on its labels and on all guesses, and pools what it has learnt
               with each node's own guesses (see `guess_pool`)
@@ -30,7 +31,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.commitments import name_of
 from graphveil.federation.effects import Checkpoint, Program, Receive, Send
-from graphveil.federation.modes.guess_pool import evidence_of, pooled
+from graphveil.federation.modes.guess_pool import evidence_of, pooled, pooled_alone
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import LocalNetwork, guess_loss, label_loss, train_local
@@ -236,7 +237,8 @@ def _label_holder(party: GuessingHolder, head: LabelHead) -> Program[None]:
         for name in run.others:
             # All holders get one and the same report of a label: one report each would let them average the noise out.
             yield Send(name, "training-labels", given, name_of(given))
-        head.look(party.trained(head.train.nonzero().squeeze(1), head.loss), 1)
+        logits = party.trained(head.train.nonzero().squeeze(1), head.loss)
+        head.look(pooled_alone(logits, given, party.network.transition, head.val, head.heard()), 1)
         # Kept for comparison: it shows, without a further query, what the others' guesses were worth.
         head.alone = head.predictions
         yield Checkpoint(1, party.state)
