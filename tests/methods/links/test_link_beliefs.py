@@ -24,7 +24,6 @@ from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.readings import (
     LINKS_UNUSED,
     LINKS_USED,
-    NO_LISTS,
     Opinion,
     judged_labels,
     read_lists,
@@ -82,7 +81,7 @@ def test_lists_that_tell_something_are_used_and_help(mode: str, y: float, readin
     assert method.variant == LINKS_USED
     assert method.score(graph, split.test) > 0.7
     assert method.released is not None
-    alone = read_lists(method.released, NO_LISTS, rounds=1, seed=0).scores
+    alone = read_lists(method.released, "all", rounds=1, seed=0, leave_lists=True).scores
     assert float((alone.argmax(dim=1) == graph.y)[split.test].float().mean()) < 0.5
 
 
@@ -95,7 +94,7 @@ def test_lists_that_mislead_are_left_out() -> None:
     method.fit(graph, split=made.split_of(graph), randomness=SeededRandomness(2))
     assert method.released is not None
     assert method.variant == LINKS_UNUSED
-    alone = read_lists(method.released, NO_LISTS, rounds=1, seed=0).scores
+    alone = read_lists(method.released, "all", rounds=1, seed=0, leave_lists=True).scores
     assert torch.equal(method.predict_proba(), torch.softmax(alone, dim=1))
 
 
@@ -113,9 +112,9 @@ def test_a_network_joins_the_regression_only_where_held_out_labels_are_likelier(
         return Opinion(scores, scores, first)
 
     regression = opinion(0.7, 1.0, 0.5)
-    assert [one.first for one in worth_pooling([regression, opinion(0.5, 9.0, 0.1)], labels, said)] == [1.0]
-    assert len(worth_pooling([regression, opinion(0.9, 2.0, 0.1)], labels, said)) == 2
-    assert worth_pooling([regression], labels, said) == [replace(regression, first=1.0)]
+    assert [one.first for one in worth_pooling([regression, opinion(0.5, 9.0, 0.1)], labels, said)[0]] == [1.0]
+    assert len(worth_pooling([regression, opinion(0.9, 2.0, 0.1)], labels, said)[0]) == 2
+    assert worth_pooling([regression], labels, said)[0] == [replace(regression, first=1.0)]
 
 
 # ---- readings ----

@@ -148,8 +148,8 @@ def test_controls_draw_no_noise_and_can_be_left_out() -> None:
 
 def test_a_run_on_private_lists_is_held_against_its_price_its_controls_and_no_privacy_at_all() -> None:
     settings = {"epsilon_x": 2.0, "epsilon_a": 4.0, "rounds": 3}
-    scores = small("link-beliefs", links_made.graph(), settings=settings).scores
-    assert set(scores.rivals) == {"list-sums", "links"}
+    scores = small("links", links_made.graph(), settings=settings).scores
+    assert set(scores.rivals) == {"list-sums", "link-beliefs"}
     assert set(scores.controls) == {"public-only", "label-propagation", "no-edges", "random-features", "random-graph"}
     assert scores.ceiling is not None
     assert scores.best_rival == max(scores.rivals, key=lambda name: scores.rivals[name].mean)

@@ -2,19 +2,19 @@
 
 Controls cost no privacy beyond what the method spent:
 
-    no-edges           released features and labels alone, as `links` reads them where it leaves the lists out
+    no-edges           released features and labels alone, as the method reads them where it leaves the lists out; as
+                       `links` does beside networks
     random-features    the same method on the same lists and labels, random numbers in place of features
     random-graph       the same method; strangers in the lists: as many links as are expected, at random, same noise
     label-propagation  released labels spread over the lists as reported
     majority           the class that most released labels name, where labels are private
     public-only        what needs no private data: the most frequent public label, or an even guess
 
-Rivals read the same reports, so that each spent the same.  Readings are pooled from parts that the method has read
-already, where it has:
+Rivals read the same reports, so that each spent the same.  `links` is held against what it pools, from parts that it
+has read already; what only pools a part would have to read all others for its rivals, and has none:
 
     link-beliefs       every report weighed by its likelihood
     list-sums          unbiased counts of each class in each list
-    links              both pooled
 
 A method that trains a network is also held against other networks of its hops, with the settings that the panel chose
 (`RIVAL_NETWORK`).  Validation labels choose their epoch, and then they are trained for as many epochs on them as well,
@@ -24,8 +24,9 @@ as the parts of `links` are:
     lpgnn              features smoothed over the lists, weights as they are
     solitude           the same with calibrated weights
 
-Networks are no rivals of a reading: they take several times as long, and with fixed hops less than they have to give.
-`compare` trains them by their own defaults (`family.comparison_of`).
+Networks are no rivals of a reading: they take several times as long, and with fixed hops less than they have to give;
+nor are readings rivals of a network.  `compare` trains both by their own defaults (`family.comparison_of`), and so a
+whole run takes at most three times its fit.
 
 Each returns, for every test node, 1 for right and 0 for wrong.
 """
@@ -51,7 +52,7 @@ from graphveil.methods.links.collection import LinkReports, named_pairs, randomi
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.list_network import FEWEST_EPOCHS
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.readings import NO_LISTS, Opinion, read_lists
+from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
 
 
 LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
-#: Rivals that make no graph of the lists, and what they make of them.
-WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums", "links": "all"}
+#: Rivals of `links`, and what they make of the lists.
+WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums"}
 
 #: What most scouts of the panel chose for solitude on the choosing half of its families (university, gender, citation),
 #: by validation labels among eight trials each (benchmarks/panel-runs/links.jsonl): all three for hidden, two of three
@@ -127,12 +128,15 @@ def rivals_of(method: LinkMethod, graph: Graph, split: Split) -> Mapping[str, Co
     released = method.released
     if released is None or method.links.public or method.links.mechanism != "lists":
         return {}
-    rivals = _networks(method, released, graph, split) if method.trains_network else {}
+    if method.trains_network:
+        return _networks(method, released, graph, split)
+    if method.reading != "all":  # what the other readings take would be read for them alone
+        return {}
     known = _parts_of(method)
-    for name, reading in WITHOUT_GRAPH.items():
-        if reading != getattr(method, "reading", None):
-            rivals[name] = _read_from_same_reports(method, released, reading, known, graph, split)
-    return rivals
+    return {
+        name: _read_from_same_reports(method, released, reading, known, graph, split)
+        for name, reading in WITHOUT_GRAPH.items()
+    }
 
 
 def _networks(method: LinkMethod, released: LinkReports, graph: Graph, split: Split) -> dict[str, Control]:
@@ -227,7 +231,7 @@ def _read_from_same_reports(
 ) -> Control:
     """Return a rival that pools parts of the same reports; each part is read once, and `known` to those that follow."""
     links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
-    rival = LinkBeliefsCore(**_people(method), **links, reading=reading, seed=settings_of(method).seed)
+    rival = LinkBeliefsCore(**_people(method), **links, reading=reading, seed=method.seed, device=method.device)
 
     def run() -> np.ndarray:
         rival.fit_reports(released, known=known)
@@ -247,11 +251,11 @@ def _spread(released: LinkReports) -> Tensor:
 
 
 def _no_edges(method: LinkMethod, released: LinkReports) -> Tensor:
-    """Return what regression and network say together, by released validation labels; no list is read."""
-    settings = settings_of(method)
+    """Return what the method says without lists, and in the place of a network on them `links`; no list is read."""
+    settings, reading = settings_of(method), "all" if method.trains_network else method.reading
     known = _parts_read(method, _WITHOUT_LISTS)
     how: dict[str, Any] = {"rounds": BELIEF_ROUNDS, "seed": settings.seed, "device": settings.device}
-    return read_lists(released, NO_LISTS, **how, known=known).scores.cpu()
+    return read_lists(released, reading, **how, known=known, leave_lists=True).scores.cpu()
 
 
 def _parts_read(method: LinkMethod, names: tuple[str, ...]) -> dict[str, tuple[Opinion, ...]]:
@@ -267,7 +271,8 @@ def _random_features(method: LinkMethod, released: LinkReports) -> Tensor:
     # Random numbers have no channel to correct for: they are read as public features.
     public = replace(people.privacy, epsilon_x=math.inf)
     other = replace(released, people=replace(people, features=noise, privacy=public))
-    return _again(method, other, _WITHOUT_FEATURES)
+    # Such numbers are alike by chance alone.
+    return _again(method, other, _WITHOUT_FEATURES, alike=False)
 
 
 def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
@@ -281,23 +286,22 @@ def _random_graph(method: LinkMethod, released: LinkReports) -> Tensor:
     return _again(method, replace(released, lists=lists), _WITHOUT_LISTS)
 
 
-def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...]) -> Tensor:
+def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, alike: bool = True) -> Tensor:
     """Return what the method makes of a changed collection, in a copy that spends nothing of the method's.
 
     Args:
         method: the method.
         released: the changed collection.
         same: the parts that are what they were, and are not read again.
+        alike: whether features that are alike say anything of pairs.
     """
     privacy = released.people.privacy
     people: _People = {**_people(method), "epsilon_x": privacy.epsilon_x}
     links: LinkPrivacy = method.links
     shared: dict[str, Any] = {"epsilon_a": links.epsilon_a, "mode": links.mode}
     if not method.trains_network:
-        names = ("reading", "rounds", "blocks", "seed", "device")
-        plain: dict[str, Any] = {name: getattr(method, name) for name in names}
-        copy = LinkBeliefsCore(**people, **shared, **plain)
-        return copy.fit_reports(released, known=_parts_read(method, same)).probabilities()
+        plain: dict[str, Any] = {name: getattr(method, name) for name in ("rounds", "blocks", "seed", "device")}
+        return read_lists(released, method.reading, **plain, known=_parts_read(method, same), alike=alike).scores.cpu()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
     again = SolitudeCore(

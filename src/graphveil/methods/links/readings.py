@@ -49,14 +49,11 @@ if TYPE_CHECKING:
     from graphveil.aggregation import Inputs
 
 LINKS_USED, LINKS_UNUSED = "features, labels and lists", "features and labels alone: the lists say too little"
-#: The reading of a control, which no method offers: lists left out whatever they say.
-NO_LISTS = "no lists"
 #: Reading -> the parts that need no list, and those that do.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "beliefs": (("regression",), ("fields",)),
     "sums": (("regression", "network"), ("sums",)),
     "all": (("regression", "network"), ("fields", "sums", "counts")),
-    NO_LISTS: (("regression", "network"), ()),
 }
 #: Of each field: whether people differ in degree, and whether likeness matters.
 FIELDS = ((False, False), (True, False), (False, True), (True, True))
@@ -92,6 +89,8 @@ def read_lists(
     device: str = "cpu",
     progress: ProgressCallback | None = None,
     known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
+    leave_lists: bool = False,
+    alike: bool = True,
 ) -> Reading:
     """Return what a reading makes of the reports.
 
@@ -106,6 +105,8 @@ def read_lists(
         device: "cpu" or "cuda".
         progress: hears of every round and network.
         known: opinions of parts that another reading of the same reports and settings has made already.
+        leave_lists: leave lists out whatever they say, for a control.
+        alike: whether pairs may be told apart by how alike their features are.
 
     Raises:
         InputError: when no training node carries a label.
@@ -114,15 +115,16 @@ def read_lists(
     if not bool(labels.train.any()):
         raise InputError("no training node carries a label", remedy="give the split some training nodes")
     heard = log_channel(labels.classes, labels.keep, labels.flip).to(device)
-    without, lists = PARTS[reading]
-    server = _Server(released, labels, heard, rounds, blocks, seed, device, _Steps(without, lists, rounds, progress))
+    without, lists = PARTS[reading][0], () if leave_lists else PARTS[reading][1]
+    steps = _Steps(without, lists, rounds, progress)
+    server = _Server(released, labels, heard, rounds, blocks, seed, device, steps, known, alike)
     parts = {part: known.get(part) or tuple(server.opinions(part)) for part in (*without, *lists)}
     free = [opinion for part in without for opinion in parts[part]]
     both = free + [opinion for part in lists for opinion in parts[part]]
     server.steps.finish()
     said = heard[:, labels.values[labels.val]].T
-    alone = worth_pooling(free, labels, said)
-    used = bool(lists) and surely_better(_held_out(both, labels, said), _held_out(alone, labels, said))
+    alone, found = worth_pooling(free, labels, said)
+    used = bool(lists) and surely_better(_held_out(both, labels, said), found)
     pooled = _pooled(both if used else alone, labels, said)
     return Reading(with_labels(pooled, labels, heard), LINKS_USED if used else LINKS_UNUSED, parts)
 
@@ -154,8 +156,8 @@ def _held_out(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
     return held_out(judged, said, first)
 
 
-def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> list[Opinion]:
-    """Return all of them, or the first one alone where the others do not make held-out labels likelier.
+def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> tuple[list[Opinion], Tensor]:
+    """Return all of them, or the first one alone where the others do not make held-out labels likelier; and how likely.
 
     A network on a hundred noisy columns may fit the training labels by heart; a few dozen validation labels would still
     give it some weight.
@@ -168,8 +170,11 @@ def worth_pooling(free: list[Opinion], labels: Labels, said: Tensor) -> list[Opi
     total = sum(opinion.first for opinion in free)
     shared = [replace(opinion, first=opinion.first / total) for opinion in free]
     first = [replace(free[0], first=1.0)]
-    better = _held_out(shared, labels, said).sum() > _held_out(first, labels, said).sum()
-    return shared if better else first
+    alone = _held_out(first, labels, said)
+    if len(free) == 1:
+        return first, alone
+    pooled = _held_out(shared, labels, said)
+    return (shared, pooled) if pooled.sum() > alone.sum() else (first, alone)
 
 
 def _pooled(opinions: list[Opinion], labels: Labels, said: Tensor) -> Tensor:
@@ -217,6 +222,8 @@ class _Server:
     seed: int
     device: str
     steps: _Steps
+    known: Mapping[str, tuple[Opinion, ...]]
+    alike: bool
 
     def opinions(self, part: str) -> Iterator[Opinion]:
         """Return the opinions of a part."""
@@ -253,6 +260,8 @@ class _Server:
     @cached_property
     def _regressions(self) -> tuple[Tensor, Tensor]:
         """Return the regression on the training nodes, and that on all who sent a label."""
+        if known := self.known.get("regression"):
+            return known[0].judged, known[0].final
         features = unit_rows(features_of(self.released.people, self.seed)[0], self.device)
         return regress(features, self.labels, self.heard)
 
@@ -262,7 +271,8 @@ class _Server:
         public = math.isinf(self.released.people.privacy.epsilon_y)
         known = torch.where(self._asked & public, labels.values, -1)
         evidence = with_labels(self._regressions[1], labels, self.heard)
-        people, alike = LabelledPeople(self._shares, known), _likeness(self.released.people, pairs, self.seed)
+        people = LabelledPeople(self._shares, known)
+        alike = _likeness(self.released.people, pairs, self.seed) if self.alike else None
         for degrees, matters in FIELDS:
             if matters and alike is None:
                 continue
