@@ -42,7 +42,7 @@ def pool_weights(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
     def step() -> Tensor:
         search.zero_grad()
         pull = PULL * heard.shape[0] * (weights - first).square().sum()
-        loss = pull - _likelihoods(opinions, heard, weights).sum()
+        loss = pull - likelihoods(pooled(opinions, weights), heard).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
@@ -58,13 +58,23 @@ def held_out(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
         heard: [m, c].
         first: w0 [k].
     """
+    return likelihoods(held_out_scores(opinions, heard, first), heard)
+
+
+def held_out_scores(opinions: Tensor, heard: Tensor, first: Tensor) -> Tensor:
+    """Return the pool's log-probabilities [m, c] of each validation node under weights that the other folds chose.
+
+    Args:
+        opinions: [k, m, c].
+        heard: [m, c].
+        first: w0 [k].
+    """
     nodes = torch.arange(heard.shape[0], device=heard.device) % FOLDS
-    found = heard.new_zeros(heard.shape[0])
+    scores = torch.zeros_like(heard)
     for fold in range(min(FOLDS, heard.shape[0])):
-        others, here = nodes != fold, nodes == fold
-        weights = pool_weights(opinions[:, others], heard[others], first)
-        found[here] = _likelihoods(opinions[:, here], heard[here], weights)
-    return found
+        rest, here = nodes != fold, nodes == fold
+        scores[here] = pooled(opinions[:, here], pool_weights(opinions[:, rest], heard[rest], first))
+    return scores
 
 
 def surely_better(found: Tensor, rival: Tensor) -> bool:
@@ -80,6 +90,11 @@ def surely_better(found: Tensor, rival: Tensor) -> bool:
     return better
 
 
-def _likelihoods(opinions: Tensor, heard: Tensor, weights: Tensor) -> Tensor:
-    pooled = log_shares_of(torch.tensordot(weights, opinions, dims=1))
-    return torch.logsumexp(pooled + heard, dim=1)
+def pooled(opinions: Tensor, weights: Tensor) -> Tensor:
+    """Return log-probabilities [m, c] of the pool of opinions [k, m, c] under weights [k]."""
+    return log_shares_of(torch.tensordot(weights, opinions, dims=1))
+
+
+def likelihoods(scores: Tensor, heard: Tensor) -> Tensor:
+    """Return the log-likelihood [m] of each label, from log-probabilities [m, c] of its node's classes."""
+    return torch.logsumexp(scores + heard, dim=1)

@@ -13,7 +13,7 @@ EPSILONS = (1.0, 2.0, 4.0, 8.0)
 STEPS, MULTIPLIER, BATCH = 1000, 1.3, 410
 SPLIT = "80/20"
 #: As published; GAP's defaults here are others.
-PUBLISHED = {"dropout": 0.0, "scaling": "published"}
+PUBLISHED = {"dropout": 0.0, "scaling": "published", "pooling": "none"}
 
 
 def _weights() -> Iterator[Entry]:

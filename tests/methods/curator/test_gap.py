@@ -44,13 +44,12 @@ def test_a_mean_of_rows_is_refused_where_a_row_is_for_its_node_alone() -> None:
     ]
 
 
-def test_a_model_from_before_scaling_and_dropout_predicts_as_it_did() -> None:
-    start = cm.graph()
-    stored = GAP(**{**cm.FAST, "epsilon": 4.0}, scaling="published", dropout=0.0).fit(start, split=cm.split_of(start))
-    old = stored.core.stored()
-    left = {name: value for name, value in old.facts["settings"].items() if name not in ("scaling", "dropout")}
-    restored = GAPCore.restore(replace(old, facts={**old.facts, "settings": left}))
-    assert (restored.settings.scaling, restored.settings.dropout) == ("published", 0.0)
+def test_a_model_from_before_scaling_dropout_and_pooling_predicts_as_it_did() -> None:
+    start, old = cm.graph(), {"scaling": "published", "dropout": 0.0, "pooling": "none"}
+    stored = GAP(**{**cm.FAST, "epsilon": 4.0}, **old).fit(start, split=cm.split_of(start)).core.stored()
+    left = {name: value for name, value in stored.facts["settings"].items() if name not in old}
+    settings = GAPCore.restore(replace(stored, facts={**stored.facts, "settings": left})).settings
+    assert {name: getattr(settings, name) for name in old} == old
 
 
 def test_networks_drop_columns_by_default_where_features_have_many() -> None:

@@ -1,8 +1,8 @@
 """Controls and ceiling of the curator's methods.
 
     no-edges   the same networks on hop 0 alone: what features and labels give without any edge. Where edges are
-               protected that is free, and the better of encoder and classifier by validation labels; where nodes are,
-               a perceptron trained privately at the same price
+               protected that is free, and the best of encoder, classifier and the encoder in a pool by validation
+               labels; where nodes are, a perceptron trained privately at the same price
     ceiling    the same method without noise
 
 Each returns, for every test node, 1 for right and 0 for wrong.
@@ -29,9 +29,17 @@ from graphveil.methods.curator.encoder import encoder_for
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners
+from graphveil.methods.curator.pooled import pools, trained_encoder
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import NodeData, blocks, build_seeded, read_people, train_openly
+from graphveil.methods.curator.training import (
+    NodeData,
+    blocks,
+    build_seeded,
+    logits_of,
+    read_people,
+    train_openly,
+)
 from graphveil.methods.local.controls import hits
 from graphveil.privacy import Randomness
 from graphveil.training.full_batch import Rows
@@ -99,7 +107,7 @@ def _features_alone(method: CuratorEstimator, graph: Graph, split: Split) -> Ten
 
 
 def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
-    """Return the scores of encoder or classifier on hop 0, whichever validates better."""
+    """Return the scores of encoder, classifier on hop 0, or the pool's encoder, whichever validates best."""
     settings, people = method.settings, read_people(graph, split)
     train, val = people.labels[people.train], people.labels[people.val]
     # Trained by the method on the same public rows with the same seed: training it again would give the same weights.
@@ -113,9 +121,11 @@ def _hop_zero(method: CuratorEstimator, graph: Graph, split: Split) -> Tensor:
     train_openly(classifier, Rows(first[people.train], train), Rows(first[people.val], val), settings)
     with torch.no_grad():
         both: Tensor = classifier(first)
-    right = [float((scores[people.val].argmax(dim=1) == val).float().mean()) for scores in (alone, both)]
-    # By validation labels, which are public at edge level: the control is given its better half for free.
-    return alone if right[0] >= right[1] else both
+    scores = [alone, both]
+    if pools(settings):
+        scores.append(logits_of(trained_encoder(people, settings), [people.features]))
+    # By validation labels, which are public at edge level: the control is given its best part for free.
+    return max(scores, key=lambda each: int((each[people.val].argmax(dim=1) == val).sum()))
 
 
 def _encoder_of(method: CuratorEstimator, people: NodeData) -> models.Encoder | None:

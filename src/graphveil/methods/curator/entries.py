@@ -9,6 +9,7 @@ from graphveil.methods.base.options import NETWORK_HELP, START, field_options
 from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
     MOST_FOR_VOTES,
+    POOLINGS,
     CuratorSettings,
     GapSettings,
     ProgapSettings,
@@ -51,8 +52,23 @@ _OPEN = ("hidden", "dropout", "epochs", "learning_rate", "weight_decay", "patien
 _OF_SEVERAL_HOPS = ("hops", "weights", "sharpness", "hop_ratio")
 _TYPES = {"bits": int, "dropout": float, "share_hops": float, "passes": int}
 _NETWORK = field_options(CuratorSettings, _HELP, _TYPES)
+_POOLING = {
+    "pooling": Option(
+        None,
+        str,
+        "stages: with an encoder of features, where validation labels are surely likelier so; none: as published; "
+        "default: stages, with unit node none",
+        within=POOLINGS,
+    )
+}
+_NETWORK_OF_PROGAP = {
+    **field_options(ProgapSettings, _HELP, _TYPES),
+    "hops": Option(None, int, f"{_HELP['hops']}; default: 2, from epsilon 32 on for a relationship 3"),
+    **_POOLING,
+}
 _NETWORK_OF_GAP = {
     **field_options(GapSettings, _HELP, _TYPES),
+    **_POOLING,
     "scaling": Option(
         None,
         str,
@@ -131,7 +147,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "central",
         "graphveil.methods.curator.progap:ProGAPCore",
         _FAMILY,
-        {**_BUDGET, **_UNIT, **field_options(ProgapSettings, _HELP, _TYPES), **_STEPS},
+        {**_BUDGET, **_UNIT, **_NETWORK_OF_PROGAP, **_STEPS},
         search=_SUMS,
         tags=_PAID,
         replays=(_ONE_EDGE, _CONTACTS, _ONE_NODE),

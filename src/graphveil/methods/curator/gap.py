@@ -4,6 +4,7 @@
     hops        S_k = A^T X_{k-1} + N(0, sigma_k^2),  k = 1..K                  the one place that reads edges
                 X_k = unit( unit(S_k) - m ),  m its mean over all nodes
     classifier  a perceptron over X_0..X_K, trained and asked as often as one likes
+    prediction  the classifier, or its pool with encoders, see `methods.curator.pooled`
 
 Where edges are protected, encoder and classifier cost nothing; where nodes are, both train by private gradient descent
 and are charged. Sums, not means: a mean divides by a private degree. m is ours, post-processing of the noisy sums:
@@ -25,14 +26,15 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.encoder import encoded, encoder_for
+from graphveil.methods.curator.pooled import pooling_for
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import ATTENTION
+from graphveil.methods.curator.training import ATTENTION, FeatureBlock, logits_of
 from graphveil.models.sizes import encoder_size, hop_classifier_size, pair_attention_size
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class GapRecipe(Recipe):
             hop_classifier_size([hidden] * (settings.hops + 1), hidden, classes),
         ]
 
+    def opinions(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
+    ) -> list[Tensor]:
+        """Return the logits of encoder and classifier."""
+        return [logits_of(networks[0], [features]), logits_of(networks[-1], parts)]
+
     def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train the encoder, sum K times, and return X_0..X_K."""
         yield Train(0, [known.features])
@@ -78,10 +86,10 @@ class GAPCore(StagedCore):
 
     Args:
         epsilon, unit: see `CuratorPrivacy`.
-        settings: of `StagedCore`; `scaling` is "published" by default where nodes are protected.
+        settings: of `StagedCore`; `scaling` is "published" and `pooling` "none" by default where nodes are protected.
 
     Raises:
-        InputError: for scaling "standard" where nodes are protected, and what `StagedCore` refuses.
+        InputError: for scaling "standard" or pooling "stages" where nodes are protected, and what `StagedCore` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -95,8 +103,8 @@ class GAPCore(StagedCore):
     kind = "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
     settings_type = GapSettings
-    derived = ("scaling",)
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "scaling": "published"}
+    derived = ("scaling", "pooling")
+    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "scaling": "published", "pooling": "none"}
 
     def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Any) -> None:
         if unit == "node" and settings.get("scaling") == "standard":
@@ -106,4 +114,5 @@ class GAPCore(StagedCore):
             )
         if settings.get("scaling") is None:
             settings["scaling"] = "published" if unit == "node" else "standard"
+        settings["pooling"] = pooling_for(settings.get("pooling"), unit)
         super().__init__(epsilon=epsilon, unit=unit, **settings)

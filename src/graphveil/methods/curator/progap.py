@@ -3,7 +3,8 @@
     stage i     train z = Wz unit( h_0 | ... | h_i ) on labels, h_j one layer over X_0, two layers over each noisy sum;
                 earlier layers go on training
     hop i + 1   X_{i+1} = A^T unit(h_i) + N(0, sigma^2)                         the one place that reads edges
-    prediction  stage K over the features X_0 and the noisy sums X_1..X_K
+    prediction  stage K over the features X_0 and the noisy sums X_1..X_K, or its pool with the stages before, see
+                `methods.curator.pooled`
 
 Its K sums cost what GAP's K sums cost. Where nodes are protected every stage trains by private gradient descent and is
 charged. Source: Sajadmanesh, Gatica-Perez, "ProGAP: Progressive Graph Neural Networks with Differential Privacy
@@ -12,21 +13,25 @@ Guarantees", WSDM 2024, arXiv 2304.08928.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphveil import models
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
+from graphveil.methods.curator.pooled import pooling_for
 from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, ProgapSettings
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import FeatureBlock, blocks, device_of
+from graphveil.methods.curator.training import FeatureBlock, blocks, device_of, logits_of
 from graphveil.models.sizes import stage_size
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
+
+#: From this epsilon on a third sum of one hop more is worth the noise that it adds to the others.
+_LITTLE_NOISE = 32.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,12 @@ class ProgapRecipe(Recipe):
         if which:
             cast(models.Stage, networks[which]).go_on(networks[which - 1])
 
+    def opinions(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
+    ) -> list[Tensor]:
+        """Return the logits of every stage."""
+        return [logits_of(network, parts[: stage + 1]) for stage, network in enumerate(networks)]
+
     def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Train all stages but the last, with a sum after each, and return the features and X_1..X_K."""
         parts: list[FeatureBlock] = [known.features]
@@ -79,8 +90,24 @@ def _read(settings: CuratorSettings, schema: GraphSchema) -> list[list[int]]:
     return [[schema.dimension, *([settings.hidden] * stage)] for stage in range(settings.hops + 1)]
 
 
+def hops_for(epsilon: float, unit: str | None) -> int:
+    """Return how many noisy sums there are by default: 2, and 3 where one relationship has epsilon 32 or more.
+
+    By the budget alone. At epsilon 45 a third sum gained 5.3 points on Caltech36 and 0.5 in the mean of ten graphs, at
+    16 nothing, and at 4 it lost.
+    """
+    return 3 if epsilon >= _LITTLE_NOISE and unit in (None, "edge", "directed-edge") else 2
+
+
 class ProGAPCore(StagedCore):
     """ProGAP, see `StagedCore`; `publish` trains all stages but the last and gives X_1..X_K.
+
+    Args:
+        epsilon, unit: see `CuratorPrivacy`.
+        settings: of `StagedCore`; `hops` is `hops_for` the budget and `pooling` "none" where nodes are protected.
+
+    Raises:
+        InputError: for pooling "stages" where nodes are protected, and what `StagedCore` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -94,3 +121,11 @@ class ProGAPCore(StagedCore):
     kind = "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
     settings_type = ProgapSettings
+    derived = ("hops", "pooling")
+    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "pooling": "none"}
+
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Any) -> None:
+        if settings.get("hops") is None:
+            settings["hops"] = hops_for(epsilon, unit)
+        settings["pooling"] = pooling_for(settings.get("pooling"), unit)
+        super().__init__(epsilon=epsilon, unit=unit, **settings)

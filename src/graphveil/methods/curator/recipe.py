@@ -33,10 +33,12 @@ from graphveil.methods.base.storage import (
     schema_from,
 )
 from graphveil.methods.curator.nearest import with_nearest
+from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.queries import no_room, no_rows, require_queries
 from graphveil.methods.curator.settings import CuratorSettings, least_steps
 from graphveil.methods.curator.stages import Known, Recipe, Train, carry_out
+from graphveil.methods.curator.stored import restore_networks, restored_logits, stored_tensors
 from graphveil.methods.curator.sums import Sum, perturbed_sums
 from graphveil.methods.curator.training import (
     ATTENTION,
@@ -47,19 +49,15 @@ from graphveil.methods.curator.training import (
     Published,
     brought_back,
     build_seeded,
-    logits_of,
     placed,
-    prefixed,
     progress_of,
     read_features,
     read_people,
     require_usable,
-    restored,
     rows_for,
     train_openly,
     train_with_noise,
     training_rows,
-    without_prefix,
 )
 from graphveil.methods.links.collection import people_key
 from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
@@ -78,7 +76,7 @@ class StagedCore(FittedCore[FittedCurator]):
         epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships: see `CuratorPrivacy`.
         settings: any field of `CuratorSettings`.
 
-    After fitting: `guarantee`, `ledger`, `history`, `published`.
+    After fitting: `guarantee`, `ledger`, `history`, `published`, and `pool` where the prediction is one.
 
     Raises:
         InputError: for budgets and settings outside their range, or unknown settings.
@@ -112,6 +110,7 @@ class StagedCore(FittedCore[FittedCurator]):
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None
+        self.pool: Pool | None = None
         self._answers: dict[str, Tensor] = {}
         self._unfinished: Published | None = None
 
@@ -212,16 +211,11 @@ class StagedCore(FittedCore[FittedCurator]):
             network, last, published.parts, people, published.noise, randomness, progress_of(progress, last + 1)(last)
         )
         networks = (*published.networks[:last], network)
-        self._fitted = FittedCurator(
-            schema,
-            people.key,
-            networks,
-            published.noise,
-            logits_of(network, published.parts),
-            (*published.history, *history),
-            published.void,
-        )
-        self.published = published
+        pool = pool_for(self.recipe, networks, published, self.settings)
+        logits = scores_of(self.recipe, networks, people.features, published.parts, pool)
+        epochs, noise = (*published.history, *history), published.noise
+        self._fitted = FittedCurator(schema, people.key, networks, noise, logits, epochs, published.void)
+        self.published, self.pool = published, pool
         return self
 
     def collect(self, graph: Graph, **how: Any) -> Published:
@@ -314,12 +308,9 @@ class StagedCore(FittedCore[FittedCurator]):
             **self.account.facts(),
             "guarantee": self.guarantee.to_dict(),
         }
-        tensors: dict[str, Tensor] = {}
-        for which, network in enumerate(fitted.networks):
-            tensors |= prefixed(f"network{which}", {name: value.cpu() for name, value in network.state_dict().items()})
-        if fitted.logits is not None and not self.own_rows:
-            tensors["logits"] = fitted.logits
-        return Stored(facts, tensors)
+        facts |= {} if self.pool is None else {"pool": self.pool.weights}
+        networks = fitted.networks if self.pool is None else (*fitted.networks, self.pool.encoder)
+        return Stored(facts, stored_tensors(networks, None if self.own_rows else fitted.logits))
 
     def keep(self, model: Path) -> None:
         """Write the answers to queries beside a saved model, for its owner alone."""
@@ -347,11 +338,11 @@ class StagedCore(FittedCore[FittedCurator]):
         schema = schema_from(facts["schema"])
         with torch.device("meta"):
             networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
-        for which, network in enumerate(networks):
-            restored(network, without_prefix(f"network{which}", tensors))
-        logits = tensors.get("logits")
-        if logits is not None and (logits.dim() != 2 or logits.shape[1] != len(schema.classes)):
-            raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {len(schema.classes)})")
+            encoder = wide_encoder(method.settings, schema)
+        weights, logits = facts.get("pool"), restored_logits(tensors, len(schema.classes))
+        restore_networks(networks if weights is None else [*networks, encoder], tensors)
+        if weights is not None:
+            method.pool = Pool(encoder, tuple(float(weight) for weight in weights))
         noise, history = Noise.from_dict(facts["noise"]), tuple(Epoch(**row) for row in facts["history"])
         trained = tuple(networks)
         method._fitted = FittedCurator(schema, facts["people"], trained, noise, logits, history, facts["void"])
@@ -373,7 +364,7 @@ class StagedCore(FittedCore[FittedCurator]):
     @property
     def layers(self) -> list[int]:
         """The layers over hidden columns of each network."""
-        return self.recipe.layers(self.settings.hops)
+        return [*self.recipe.layers(self.settings.hops), *layers_of_pool(self.settings)]
 
     @property
     def w_max(self) -> float:
@@ -480,7 +471,7 @@ class StagedCore(FittedCore[FittedCurator]):
         known = Known(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
         stages = self.recipe.steps(read.networks, known, self.settings)
         parts = carry_out(stages, train=lambda stage: None, add=self._sums(read))
-        return torch.softmax(logits_of(read.networks[-1], parts), dim=1)
+        return torch.softmax(scores_of(self.recipe, read.networks, known.features, parts, self.pool), dim=1)
 
     def _require_own(self, published: Published) -> None:
         if published.privacy != self.privacy:

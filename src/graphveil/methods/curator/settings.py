@@ -26,6 +26,10 @@ _MUCH_NOISE = 3.0
 _WIDE, WIDE_DROPOUT = 500, 0.5
 
 
+#: Whether the networks of a method are pooled.
+POOLINGS = ("stages", "none")
+
+
 @dataclass(frozen=True)
 class CuratorSettings:
     """Everything about training that a guarantee's noise is computed for; all public.
@@ -158,7 +162,24 @@ def share_of_votes(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class GapSettings(CuratorSettings):
+class PooledSettings(CuratorSettings):
+    """Settings of a method whose prediction may be a pool of its networks.
+
+    Attributes:
+        pooling: "stages" pools them with an encoder of features where validation labels are surely likelier so, see
+            `methods.curator.pooled`; "none" leaves the last network's prediction as it is.
+    """
+
+    pooling: str = "stages"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling not in POOLINGS:
+            raise InputError(f"pooling = {self.pooling!r}", allowed=", ".join(POOLINGS))
+
+
+@dataclass(frozen=True)
+class GapSettings(PooledSettings):
     """Settings of GAP beside those of every method on noisy sums.
 
     Attributes:
@@ -174,8 +195,8 @@ class GapSettings(CuratorSettings):
 
 
 @dataclass(frozen=True)
-class ProgapSettings(CuratorSettings):
-    """Settings of ProGAP, which are those of every method on noisy sums."""
+class ProgapSettings(PooledSettings):
+    """Settings of ProGAP, which are those of every method on noisy sums, and whether its stages are pooled."""
 
     dropout: float | None = 0.7
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import FeatureBlock
+from graphveil.methods.curator.training import FeatureBlock, logits_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -100,6 +100,18 @@ class Recipe(Protocol):
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
         return settings.hidden
+
+    def opinions(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
+    ) -> list[Tensor]:
+        """Return the logits [n, c] of each classifier among trained networks, the last network's last.
+
+        Args:
+            networks: those of `networks`, trained.
+            features: [n, d], which no sum is needed for.
+            parts: what the last network reads of every node.
+        """
+        return [logits_of(networks[-1], parts)]
 
     def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
         """Yield the stages in their order, and return what the last network reads of every node.
