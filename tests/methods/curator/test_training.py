@@ -21,7 +21,7 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import DPMLP, load_method
-from graphveil.methods.curator.dp_mlp import DPMLPCore
+from graphveil.methods.curator.dp_mlp import DPMLPCore, LaterWeights
 from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.node_sums import VoteRecipe
@@ -41,7 +41,7 @@ from graphveil.methods.curator.training import (
     training_rows,
 )
 from graphveil.models.perceptrons import Encoder
-from graphveil.privacy import SeededRandomness
+from graphveil.privacy import Descent, Hops, SeededRandomness, pipeline_epsilon
 from graphveil.training import dp_sgd
 from graphveil.training.full_batch import Rows
 from tests.methods import curator_audits as audits
@@ -287,3 +287,37 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
             worst = max(worst, share)
         replay.calls.clear()
     assert worst > 0.4
+
+
+def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest() -> None:
+    """At small epsilon: its weights are those of a formula, whatever the labels, and nobody pays for them."""
+    settings: dict[str, Any] = {"degree_bound": 90, "batch": 1000, "steps": 2}
+    first, other = (cm.fit("node-sums", **settings, noise=noise).core for noise in (1, 2))
+    noise, weight = first.result.noise, first.result.networks[1].head.weight
+    assert list(noise.multipliers) == ["network0"]
+    descent, hops = Descent(steps=2, rate=1.0, name="network0"), Hops(count=1, sensitivity=90**0.5)
+    known = {hops.name: noise.sigmas, descent.name: (noise.multipliers["network0"],)}
+    assert 1.999 < pipeline_epsilon((hops, descent), known, 1e-5) <= 2.0
+    classes = len(weight)
+    expected = torch.cat([torch.eye(classes), torch.eye(classes) * 15 / noise.sigmas[0]], dim=1)
+    torch.testing.assert_close(weight, expected)
+    torch.testing.assert_close(other.result.networks[1].head.weight, expected)
+
+
+def test_with_little_noise_the_weights_are_the_mean_of_the_later_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For wide features alone; steps 3 and 4 of four."""
+    seen: list[Tensor] = []
+    monkeypatch.setattr(LaterWeights, "__call__", _watched(seen, LaterWeights.__call__))
+    for dimension, mean in ((500, True), (499, False)):
+        seen.clear()
+        model = cm.fit("dp-mlp", cm.graph(dimension), epsilon=50.0, batch=1000, steps=4)
+        found = next(model.core.result.networks[0].parameters())
+        torch.testing.assert_close(found.detach(), (seen[2] + seen[3]) / 2 if mean else seen[3])
+
+
+def _watched(seen: list[Tensor], real: Any) -> Any:
+    def follow(me: LaterWeights, event: Any) -> None:
+        seen.append(me._weights[0].clone())
+        real(me, event)
+
+    return follow

@@ -22,7 +22,7 @@ from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
 from graphveil.methods.curator.queries import no_rows
-from graphveil.methods.curator.settings import CuratorSettings, least_steps
+from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, least_steps
 from graphveil.methods.curator.training import (
     MOST_DENSE,
     FeatureBlock,
@@ -46,7 +46,7 @@ from graphveil.methods.curator.training import (
 from graphveil.methods.links.collection import people_key
 from graphveil.models.sizes import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
-from graphveil.progress import ProgressCallback
+from graphveil.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 from graphveil.training.row_checks import linear_layers, refuse_mixed_rows
@@ -64,6 +64,31 @@ class PaidNodes:
 
     people: NodeData
     noise: Noise
+
+
+class LaterWeights:
+    """The mean of a network's weights over the later half of a private training, which it follows by its progress.
+
+    Post-processing: the weights after each step are released by what was paid for.
+    """
+
+    def __init__(self, network: nn.Module, tell: ProgressCallback | None = None) -> None:
+        self._weights, self._tell = [weight.detach() for weight in network.parameters()], tell
+        self._means, self._followed = [torch.zeros_like(weight) for weight in self._weights], 0
+
+    def __call__(self, event: Progress) -> None:
+        """Take in the weights after a step, and pass on how far training is."""
+        if 2 * event.done > event.total:
+            self._followed += 1
+            for mean, weight in zip(self._means, self._weights, strict=True):
+                mean += (weight - mean) / self._followed
+        if self._tell is not None:
+            self._tell(event)
+
+    def keep(self) -> None:
+        """Put the means in place of the last weights."""
+        for weight, mean in zip(self._weights, self._means, strict=True):
+            weight.copy_(mean)
 
 
 class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
@@ -174,7 +199,10 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
             source = self._spend_once(collected, randomness)
             rows = Rows(training_rows(network, [people.features], people.train), people.labels[people.train])
             multiplier = noise.multipliers[_NAME]
-            train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=progress)
+            later = LaterWeights(network, progress)
+            train_with_noise(network, rows, self.settings, multiplier, randomness=source, progress=later)
+            if keeps_later_mean(self.privacy.epsilon, people.schema.dimension):
+                later.keep()
             # No figures: a loss on the training rows is a query of its own, and nobody has paid for it.
             history, void = (), source.void
         logits = self._scores(network, people.features)

@@ -250,7 +250,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
             "share_hops": Option(
                 None,
                 float,
-                "part of the budget for the sum beside private training; default: (1 + epsilon) / 10, at least "
+                "part of the budget for the sum beside private training; default: epsilon / 16, at least "
                 f"{LEAST_FOR_VOTES} and at most {MOST_FOR_VOTES}",
             ),
         },

@@ -3,11 +3,14 @@
     perceptron  p(y | x_v) by private gradient descent on features and labels alone
     messages    m_u = corner of u's label, or the mean corner that the perceptron expects of u
     sum         H = A^T M + N(0, sigma^2),  lists of at most D names               the one place that reads edges
-    head        softmax( [ log p_v | asinh( H_v / max(sigma, 1) ) ] W + w ),  W from [ I | I ]^T, privately
+    head        softmax( [ log p_v | asinh( H_v / max(sigma, 1) ) ] W + w ),  W from [ I | I ]^T, privately,
+                or for epsilon below 3 as it is, W = [ I | min(1, 15 / sigma) I ]^T, w = 0
 
 A person's label and features are in at most D sums, each as a row of length 1: sensitivity sqrt(D), as in GAP for
 nodes.  GAP sums 16 columns of what a network learned under noise; here a row is what neighbours are asked for, their
-class, and the head needs next to no training, so that most of the budget can go to the one sum.
+class, and the head needs next to no training.  Under much noise it gets none: a class that m neighbours more than of
+others have shifts H by m of noise sigma, so that the log-odds of H_v are H_v m / sigma^2, and H_v / sigma counts
+m / sigma.  Nobody may look how many m are: we take 15 of the 100 that a list may hold.
 Ours; corners and sums as in `methods.curator.class_sums`, price and bounded lists as in `methods.curator.gap`.
 Shapes: x [n, d], p, M and H [n, c].
 """
@@ -22,18 +25,25 @@ from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.late import torch
+from graphveil.methods.curator.dp_mlp import LaterWeights
 from graphveil.methods.curator.messages import class_shares, corners
+from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.settings import CuratorSettings, share_of_votes
+from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, share_of_votes, trains_head
 from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import device_of, of_all
+from graphveil.methods.curator.training import FeatureBlock, NodeData, device_of, of_all
 from graphveil.models.sizes import encoder_size, vote_head_size
+from graphveil.privacy import Randomness
+from graphveil.progress import ProgressCallback
+from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     from torch import nn
 
 #: No class is ruled out by the perceptron alone.
 _LEAST = 1e-4
+#: m, how many neighbours of one's own class are expected more than of another: a dozen or two where sums pay at all.
+_AGREEING = 15.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,7 @@ class VoteRecipe(Recipe):
     """A perceptron, one noisy sum of classes, and a linear head."""
 
     kind: str = "node-sums"
+    trains_head: bool = True
 
     def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
         """Return perceptron and head."""
@@ -49,13 +60,14 @@ class VoteRecipe(Recipe):
         return [encoder, models.VoteHead(classes)]
 
     def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
-        """Return the numbers of perceptron and head."""
+        """Return the numbers of the perceptron, and of the head where it is trained."""
         classes = len(schema.classes)
-        return [encoder_size(schema.dimension, settings.hidden, classes), vote_head_size(classes)]
+        trained = [encoder_size(schema.dimension, settings.hidden, classes), vote_head_size(classes)]
+        return trained if self.trains_head else trained[:1]
 
     def portions(self) -> Sequence[float]:
         """Return the perceptron's part and the head's, which is right before training and needs little."""
-        return 0.9, 0.1
+        return (0.9, 0.1) if self.trains_head else (1.0,)
 
     def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
         """Return the columns of a summed row."""
@@ -115,3 +127,26 @@ class NodeSumsCore(StagedCore):
         if settings.get("share_hops") is None:
             settings["share_hops"] = share_of_votes(epsilon)
         super().__init__(epsilon=epsilon, unit=unit, **settings)
+        # By the declared epsilon alone, as the noise is.
+        self.recipe = VoteRecipe(trains_head=trains_head(epsilon))  # type: ignore[misc]
+
+    def _train(
+        self,
+        network: nn.Module,
+        which: int,
+        parts: Sequence[FeatureBlock],
+        people: NodeData,
+        noise: Noise,
+        randomness: Randomness | None,
+        progress: ProgressCallback | None,
+    ) -> tuple[Epoch, ...]:
+        """Train one network, unless it is a head that nothing was paid for."""
+        if self.own_rows and f"network{which}" not in noise.multipliers:
+            votes = cast(models.VoteHead, network).head.weight.detach()[:, len(people.schema.classes) :]
+            votes.mul_(min(1.0, _AGREEING / noise.sigmas[0]))
+            return ()
+        later = LaterWeights(network, progress)
+        history = super()._train(network, which, parts, people, noise, randomness, later)
+        if self.own_rows and which == 0 and keeps_later_mean(self.privacy.epsilon, people.schema.dimension):
+            later.keep()
+        return history
