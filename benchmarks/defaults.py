@@ -28,7 +28,7 @@ from graphveil.graphs import random_split
 from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
 from panel import Row, append_all, paired, read, wanted
-from panel_cells import MEMBERS, half_of, panel_graph
+from panel_cells import MEMBERS, drawn_graph, half_of, panel_graph
 
 Settings = Mapping[str, Any]
 
@@ -41,12 +41,15 @@ class Subject:
         budget: its budgets at an epsilon.
         grid: changes of its defaults.
         epsilons: by level; a plain network has the level "limit" alone.
+        method: its name where two budgets of it are told apart.
+        private_share: of the edges, the rest is public; 0: none is told apart.
     """
 
     budget: Callable[[float], Settings]
     grid: tuple[Settings, ...]
     epsilons: Mapping[str, float]
     method: str = ""
+    private_share: float = 0.0
 
 
 def _hops(*pairs: tuple[int, int]) -> tuple[Settings, ...]:
@@ -65,6 +68,18 @@ def _lists(epsilon: float) -> Settings:
     return {"epsilon_x": math.inf, "epsilon_y": math.inf, "epsilon_a": epsilon}
 
 
+def _edges(epsilon: float) -> Settings:
+    return {"epsilon_a": epsilon}
+
+
+def _features(epsilon: float) -> Settings:
+    return {"epsilon_x": epsilon}
+
+
+def _published(epsilon: float) -> Settings:
+    return {"epsilon_x": epsilon, "epsilon_a": epsilon}
+
+
 def _by_node(epsilon: float) -> Settings:
     return {"epsilon": epsilon, "unit": "node"}
 
@@ -78,9 +93,11 @@ _PEOPLE: Final = {"small": 1.0, "usual": 2.0, "limit": 20.0}
 _EDGES: Final = {"small": 1.0, "usual": 4.0, "limit": 45.0}
 _LISTS: Final = {"small": 2.0, "usual": 4.0, "limit": 15.0}
 _NODES: Final = {"small": 2.0, "usual": 8.0, "limit": 50.0}
+_RELEASES: Final = {"small": 1.0, "usual": 4.0, "limit": 15.0}
 _LIMIT: Final = {"limit": math.inf}
 _SUMS: Final = _each(hops=(1, 3), hidden=(64,), dropout=(0.0,), hop_ratio=(2.0,))
 _TRAINED: Final = _each(passes=(40, 200), batch=(256,))
+_OF_RELEASE: Final = (*_each(pooling=("none",), hidden=(64,)), {"model": "gcn", "pooling": "none"})
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "lpgnn": Subject(_both, (*_hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), {"pooling": "none"}), _PEOPLE),
     "upgnet": Subject(_both, _hops((2, 0), (2, 1), (4, 1), (8, 0), (8, 4)), _PEOPLE),
@@ -88,12 +105,27 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "solitude": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
     "blink": Subject(_lists, _each(steps_x=(0, 1, 2, 4, 8)), _LISTS),
     "links": Subject(_lists, _each(rounds=(1, 20), blocks=("planted",)), _LISTS),
+    "link-beliefs": Subject(_lists, _each(rounds=(1, 100), blocks=("planted",)), _LISTS),
+    "list-sums": Subject(_lists, (), _LISTS),
+    "dprr": Subject(_lists, _each(steps_x=(0, 1, 4), hidden=(64,)), _LISTS),
     "class-sums": Subject(_total, _each(hidden=(16, 64), dropout=(0.2, 0.5), weight_decay=(0.0005, 0.005)), _EDGES),
     "gap": Subject(_total, (*_SUMS, {"pooling": "none"}), _EDGES),
     "progap": Subject(_total, (*_SUMS, *_each(hops=(2,), pooling=("none",))), _EDGES),
+    "lpgnet": Subject(_total, _each(hops=(1, 3), hidden=(64,), dropout=(0.0,)), _EDGES),
+    "dpdgc": Subject(_total, _each(share_hops=(0.3, 0.7), passes=(10,), hidden=(64,)), _EDGES),
+    "gcon": Subject(_total, _each(hops=(1, 4), restart=(0.25, 0.75), hidden=(64,)), _EDGES),
+    "eclipse": Subject(_total, _each(hops=(1, 3), hidden=(64,), hop_ratio=(2.0,)), _EDGES),
+    "caribou": Subject(_total, _each(hops=(1, 4), contraction=(0.4, 0.8), hidden=(64,)), _EDGES),
     "gap by node": Subject(_by_node, _each(hops=(1,), passes=(40,), hidden=(64,)), _NODES, "gap"),
     "node-sums": Subject(_total, (*_TRAINED, *_each(share_hops=(0.3, 0.7))), _NODES),
     "dp-mlp": Subject(_total, _TRAINED, _NODES),
+    "class-counts": Subject(_edges, (), _RELEASES, private_share=0.9),
+    "edge-rand": Subject(_edges, (*_OF_RELEASE, {"weights": "posterior"}), _RELEASES, private_share=0.9),
+    "lap-graph": Subject(_edges, (*_OF_RELEASE, {"weights": "posterior"}), _RELEASES, private_share=0.9),
+    "edge-rr": Subject(_edges, _OF_RELEASE, _RELEASES, private_share=0.9),
+    "priv-hrg": Subject(_edges, _OF_RELEASE, _RELEASES, private_share=0.9),
+    "feature-rr": Subject(_features, _OF_RELEASE, _RELEASES),
+    "heterorr": Subject(_published, _OF_RELEASE, _RELEASES, private_share=0.9),
     "mlp": Subject(lambda _: {}, (), _LIMIT),
     "gcn": Subject(lambda _: {}, (), _LIMIT),
     "sage": Subject(lambda _: {}, (), _LIMIT),
@@ -151,7 +183,8 @@ def key_of(row: Row) -> Task:
 def cell(root: str | None, task: Task) -> Row:
     """Train once and measure on the test nodes; a row that the method refuses has no accuracy."""
     name, graph_name, level, row, number = task
-    subject, graph = SUBJECTS[name], panel_graph(graph_name, root)
+    subject = SUBJECTS[name]
+    graph = drawn_graph(panel_graph(graph_name, root), subject.private_share, number, public=False)
     change = next((settings for settings in subject.grid if words(settings) == row), {})
     settings = {**subject.budget(subject.epsilons[level]), **change}
     split, start, classes = random_split(graph, number), time.process_time(), len(graph.schema.classes)
