@@ -299,7 +299,7 @@ def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest(
     known = {hops.name: noise.sigmas, descent.name: (noise.multipliers["network0"],)}
     assert 1.999 < pipeline_epsilon((hops, descent), known, 1e-5) <= 2.0
     classes = len(weight)
-    expected = torch.cat([torch.eye(classes), torch.eye(classes) * 15 / noise.sigmas[0]], dim=1)
+    expected = torch.cat([torch.eye(classes), torch.eye(classes) * 0.15 * 90 / noise.sigmas[0]], dim=1)
     torch.testing.assert_close(weight, expected)
     torch.testing.assert_close(other.result.networks[1].head.weight, expected)
 

@@ -4,13 +4,13 @@
     messages    m_u = corner of u's label, or the mean corner that the perceptron expects of u
     sum         H = A^T M + N(0, sigma^2),  lists of at most D names               the one place that reads edges
     head        softmax( [ log p_v | asinh( H_v / max(sigma, 1) ) ] W + w ),  W from [ I | I ]^T, privately,
-                or for epsilon below 3 as it is, W = [ I | min(1, 15 / sigma) I ]^T, w = 0
+                or for epsilon below 3 as it is, W = [ I | min(1, 0.15 D / sigma) I ]^T, w = 0
 
 A person's label and features are in at most D sums, each as a row of length 1: sensitivity sqrt(D), as in GAP for
 nodes.  GAP sums 16 columns of what a network learned under noise; here a row is what neighbours are asked for, their
 class, and the head needs next to no training.  Under much noise it gets none: a class that m neighbours more than of
 others have shifts H by m of noise sigma, so that the log-odds of H_v are H_v m / sigma^2, and H_v / sigma counts
-m / sigma.  Nobody may look how many m are: we take 15 of the 100 that a list may hold.
+m / sigma.  Nobody may look how many m are: we take 15 in 100 of the D that a list may hold.
 Ours; corners and sums as in `methods.curator.class_sums`, price and bounded lists as in `methods.curator.gap`.
 Shapes: x [n, d], p, M and H [n, c].
 """
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 #: No class is ruled out by the perceptron alone.
 _LEAST = 1e-4
-#: m, how many neighbours of one's own class are expected more than of another: a dozen or two where sums pay at all.
-_AGREEING = 15.0
+#: m by D: how many neighbours of one's own class are expected more than of another, of all that a list may hold.
+_AGREEING = 0.15
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class NodeSumsCore(StagedCore):
         """Train one network, unless it is a head that nothing was paid for."""
         if self.own_rows and f"network{which}" not in noise.multipliers:
             votes = cast(models.VoteHead, network).head.weight.detach()[:, len(people.schema.classes) :]
-            votes.mul_(min(1.0, _AGREEING / noise.sigmas[0]))
+            votes.mul_(min(1.0, _AGREEING * (self.privacy.degree or 0) / noise.sigmas[0]))
             return ()
         later = LaterWeights(network, progress)
         history = super()._train(network, which, parts, people, noise, randomness, later)
