@@ -23,14 +23,14 @@ import torch
 from scipy import stats
 
 from graphveil.graphs import Graph, Split, load_graph, random_split
-from graphveil.graphs.facebook100 import load_facebook100
-from graphveil.graphs.features import features_tensor
-from graphveil.methods.base.released import LocalReports, Topology, topology_of
+from graphveil.graphs.named.facebook100 import load_facebook100
+from graphveil.graphs.value.features import features_tensor
+from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.answers import answered, collect_answers
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
 from graphveil.privacy import SeededRandomness
-from graphveil.privacy.report_bound import best_accuracy
+from graphveil.privacy.accounting.report_bound import best_accuracy
 
 QUESTION, WHOLE = "status=1", "status"
 OTHERS = ("caltech36", "reed98", "johnshopkins55", "cornell5", "harvard1", "wisconsin87")

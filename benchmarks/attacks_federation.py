@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
 from graphveil.attacks.result import AttackResult
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.vertical import partition_graph

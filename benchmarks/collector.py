@@ -143,14 +143,14 @@ def size_of(folder: Path) -> float:
 
 
 def _store(folder: Path) -> object:
-    from graphveil.collection.store import Store
-    from graphveil.collection.tables import opened
+    from graphveil.collection.store.store import Store
+    from graphveil.collection.store.tables import opened
 
     return Store(opened(f"sqlite:///{folder / 'collection.db'}"))
 
 
 def _close(folder: Path) -> None:
-    from graphveil.collection.arrival import forget
+    from graphveil.collection.service.arrival import forget
 
     store = _store(folder)
     store.close_epoch()  # type: ignore[attr-defined]
@@ -158,14 +158,14 @@ def _close(folder: Path) -> None:
 
 
 def _export(folder: Path) -> None:
-    from graphveil.collection.export import export
+    from graphveil.collection.export.export import export
 
     export(_store(folder), folder / "out")  # type: ignore[arg-type]
 
 
 def _ready(folder: Path) -> None:
-    from graphveil.collection.export import read_export
-    from graphveil.collection.reports import Received
+    from graphveil.collection.export.export import read_export
+    from graphveil.collection.export.reports import Received
 
     received = Received(read_export(folder / "out"))
     assert received.features() is not None and (received.labels() >= 0).all()

@@ -29,10 +29,10 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import insert
 
-from graphveil.collection.declare import Prices, Words, task_facts
-from graphveil.collection.organiser import signed_task
-from graphveil.collection.store import Store
-from graphveil.collection.tables import COUNTS, ENROLMENTS, opened
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import COUNTS, ENROLMENTS, opened
+from graphveil.collection.task.declare import Prices, Words, task_facts
+from graphveil.collection.task.organiser import signed_task
 from graphveil.device.task import Task
 from graphveil.device.wire import VERSION, enrolment_id
 from graphveil.graphs import GraphSchema
@@ -224,8 +224,8 @@ def server(kind: str, url: str, files: int | None = None) -> Iterator[tuple[int,
 
 
 def _serve(url: str, port: int) -> None:
-    from graphveil.collection.service import Collector
-    from graphveil.collection.serving import Place, listening, run, server_of
+    from graphveil.collection.service.service import Collector
+    from graphveil.collection.service.serving import Place, listening, run, server_of
 
     place = Place(port=port)
     with listening(place) as own:

@@ -26,8 +26,8 @@ from selenium import webdriver
 
 from graphveil.device import Opening, Task, answer, report
 from graphveil.device.canonical import canonical
-from graphveil.device.ledger import DeviceLedger
 from graphveil.device.reporting import Enrolled, book
+from graphveil.device.storage.ledger import DeviceLedger
 from graphveil.device.task import OPENING, TASK
 from graphveil.mechanisms import AdjacencyRR, MultiBit
 from timing import processor, ratio

@@ -35,7 +35,7 @@ from graphveil.federation.modes.local_network import LocalNetwork, label_loss, t
 from graphveil.federation.simulation import simulate_training
 from graphveil.federation.vertical import partition_graph, vertical_partition
 from graphveil.graphs import load_graph, published_split
-from graphveil.graphs.features import to_rows
+from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
 from graphveil.reproduction.clear import Outcome, Part, Plan, run
 from graphveil.reproduction.twin import setting_of, train_twins

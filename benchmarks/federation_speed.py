@@ -45,8 +45,8 @@ from graphveil.federation.transport.session import Session
 from graphveil.federation.vertical import partition_graph, vertical_partition
 from graphveil.graphs import Split, load_graph, published_split, random_split, social_graph
 from graphveil.privacy import SecureRandomness
-from graphveil.progress import Progress
 from graphveil.reproduction.clear import Part, Plan, run
+from graphveil.runtime.progress import Progress
 from timing import cpu_seconds, processor
 
 PATIENCE, PLAIN_EPOCHS = 120.0, 5

@@ -8,15 +8,16 @@ test nodes that are honest. Noise, forgers and splits are those of a split's num
     lpgnn         defence: trimming=agreement (`graphveil.methods.local.trimming`)
     label-pool, label-propagation
                   no defence; the pool takes class shares apart from what tells people from one another
-    link-beliefs  defence: lists that no device draws are read as missing (`graphveil.collection.suspects`), and
-                  blocks=planted (`graphveil.models.block_densities`); with an attack of its own, "everybody": forgers
+    link-beliefs  defence: lists that no device draws are read as missing (`graphveil.collection.export.suspects`), and
+                  blocks=planted (`graphveil.models.blocks.block_densities`); with an attack of its own, "everybody":
+                  forgers
                   name everybody
 
 Points lost are against the same method on the same split without forgers, with 95% intervals (Student's t); "of plain"
 is against the method without its defence and without forgers. A cell that --out holds is not run again.
 
 Below them, for each share: how far labels forged by the same people move what LPGNN reads, beside the printed bound
-(`graphveil.collection.moved`): the largest share of a class, and the labels that it trains on.
+(`graphveil.collection.export.moved`): the largest share of a class, and the labels that it trains on.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ from scipy import stats
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.attacks.forged_reports import KINDS, Truth, forge, forge_lists, some_of, with_fakes
-from graphveil.collection import law, moved
-from graphveil.collection.suspects import ALARM, unlike
+from graphveil.collection.export import moved
+from graphveil.collection.export.suspects import ALARM, unlike
+from graphveil.collection.task import law
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.mechanisms import EdgeReports
-from graphveil.methods.base.released import LocalReports, Topology, randomize_people, topology_of
+from graphveil.methods.base.people.released import LocalReports, Topology, randomize_people, topology_of
 from graphveil.methods.links.collection import LinkReports, among
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.local.label_propagation import LabelPropagationCore

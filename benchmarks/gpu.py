@@ -23,7 +23,7 @@ from graphveil.aggregation import PerturbedSum, ReceiverRows
 from graphveil.graphs import social_graph
 from graphveil.methods import GAP, LPGNN
 from graphveil.privacy import BlockNoise, SecureRandomness
-from graphveil.privacy.aes_words import KeyStreams
+from graphveil.privacy.source.aes_words import KeyStreams
 from timing import processor
 
 #: Numbers of 32 bits of a key, and keys at once.

@@ -33,10 +33,10 @@ from torch import Tensor
 from digit_images import digit_embeddings
 from graphveil.graphs import Split, load_graph, make_graph, normalise_edges, random_split
 from graphveil.mechanisms import FeatureRR
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.many_labels import micro_f1
-from graphveil.methods.base.network import Labels, train_network
-from graphveil.methods.base.released import Topology
+from graphveil.methods.base.network.many_labels import micro_f1
+from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.release.scores import public_part, public_scores
 from graphveil.methods.release.structure import preserved

@@ -174,8 +174,8 @@ def make_parquet(folder: Path, nodes: int, epochs: int) -> Row:
 
 
 def _save_people(folder: Path, nodes: int, edges_a_node: int) -> None:
-    from graphveil.graphs.edges import merge_edges
-    from graphveil.graphs.social import social_edges
+    from graphveil.graphs.named.social import social_edges
+    from graphveil.graphs.value.edges import merge_edges
 
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(0)
@@ -195,7 +195,7 @@ def _save_features(folder: Path) -> None:
 
 def _apps(labels: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield how many apps people have and which, ascending: by popularity, half of them in their class's own order."""
-    from graphveil.ascending import distinct
+    from graphveil.runtime.sorted_arrays import distinct
 
     orders = np.stack([rng.permutation(DIMENSION) for _ in range(CLASSES + 1)]).astype(np.int32)
     popular = np.cumsum(1.0 / np.arange(2, DIMENSION + 2) ** 0.8)
@@ -238,8 +238,8 @@ def opened(folder: Path, nodes: int) -> Any:
     import torch
 
     from graphveil.graphs import GraphSchema
-    from graphveil.graphs.parts import GraphParts, SparseRows
-    from graphveil.graphs.plain import plain_graph
+    from graphveil.graphs.value.parts import GraphParts, SparseRows
+    from graphveil.graphs.value.plain import plain_graph
 
     mapped = {file.stem: np.load(file, mmap_mode="c") for file in folder.glob("*.npy")}
     if "values" in mapped:

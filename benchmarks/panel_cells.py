@@ -21,9 +21,9 @@ from graphveil.methods.curator.class_sums import train_experts
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.settings import SumsSettings
-from graphveil.methods.curator.training import read_people
+from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.registry import build_method
-from graphveil.methods.release.count_readings import read_public
+from graphveil.methods.release.counts.count_readings import read_public
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.privacy import SeededRandomness

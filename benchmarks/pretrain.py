@@ -30,17 +30,17 @@ from torch import Tensor
 from graphveil.aggregation import ReceiverRows
 from graphveil.graphs import Graph, Split, known_labels, load_graph, random_split, social_graph
 from graphveil.mechanisms import RandomizedResponse
-from graphveil.methods.base.released import topology_of
-from graphveil.methods.base.start import save_start
+from graphveil.methods.base.network.start import save_start
+from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.curator import sum_clues as sums
 from graphveil.methods.curator.class_sums import SOFT_BITS
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners, messages, named_classes
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.curator.training import read_people
+from graphveil.methods.curator.stages.training import read_people
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
-from graphveil.models.class_reader import ClassReader
+from graphveil.models.networks.class_reader import ClassReader
 from graphveil.privacy import SeededRandomness
 
 GRAPHS = ("cora", "citeseer", "cora-ml", "facebook100-reed98-gender", "facebook100-reed98-2005-2009")

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from graphveil.ascending import contains, distinct
 from graphveil.mechanisms import EdgeRand, LapGraph, NoisyCounts, PairDomain
 from graphveil.privacy import SecureRandomness
+from graphveil.runtime.sorted_arrays import contains, distinct
 from timing import in_turns, processor, ratio
 
 ROWS = (

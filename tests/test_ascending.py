@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphveil.ascending import contains, distinct
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphveil.columns import (
+from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import (
     Category,
     Column,
     Integer,
@@ -23,7 +24,6 @@ from graphveil.columns import (
     require_columns,
     width_of,
 )
-from graphveil.errors import InputError
 
 EVERY: tuple[Kind, ...] = (
     Number(0, 120),

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from graphveil import compiled
+from graphveil.runtime import compiled
 
 
 def doubled(number: int) -> int:

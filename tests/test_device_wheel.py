@@ -49,7 +49,8 @@ def python(wheel: Path) -> Path:
 
 def test_it_holds_the_device_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    sources = {f"graphveil/device/{path.name}" for path in (ROOT / "src" / "graphveil" / "device").glob("*.py")}
+    source = ROOT / "src"
+    sources = {str(path.relative_to(source)) for path in (source / "graphveil" / "device").rglob("*.py")}
     assert {name for name in names if ".dist-info/" not in name} == sources
     about = zipfile.ZipFile(wheel).read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert f"\nVersion: {graphveil.__version__}\n" in about

@@ -17,7 +17,7 @@ import typer
 
 from graphveil.cli import main
 from graphveil.cli.app import build
-from graphveil.cli.choices import collect, comparison
+from graphveil.cli.base.choices import collect, comparison
 from graphveil.graphs import NAMES, GraphSchema
 from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
@@ -268,7 +268,7 @@ def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) ->
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
-    from graphveil.methods.base.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
+    from graphveil.methods.base.people.local_privacy import FEATURE_MECHANISMS, LocalPrivacy
 
     listed = {
         row[0].strip("`"): [float(cell.replace(",", "")) for cell in row[1:]]
@@ -322,7 +322,7 @@ def test_every_message_of_a_federation_is_explained() -> None:
 
 def test_error_messages_of_own_files_are_those_of_the_program() -> None:
     package = ROOT / "src" / "graphveil"
-    files = [package / "reading.py", *(package / "graphs").glob("*.py")]
+    files = [package / "files" / "reading.py", *(package / "graphs").rglob("*.py")]
     source = "".join(file.read_text(encoding="utf-8") for file in files)
     literal = re.sub(r"\{[^{}]*\}", "...", source)
     for message, *_ in rows("refusals", "What is refused"):
@@ -332,7 +332,7 @@ def test_error_messages_of_own_files_are_those_of_the_program() -> None:
 
 
 def test_the_keys_of_graph_toml_are_all_explained() -> None:
-    from graphveil.graphs.declaration import KEYS
+    from graphveil.graphs.declared.declaration import KEYS
 
     listed = {key for row in rows("own-data", "graph.toml") for key in re.findall(r"`(\w+)`", row[0])}
     assert listed == set(KEYS)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from graphveil.late import LateModule
+from graphveil.runtime.late import LateModule
 
 
 def test_a_late_module_is_imported_by_its_first_attribute_and_has_what_it_has_then(

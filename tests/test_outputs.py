@@ -16,10 +16,10 @@ from threading import Barrier
 
 import pytest
 
-from graphveil import outputs
 from graphveil.errors import UsedPathError, WriteError
-from graphveil.outputs import Output, locked_folder, new_output
-from graphveil.writing import new_folder, write_text
+from graphveil.files import outputs
+from graphveil.files.outputs import Output, locked_folder, new_output
+from graphveil.files.writing import new_folder, write_text
 from tests.test_writing import files_of_at_most, names
 
 
@@ -138,7 +138,7 @@ def test_a_result_that_grows_is_whole_wherever_it_goes(tmp_path: Path) -> None:
 _HOLD = """
 import sys
 from pathlib import Path
-from graphveil.outputs import locked_folder, new_output
+from graphveil.files.outputs import locked_folder, new_output
 with locked_folder(Path(sys.argv[1])), new_output(None, Path(sys.argv[1], "run"), say=print) as output:
     print(output.path.name, flush=True)
     sys.stdin.read()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil import reading
 from graphveil.errors import DataError, ModelFileError
+from graphveil.files import reading
 
 
 def test_text_is_read_with_and_without_a_byte_order_mark_and_lines_are_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil._serial import json_safe, number_to_json, to_json, toml_lines, toml_value, yaml_lines
+from graphveil.files.serial import json_safe, number_to_json, to_json, toml_lines, toml_value, yaml_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT)

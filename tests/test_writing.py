@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil import writing
 from graphveil.errors import WriteError
+from graphveil.files import writing
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def test_names_that_the_file_system_refuses_and_folders_below_files_are_refused(
 KILLED = """
 import sys, time
 from pathlib import Path
-from graphveil import writing
+from graphveil.files import writing
 with writing.new_folder(Path(sys.argv[1]) / "run") as folder:
     (folder / "half").write_text("1")
     with writing.room_for(Path(sys.argv[1]) / "other", 1000):

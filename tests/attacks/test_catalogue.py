@@ -20,7 +20,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.mechanisms import AdjacencyRR, AnalyticGaussian, Laplace, MultiBit, RandomizedResponse
 from graphveil.methods import LPGNN, HeteroRR
-from graphveil.methods.base.released import LocalReports, randomize_people, topology_of
+from graphveil.methods.base.people.released import LocalReports, randomize_people, topology_of
 from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import SeededRandomness

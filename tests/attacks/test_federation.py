@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.attacks.federation import FEDERATION_ATTACKS, attack_federation, simulated
-from graphveil.attacks.federation_features import feature_recovery, rows_alike
-from graphveil.attacks.federation_labels import label_inference, matched_pairs
-from graphveil.attacks.federation_views import KEPT_ROUNDS, Recorded, agreed_rounds
-from graphveil.attacks.lattices import from_nearest, inverse, odd_columns, reduced
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS, attack_federation, simulated
+from graphveil.attacks.federation.features import feature_recovery, rows_alike
+from graphveil.attacks.federation.labels import label_inference, matched_pairs
+from graphveil.attacks.federation.lattices import from_nearest, inverse, odd_columns, reduced
+from graphveil.attacks.federation.views import KEPT_ROUNDS, Recorded, agreed_rounds
 from graphveil.attacks.result import AttackResult
 from graphveil.errors import InputError
 from graphveil.federation.core.dither import Dither

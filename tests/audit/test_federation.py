@@ -10,16 +10,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit import federation_replay, targets
-from graphveil.audit.federation_cases import (
+from graphveil.audit import targets
+from graphveil.audit.federation import replay as federation_replay
+from graphveil.audit.federation.cases import (
     audit_noise_in_shares,
     audit_published,
     audit_published_exactly,
     audit_shrunk,
     audit_uniform,
 )
-from graphveil.audit.federation_person import ROLES
-from graphveil.audit.federation_replay import PERSON, audit_features, audit_label, audit_shares
+from graphveil.audit.federation.person import ROLES
+from graphveil.audit.federation.replay import PERSON, audit_features, audit_label, audit_shares
 from graphveil.federation.core import publication
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publication import Publisher

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.audit import federation_runs
-from graphveil.audit.federation_dealer import audit_dealer
+from graphveil.audit.federation import runs as federation_runs
+from graphveil.audit.federation.dealer import audit_dealer
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.publication import Publisher
 from graphveil.federation.core.setting import MODES

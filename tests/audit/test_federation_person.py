@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import PerturbedSum
-from graphveil.audit.federation_person import DEGREE, ROLES, audit_person
+from graphveil.audit.federation.person import DEGREE, ROLES, audit_person
 from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing
 from graphveil.federation.core.setting import Setting

@@ -23,9 +23,9 @@ from graphveil.mechanisms import MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges import bit_flips
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.methods.curator import privacy as curator_privacy
-from graphveil.methods.curator import sums as curator_sums
-from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.stages import sums as curator_sums
+from graphveil.methods.curator.stages import training as curator
 from graphveil.methods.links import collection as private_links
 from graphveil.methods.release import edges as release_edges
 from graphveil.privacy import SeededRandomness

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphveil.attacks.catalogue import ATTACKS
-from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.cli.attack import NAMES
 from graphveil.errors import ModelFileError
 from graphveil.reports.attacks.files import kept

@@ -22,10 +22,10 @@ import pytest
 from sqlalchemy import delete
 
 from graphveil.cli.app import main
-from graphveil.cli.collect_dialogue import Dialogue
+from graphveil.cli.collect.dialogue import Dialogue
 from graphveil.collection.desk import Desk
-from graphveil.collection.export import read_export
-from graphveil.collection.tables import SETTINGS
+from graphveil.collection.export.export import read_export
+from graphveil.collection.store.tables import SETTINGS
 from graphveil.device import Opening, Task
 from tests.cli.conftest import Terminal
 from tests.collection.test_desk import enrolled

@@ -13,9 +13,9 @@ import pytest
 import typer
 import typer.testing
 
-from graphveil.cli.config_schema import run_schema
-from graphveil.cli.configured import Config, choices, collect
-from graphveil.cli.options import Method
+from graphveil.cli.base.options import Method
+from graphveil.cli.config import run_schema
+from graphveil.cli.train.configured import Config, choices, collect
 from graphveil.errors import InputError
 from graphveil.methods import METHODS
 from graphveil.methods.registry import advised, build_method

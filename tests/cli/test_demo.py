@@ -16,7 +16,7 @@ from rich.console import Console
 
 from graphveil.cli import main
 from graphveil.cli.app import build
-from graphveil.cli.demo_screen import NEXT, similar, told
+from graphveil.cli.demo import NEXT, similar, told
 from graphveil.privacy import Guarantee
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, UNITS
 from tests.reports.demo_made import ATTACKS, story

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from graphveil.cli import federation_screens as screens
+from graphveil.cli.federation import screens as screens
 from graphveil.errors import DataError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.messages import KINDS, Entry
@@ -21,7 +21,7 @@ from graphveil.federation.core.programs import simulate
 from graphveil.federation.core.setting import MODES, OPTIONS, Setting
 from graphveil.federation.party import require_agreed
 from graphveil.graphs import load_graph
-from graphveil.graphs.declaration import read_declaration
+from graphveil.graphs.declared.declaration import read_declaration
 from graphveil.privacy import SeededRandomness
 from graphveil.reports.federation.party import TranscriptFile, read_transcript
 from graphveil.reports.federation.plan import SENT, draft, planned, priced
@@ -177,7 +177,7 @@ def test_a_plan_lists_the_kinds_that_are_sent(mode: str) -> None:
     from graphveil.federation.party import holder_program, server_program
     from graphveil.federation.vertical import vertical_partition
     from graphveil.graphs import make_graph
-    from graphveil.graphs.features import features_from_rows
+    from graphveil.graphs.value.features import features_from_rows
 
     whole, randomness = load_graph("social-200"), SeededRandomness(1)
     parts = vertical_partition(whole, (1, 1), seed=0)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from graphveil.privacy import limits
+from graphveil.privacy.accounting import limits
 from tests.cli.conftest import Answer, Terminal
 from tests.fuzz.targets import old_run, people, run_of
 

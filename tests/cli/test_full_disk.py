@@ -221,8 +221,8 @@ def test_a_prediction_without_room_for_what_is_sent_asks_nobody(
 
 
 def test_the_log_of_a_tuning_gets_the_room_that_was_kept_for_it(tmp_path: Path, disk: Disk) -> None:
+    from graphveil.files.writing import room_for
     from graphveil.reports.runs.trial_log import TrialLog, read_trials
-    from graphveil.writing import room_for
 
     path = tmp_path / "out.trials.jsonl"
     with room_for(path, 1 << 20) as room:

@@ -12,15 +12,15 @@ import pytest
 import typer
 import typer.testing
 
-from graphveil.cli import choices, groups, near, options
 from graphveil.cli.app import build
-from graphveil.cli.running import run_method
+from graphveil.cli.base import choices, groups, near, options
+from graphveil.cli.train.running import run_method
 from graphveil.errors import InputError
 from graphveil.graphs import NAMES, load_graph
 from graphveil.methods import METHODS
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.progress import Progress
 from graphveil.reports.compare.cells import Comparison
+from graphveil.runtime.progress import Progress
 
 ONCE = groups.Repetition(no_controls=True, reproducible_noise=1)
 

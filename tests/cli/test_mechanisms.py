@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphveil.columns import Category, Column, YesNo
 from graphveil.errors import InputError
 from graphveil.graphs import load_graph
-from graphveil.graphs.score_file import read_scores
+from graphveil.graphs.declared.columns import Category, Column, YesNo
+from graphveil.graphs.releases.score_file import read_scores
 from graphveil.mechanisms import RandomizedResponse, catalogue
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed

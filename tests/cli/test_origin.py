@@ -11,8 +11,8 @@ import pytest
 
 from graphveil.graphs import load_parts, social_graph
 from graphveil.graphs.load import is_name, lasting
-from graphveil.graphs.write import write_folder
-from graphveil.methods.base.start import SHIPPED
+from graphveil.graphs.tables.write import write_folder
+from graphveil.methods.base.network.start import SHIPPED
 from tests.cli.conftest import Terminal
 
 pytestmark = pytest.mark.usefixtures("quick_pages")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from graphveil.cli import reproduce_screen
+from graphveil.cli import reproduce as reproduce_screen
 from graphveil.methods.runs.intervals import Interval
 from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.exhibit import Exhibit

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from graphveil.cli import tables
-from graphveil.collection.refusal_codes import REFUSAL_CODES
-from graphveil.privacy.registry import CODES
+from graphveil.cli.base import tables
+from graphveil.collection.service.refusal_codes import REFUSAL_CODES
+from graphveil.privacy.statement.registry import CODES
 from tests.cli.conftest import Terminal
 from tests.cli.test_screens import shown
 

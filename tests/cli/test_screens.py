@@ -15,12 +15,13 @@ import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from graphveil.cli import comparison_screen, console, screens, tables
+from graphveil.cli import comparison_screen
+from graphveil.cli.base import console, screens, tables
 from graphveil.graphs import social_graph
 from graphveil.methods.runs.plan import plan
-from graphveil.progress import Progress
 from graphveil.reports.compare.rows import row_of
 from graphveil.reports.compare.sheet import Sheet
+from graphveil.runtime.progress import Progress
 from tests.reports import made
 
 

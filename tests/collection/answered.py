@@ -8,8 +8,8 @@ from typing import Any
 
 import polars
 
-from graphveil.collection.export import export
-from graphveil.device.people import ids_hash
+from graphveil.collection.export.export import export
+from graphveil.device.people.people import ids_hash
 from graphveil.device.wire import report
 from graphveil.graphs import Graph, social_graph
 from tests.collection.collections import begun, key, secret, url_of

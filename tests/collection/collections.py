@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import select
 
-from graphveil.collection.intake import Intake
-from graphveil.collection.store import Store
-from graphveil.collection.tables import REPORTS, opened
+from graphveil.collection.service.intake import Intake
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import REPORTS, opened
 from graphveil.device import Opening, Report, Task, answer
-from graphveil.device.people import ids_hash
+from graphveil.device.people.people import ids_hash
 from graphveil.device.reporting import Enrolled
 from graphveil.device.wire import report
 from tests.on_device.signing import label, links, opening_of, task_of

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from graphveil.collection.service import Collector
-from graphveil.collection.serving import Place, listening, server_of
-from graphveil.collection.store import Store
-from graphveil.collection.tables import REPORTS, opened
+from graphveil.collection.service.service import Collector
+from graphveil.collection.service.serving import Place, listening, server_of
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import REPORTS, opened
 from graphveil.device.wire import read, report
 from tests.collection.collections import Collection, begun, key, secret
 from tests.on_device.signing import label

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from graphveil.collection.desk import Desk
-from graphveil.collection.export import read_export
-from graphveil.collection.limits import Buckets
-from graphveil.collection.organiser import new_key
-from graphveil.collection.service import Collector
-from graphveil.collection.store import hashed
+from graphveil.collection.export.export import read_export
+from graphveil.collection.service.service import Collector
+from graphveil.collection.store.store import hashed
+from graphveil.collection.task.limits import Buckets
+from graphveil.collection.task.organiser import new_key
 from graphveil.errors import InputError
 from tests.collection.collections import key
 from tests.collection.test_desk import drafted, enrolled, ready, sent

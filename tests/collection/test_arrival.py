@@ -15,11 +15,11 @@ import pytest
 from scipy import stats
 from sqlalchemy import select, text
 
-from graphveil.collection.arrival import Arrival, forget
-from graphveil.collection.rewriting import empty_log
-from graphveil.collection.service import Collector
-from graphveil.collection.store import HOUR, Enrolment, Store
-from graphveil.collection.tables import ENROLMENTS, REPORTS
+from graphveil.collection.service.arrival import Arrival, forget
+from graphveil.collection.service.service import Collector
+from graphveil.collection.store.rewriting import empty_log
+from graphveil.collection.store.store import HOUR, Enrolment, Store
+from graphveil.collection.store.tables import ENROLMENTS, REPORTS
 from graphveil.device.wire import report
 from tests.collection.collections import Collection, begun, key, secret, token, url_of
 from tests.collection.listening import served

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.door import Receive, Scope, Send
-from graphveil.collection.store import hashed
+from graphveil.collection.service.door import Receive, Scope, Send
+from graphveil.collection.store.store import hashed
 from graphveil.device.__main__ import main
 from tests.collection.collections import stored, token
 from tests.collection.listening import served

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.connections import AHEAD, FIELDS, IGNORED, PATIENCE, Memory
-from graphveil.collection.door import LARGEST
+from graphveil.collection.service.connections import AHEAD, FIELDS, IGNORED, PATIENCE, Memory
+from graphveil.collection.service.door import LARGEST
 from graphveil.device.wire import report
 from tests.collection.collections import begun, key, secret, url_of
 from tests.collection.faults import Server, answers_of, serving, until

@@ -15,13 +15,13 @@ import pytest
 from sqlalchemy import event, func, select
 from sqlalchemy.exc import OperationalError
 
-from graphveil.collection.intake import Intake
-from graphveil.collection.metrics import exposition
-from graphveil.collection.service import Collector
-from graphveil.collection.standing import Standing
-from graphveil.collection.store import Store, hashed
-from graphveil.collection.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
-from graphveil.collection.tally import Tally
+from graphveil.collection.service.intake import Intake
+from graphveil.collection.service.metrics import exposition
+from graphveil.collection.service.service import Collector
+from graphveil.collection.service.standing import Standing
+from graphveil.collection.service.tally import Tally
+from graphveil.collection.store.store import Store, hashed
+from graphveil.collection.store.tables import ENROLMENTS, EPOCHS, PEOPLE, REPORTS, opened
 from tests.collection.collections import PEOPLE as MANY
 from tests.collection.collections import Collection, begun, key, token, url_of
 from tests.collection.faults import until

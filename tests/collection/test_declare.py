@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.declare import Prices, Words, at_most, task_facts
-from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
+from graphveil.collection.task.declare import Prices, Words, at_most, task_facts
+from graphveil.collection.task.organiser import new_key, read_key, signed_opening, signed_task
 from graphveil.device import DeviceError, Opening, Task
 from graphveil.device.canonical import canonical
-from graphveil.device.features import Features
+from graphveil.device.reports.features import Features
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphveil.collection.declare import Prices
 from graphveil.collection.desk import OWN, Desk
-from graphveil.collection.drafts import write_draft
-from graphveil.collection.export import read_export
-from graphveil.collection.frozen import Last, Row
-from graphveil.collection.intake import Intake
-from graphveil.collection.organiser import new_key
-from graphveil.collection.serving import Place, listening, server_of
-from graphveil.collection.store import Store, hashed
-from graphveil.collection.subject import Subject
-from graphveil.collection.tables import opened
+from graphveil.collection.export.export import read_export
+from graphveil.collection.service.intake import Intake
+from graphveil.collection.service.serving import Place, listening, server_of
+from graphveil.collection.store.frozen import Last, Row
+from graphveil.collection.store.store import Store, hashed
+from graphveil.collection.store.tables import opened
+from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.drafts import write_draft
+from graphveil.collection.task.organiser import new_key
+from graphveil.collection.task.subject import Subject
 from graphveil.device import Opening, Report, answer
 from graphveil.device.wire import report
 from graphveil.errors import DataError, InputError
@@ -271,7 +271,7 @@ def test_an_address_that_cannot_be_had_is_refused() -> None:
 
 def test_a_server_closes_no_handler_of_another_library(desk: Desk) -> None:
     """Some libraries' handlers close the stream that they write to, which is that of the terminal."""
-    from graphveil.collection.service import Collector
+    from graphveil.collection.service.service import Collector
 
     ended: list[str] = []
     (other := logging.Handler()).close = lambda: ended.append("closed")  # type: ignore[method-assign]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.declare import Prices, Words
-from graphveil.collection.drafts import Draft, read_draft, write_draft
-from graphveil.collection.planned import planned
-from graphveil.collection.subject import Subject, subject_of
+from graphveil.collection.task.declare import Prices, Words
+from graphveil.collection.task.drafts import Draft, read_draft, write_draft
+from graphveil.collection.task.planned import planned
+from graphveil.collection.task.subject import Subject, subject_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 

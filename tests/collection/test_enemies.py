@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from graphveil.collection.door import Receive, Scope, Send
-from graphveil.collection.export import export
-from graphveil.collection.service import Collector
-from graphveil.collection.tables import ENROLMENTS
+from graphveil.collection.export.export import export
+from graphveil.collection.service.door import Receive, Scope, Send
+from graphveil.collection.service.service import Collector
+from graphveil.collection.store.tables import ENROLMENTS
 from graphveil.device.wire import report
 from tests.collection.collections import Collection, begun, key, secret, stored, token
 from tests.collection.postgresql import Postgres

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.export import export, read_export
-from graphveil.collection.learning import Repetition, collected_graph, learn
-from graphveil.collection.reports import Received
-from graphveil.device.exact import WORD
-from graphveil.device.features import STEPS, Features
-from graphveil.device.label import Label
-from graphveil.device.people import ids_hash
+from graphveil.collection.export.export import export, read_export
+from graphveil.collection.export.learning import Repetition, collected_graph, learn
+from graphveil.collection.export.reports import Received
+from graphveil.device.people.people import ids_hash
+from graphveil.device.reports.exact import WORD
+from graphveil.device.reports.features import STEPS, Features
+from graphveil.device.reports.label import Label
 from graphveil.errors import BudgetError
 from graphveil.graphs import Split
-from graphveil.methods.base.epochs import Paid
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.result import Result
 from graphveil.privacy.ledger_file import begins

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphveil.collection.expected import Surroundings, expected, vote_accuracy
-from graphveil.device.exact import DIGIT, WORD
-from graphveil.device.label import Label
+from graphveil.collection.task.expected import Surroundings, expected, vote_accuracy
+from graphveil.device.reports.exact import DIGIT, WORD
+from graphveil.device.reports.label import Label
 from graphveil.device.task import Task
 from tests.on_device.signing import degree, features, label, links, task_of
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from graphveil.collection.store import Store
-from graphveil.collection.tables import REPORTS, opened
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import REPORTS, opened
 from tests.collection.collections import begun, stored, url_of
 from tests.collection.faults import FOREVER, SENDERS, Round, Server, answers_of, bodies, serving, until
 from tests.collection.postgresql import Postgres, postgresql

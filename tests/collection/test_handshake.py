@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from graphveil.collection.service import Collector
-from graphveil.collection.serving import Place, address, listening, server_of
+from graphveil.collection.service.service import Collector
+from graphveil.collection.service.serving import Place, address, listening, server_of
 from graphveil.federation.crypto.keys import new_identity
 from tests.collection.collections import begun, url_of
 from tests.collection.faults import Server, until

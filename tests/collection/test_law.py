@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphveil.collection import law
-from graphveil.device.degree import Degree
-from graphveil.device.features import Features
-from graphveil.device.label import Label
-from graphveil.device.links import Links
+from graphveil.collection.task import law
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
 from tests.on_device.signing import degree, features, label, links
 
 

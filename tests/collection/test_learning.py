@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.export import read_export
-from graphveil.collection.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges
-from graphveil.collection.reports import Received
+from graphveil.collection.export.export import read_export
+from graphveil.collection.export.learning import Repetition, beyond, collected_graph, estimated, learn, read_edges
+from graphveil.collection.export.reports import Received
 from graphveil.errors import DataError, InputError
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED, Result

@@ -9,12 +9,21 @@ import pytest
 from scipy import stats
 
 from graphveil.aggregation.propagation import Adjacency
-from graphveil.collection import moved
-from graphveil.collection.law import class_chances, flip_chance
-from graphveil.collection.moved import Bound, bounds, may_change, of_class, of_mean, of_targets, on_average, worth
-from graphveil.collection.suspects import ALARM
-from graphveil.device.features import Features
-from graphveil.device.label import Label
+from graphveil.collection.export import moved
+from graphveil.collection.export.moved import (
+    Bound,
+    bounds,
+    may_change,
+    of_class,
+    of_mean,
+    of_targets,
+    on_average,
+    worth,
+)
+from graphveil.collection.export.suspects import ALARM
+from graphveil.collection.task.law import class_chances, flip_chance
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from tests.on_device.signing import features, label, links, task_of

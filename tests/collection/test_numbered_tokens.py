@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.tokens import in_order
+from graphveil.collection.service.tokens import in_order
 from graphveil.device.token import numbered
 from graphveil.errors import InputError
 from tests.collection.visits import Visit, running

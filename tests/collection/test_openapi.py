@@ -12,9 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from graphveil.collection.answers import STATUS
 from graphveil.collection.desk import Desk
-from graphveil.collection.service import Collector
+from graphveil.collection.service.answers import STATUS
+from graphveil.collection.service.service import Collector
 from tests.collection.collections import begun, key, url_of
 from tests.collection.test_administration import JSON, office_of, tokens
 from tests.collection.test_desk import enrolled, ready, report_of

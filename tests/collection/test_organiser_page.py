@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphveil.collection.desk import Desk
-from graphveil.collection.export import read_export
-from graphveil.collection.service import Collector
+from graphveil.collection.export.export import read_export
+from graphveil.collection.service.service import Collector
 from tests.collection.organising import Organiser, look
 from tests.collection.test_desk import enrolled, ready, sent
 from tests.collection.test_service import served

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.clients import LINES
-from graphveil.collection.pages import ASSETS, FOLDER, PAGES
-from graphveil.collection.service import Collector
+from graphveil.collection.service.pages import ASSETS, FOLDER, PAGES
+from graphveil.collection.service.service import Collector
+from graphveil.collection.simulation.clients import LINES
 from tests.collection.collections import begun, url_of
 from tests.collection.test_service import asked, served
 

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import answers, read
-from graphveil.device.bits import number_of
 from graphveil.device.canonical import parse
+from graphveil.device.reports.bits import number_of
 from graphveil.device.task import TASK, short_key
 from tests.collection.collections import PEOPLE, stored, token
 from tests.collection.organising import enter, look, reach

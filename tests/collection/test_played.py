@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphveil.collection.clients import commands_of
-from graphveil.collection.declare import Prices
-from graphveil.collection.drafts import write_draft
-from graphveil.collection.export import read_export
-from graphveil.collection.phones import ring
-from graphveil.collection.played import Cast, Client, play, served
-from graphveil.collection.subject import subject_of
+from graphveil.collection.export.export import read_export
+from graphveil.collection.simulation.clients import commands_of
+from graphveil.collection.simulation.phones import ring
+from graphveil.collection.simulation.played import Cast, Client, play, served
+from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.drafts import write_draft
+from graphveil.collection.task.subject import subject_of
 from graphveil.errors import InputError
+from graphveil.files.outputs import Output
 from graphveil.graphs import load_parts
-from graphveil.outputs import Output
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.collection.test_desk import ready
 from tests.on_device.javascript import node
 

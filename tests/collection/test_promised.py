@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.declare import Prices
-from graphveil.collection.organiser import new_key, signed_task
+from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.organiser import new_key, signed_task
 from graphveil.device import Task
-from graphveil.device.degree import Degree
-from graphveil.device.exact import DIGIT, WORD
-from graphveil.device.features import Features
-from graphveil.device.label import Label
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.exact import DIGIT, WORD
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
 from graphveil.device.task import Field
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.permanent import permanent_guarantee
-from graphveil.privacy.sentences import paragraph
+from graphveil.privacy.statement.sentences import paragraph
 from tests.collection.test_declare import IDS, declared
 
 KINDS = ("features", "label", "links", "degree")

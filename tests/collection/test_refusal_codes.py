@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.collection.answers import LATER, STATUS
-from graphveil.collection.refusal_codes import REFUSAL_CODES
+from graphveil.collection.service.answers import LATER, STATUS
+from graphveil.collection.service.refusal_codes import REFUSAL_CODES
 from graphveil.device.refusals import COLLECTOR, REFUSALS
-from graphveil.privacy.codes import Entry
-from graphveil.privacy.registry import CODES
+from graphveil.privacy.statement.codes import Entry
+from graphveil.privacy.statement.registry import CODES
 from tests.pages import page
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def of_device() -> set[str]:
     """The codes with which the device in Python refuses: the first argument of every DeviceError."""
     found = set()
-    for file in (ROOT / "src/graphveil/device").glob("*.py"):
+    for file in (ROOT / "src/graphveil/device").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DeviceError":
                 first = node.args[0]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.collection.export import export, read_export
-from graphveil.collection.reports import Received
-from graphveil.device.features import STEPS, Features
+from graphveil.collection.export.export import export, read_export
+from graphveil.collection.export.reports import Received
 from graphveil.device.reporting import Enrolled
+from graphveil.device.reports.features import STEPS, Features
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import Split
 from graphveil.mechanisms import MultiBit, MultiBitReports
-from graphveil.methods.base.released import Answers
+from graphveil.methods.base.people.released import Answers
 from tests.collection.collections import IDS, PEOPLE, Collection, begun, key, secret, token, url_of
 from tests.on_device.signing import features, label, links, opening_of
 

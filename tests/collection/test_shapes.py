@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Connection, inspect, text
 
-from graphveil.collection.store import Store
-from graphveil.collection.tables import EPOCHS, SETTINGS, Step, opened
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import EPOCHS, SETTINGS, Step, opened
 from graphveil.errors import InputError
 from tests.collection.collections import PEOPLE, begun
 from tests.on_device.signing import label

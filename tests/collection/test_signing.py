@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphveil.collection.desk import Desk
-from graphveil.collection.export import FILES
+from graphveil.collection.export.export import FILES
 from graphveil.device.task import Task
 from graphveil.errors import InputError
 from tests.collection.test_desk import drafted, enrolled, ready, sent

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphveil.collection.bodies import Bodies
-from graphveil.collection.export import Collected
-from graphveil.collection.frozen import Last
-from graphveil.collection.seals import SHORT
-from graphveil.collection.suspects import inspect, without
+from graphveil.collection.export.bodies import Bodies
+from graphveil.collection.export.export import Collected
+from graphveil.collection.export.suspects import inspect, without
+from graphveil.collection.store.frozen import Last
+from graphveil.collection.store.seals import SHORT
 from graphveil.device import Task, answer
 from graphveil.errors import InputError
 from tests.on_device.signing import MOODS, degree, features, label, links, task_of

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphveil.collection.answers import problem
-from graphveil.collection.door import Message, Receive, Scope, Send
-from graphveil.collection.service import Collector
-from graphveil.collection.store import Store
-from graphveil.collection.tables import opened
+from graphveil.collection.service.answers import problem
+from graphveil.collection.service.door import Message, Receive, Scope, Send
+from graphveil.collection.service.service import Collector
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import opened
 from graphveil.device import Task
-from graphveil.device.people import ids_hash
+from graphveil.device.people.people import ids_hash
 from graphveil.device.task import OPENING
 from tests.collection.collections import PEOPLE, token, url_of
 from tests.collection.listening import served

@@ -9,7 +9,7 @@ from graphveil.aggregation import PerturbedSum, ReceiverRows, propagate_privatel
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockNoise, SeededRandomness
-from graphveil.privacy.aes_words import KeyStreams
+from graphveil.privacy.source.aes_words import KeyStreams
 from graphveil.training import PrivateDescent, PrivateSchedule
 from tests.methods.on_gpu import METHODS, fitted
 from tests.training.test_dp_sgd import SCHEDULE, Fixed, flat, perceptron, samples

@@ -20,7 +20,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Finished, Session
 from graphveil.privacy import SecureRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.federation.ports import free_ports
 
 NAMES = ("server", "holder1", "holder2")

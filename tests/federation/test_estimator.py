@@ -14,7 +14,7 @@ from graphveil.federation import KINDS, MODES, VFGNN
 from graphveil.federation.core.setting import OPTIONS, Option
 from graphveil.graphs import load_graph, random_split
 from graphveil.privacy import SecureRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 
 SMALL: dict[str, Option] = {"epochs": 4, "republish": 2, "hops": 1, "width": 8, "opened": True}
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.attacks.federation_features import solve_features, unmask_features
-from graphveil.attacks.federation_labels import groups, matched, unit_rows
-from graphveil.attacks.federation_views import Recorded, record
+from graphveil.attacks.federation.features import solve_features, unmask_features
+from graphveil.attacks.federation.labels import groups, matched, unit_rows
+from graphveil.attacks.federation.views import Recorded, record
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.privacy import SeededRandomness
 from tests.federation.views import CLASSES, holdings, setting_of

@@ -19,7 +19,7 @@ from graphveil.federation.crypto.keys import new_identity, read_identity
 from graphveil.federation.party import Outcome, run_party
 from graphveil.federation.transport.mailbox import Mailbox
 from graphveil.graphs import load_graph
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.federation.parties import FOREVER, NAMES, Killed
 from tests.federation.ports import free_ports
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from graphveil.attacks.catalogue import ATTACKS, PUBLISHED, SHADOW
-from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.registry import METHODS, tagged
 

@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from graphveil.attacks.catalogue import ATTACKS
-from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.cli.app import build
 from graphveil.methods.advise.rules import TRUSTS
 from graphveil.methods.registry import KINDS as FAMILIES

@@ -21,7 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 from graphveil.cli import main
-from graphveil.cli.console import complain
+from graphveil.cli.base.console import complain
 from graphveil.errors import GraphveilError
 from tests.fuzz.target import Target, Words
 

@@ -85,7 +85,7 @@ def test_a_reader_that_loses_a_row_is_found(
     made: dict[str, targets.Target], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it accepts is no longer what it says; inputs that failed are kept."""
-    from graphveil.graphs import tabular
+    from graphveil.graphs.tables import tabular
 
     original = tabular.merge_edges
 

@@ -16,7 +16,8 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from graphveil.errors import DataError
-from graphveil.graphs import archives, large, load_graph
+from graphveil.graphs import load_graph
+from graphveil.graphs.named import archives, large
 from tests.graphs.published_made import dblp, lastfm, ppi, saint, twitch, university
 
 MIB = 1 << 20

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
-from graphveil.device.canonical_id import known_as
+from graphveil.device.people.canonical_id import known_as
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, make_graph, node_names, validate
-from graphveil.graphs.checks import (
+from graphveil.graphs.value.checks import (
     check_edges,
     check_features,
     check_labels,
@@ -26,7 +26,7 @@ from graphveil.graphs.checks import (
     check_public_edges,
     names_of,
 )
-from graphveil.graphs.features import (
+from graphveil.graphs.value.features import (
     check_range,
     clip_features,
     compact_dense,
@@ -37,7 +37,7 @@ from graphveil.graphs.features import (
     features_tensor,
     to_rows,
 )
-from graphveil.graphs.parts import SparseRows
+from graphveil.graphs.value.parts import SparseRows
 from tests.graphs.made import tiny_graph
 
 SCHEMA = GraphSchema("made", 2, 0.0, 1.0, ("cat", "dog"))

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from graphveil.graphs.components import count_components
-from graphveil.graphs.edges import merge_edges
+from graphveil.graphs.value.components import count_components
+from graphveil.graphs.value.edges import merge_edges
 
 NODES = 3_000
 ROWS = np.arange(NODES)

@@ -14,9 +14,9 @@ import torch
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, social_graph, write_folder, write_release
-from graphveil.graphs.croissant import FILE, Credit, as_day
-from graphveil.graphs.croissant_data import of_data
-from graphveil.graphs.neighbour_counts import NeighbourCounts
+from graphveil.graphs.releases.croissant import FILE, Credit, as_day
+from graphveil.graphs.releases.croissant_data import of_data
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
 from tests.graphs.test_release import GUARANTEE, RELEASE, published
 
 # What the library's own libraries warn of is not ours.

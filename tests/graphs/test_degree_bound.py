@@ -12,7 +12,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import BoundedEdges, keep_lists, require_degree
 from graphveil.privacy import assume
-from graphveil.privacy.unit import NODE, NODE_AND_OWN_LIST
+from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
 
 NONE = torch.zeros(2, 0, dtype=torch.int64)
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphveil.columns import Category, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.errors import InputError
 from graphveil.federation.vertical import feature_parts
 from graphveil.graphs import Graph, from_tables, load_graph, write_release
-from graphveil.graphs.schema import FeatureNumbers
+from graphveil.graphs.declared.columns import Category, Integer, Number, Ordinal, Tags, YesNo, blocks_of
+from graphveil.graphs.value.schema import FeatureNumbers
 from graphveil.methods.registry import build_method
 from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.privacy import SeededRandomness

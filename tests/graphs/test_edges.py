@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.errors import DataError
-from graphveil.graphs.edges import edge_keys, is_normalised, merge_edges
+from graphveil.graphs.value.edges import edge_keys, is_normalised, merge_edges
 
 NODES = 6
 listed = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=25)

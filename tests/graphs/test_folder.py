@@ -192,7 +192,7 @@ def test_refusals_name_file_and_line(tmp_path, files, message):
     ids=["nested", "out of range", "more than any memory"],
 )
 def test_a_parquet_file_is_refused_by_column_row_or_size(tmp_path, monkeypatch, age, message):
-    monkeypatch.setattr("graphveil.graphs.tables.LARGEST_TABLE", 999)
+    monkeypatch.setattr("graphveil.graphs.tables.tables.LARGEST_TABLE", 999)
     path = folder(tmp_path, nodes__csv=None)
     polars.DataFrame({"id": list(map(str, range(len(age)))), "age": age}).write_parquet(path / "nodes.parquet")
     with pytest.raises(DataError, match=message):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_matrix, save_npz
 
-from graphveil.columns import Category, blocks_of, width_of
 from graphveil.errors import DataError, InputError, MissingDataError
 from graphveil.graphs import load_graph, validate
+from graphveil.graphs.declared.columns import Category, blocks_of, width_of
 from tests.graphs.published_made import flickr, ppi, saint, university
 
 

@@ -14,9 +14,9 @@ import pytest
 from graphveil.engine import Blocks
 from graphveil.errors import DataError
 from graphveil.graphs import load_parts
-from graphveil.graphs.id_places import IdPlaces, KnownIds, find_places
-from graphveil.graphs.long_csv import LongCsv
-from graphveil.graphs.tables import Table, open_table, read_table
+from graphveil.graphs.declared.id_places import IdPlaces, KnownIds, find_places
+from graphveil.graphs.tables.long_csv import LongCsv
+from graphveil.graphs.tables.tables import Table, open_table, read_table
 from tests.graphs.made import folder
 
 TOML = 'range = [0, 1]\nclasses = ["a", "b"]\nprivate = []\ndirected = true\n'
@@ -120,8 +120,8 @@ import os, re, sys
 from pathlib import Path
 os.environ["POLARS_MAX_THREADS"] = "1"
 import polars
-from graphveil.graphs.id_places import KnownIds, find_places
-from graphveil.graphs.tables import open_table
+from graphveil.graphs.declared.id_places import KnownIds, find_places
+from graphveil.graphs.tables.tables import open_table
 known = KnownIds(polars.Series([1]))
 peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()

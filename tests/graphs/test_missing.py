@@ -10,10 +10,10 @@ import polars
 import pytest
 
 import graphveil
-from graphveil.columns import Category, Column, Number
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, store_parts, write_folder
-from graphveil.graphs.declaration import parse_declaration
+from graphveil.graphs.declared.columns import Category, Column, Number
+from graphveil.graphs.declared.declaration import parse_declaration
 from tests.graphs.made import folder
 
 FACTS = 'private = ["features"]\nclasses = ["cat", "dog"]\ndirected = false\n'

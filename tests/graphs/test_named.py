@@ -16,8 +16,8 @@ import torch
 
 from graphveil.errors import DataError, InputError, MissingDataError, MissingExtraError
 from graphveil.graphs import NAMES, data_root, load_graph, validate
-from graphveil.graphs.root import unzip
-from graphveil.progress import Progress
+from graphveil.graphs.named.root import unzip
+from graphveil.runtime.progress import Progress
 from tests.graphs.published_made import citeseer, dblp, facebook, lastfm, twitch
 
 STORED = [name for name in NAMES if name not in ("digits", "social")]
@@ -125,7 +125,7 @@ def test_a_download_without_the_files_or_larger_than_any_set_is_refused(tmp_path
     served(monkeypatch, zipped(tmp_path / "other"))
     with pytest.raises(MissingDataError, match="also from what was downloaded"):
         load_graph("facebook", tmp_path / "root")
-    monkeypatch.setattr("graphveil.graphs.root.LARGEST_DOWNLOAD", 1000)
+    monkeypatch.setattr("graphveil.graphs.named.root.LARGEST_DOWNLOAD", 1000)
     served(monkeypatch, bytes(2000))
     with pytest.raises(MissingDataError, match="more than 1,000 bytes"):
         load_graph("facebook", tmp_path / "root")

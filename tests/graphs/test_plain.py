@@ -11,9 +11,9 @@ from torch import Tensor
 from graphveil import graphs
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, social_graph, validate
-from graphveil.graphs.fingerprint import fingerprint
-from graphveil.graphs.neighbour_counts import FILE, NeighbourCounts, read_counts, write_counts
-from graphveil.graphs.plain import attributes_of, plain_graph
+from graphveil.graphs.releases.neighbour_counts import FILE, NeighbourCounts, read_counts, write_counts
+from graphveil.graphs.value.fingerprint import fingerprint
+from graphveil.graphs.value.plain import attributes_of, plain_graph
 
 
 @pytest.mark.parametrize("name", ["digits", "docs/examples/town"])

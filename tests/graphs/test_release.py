@@ -11,8 +11,8 @@ import torch
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import Release, describe, draw_private, load_graph, social_graph, validate, write_release
 from graphveil.privacy import Guarantee, Ledger, Spend, assume
-from graphveil.privacy.observer import RELEASE_READERS
-from graphveil.privacy.unit import PRIVATE_EDGE
+from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.unit import PRIVATE_EDGE
 
 GUARANTEE = Guarantee(
     unit=PRIVATE_EDGE,

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.device.canonical_id import known_as
+from graphveil.device.people.canonical_id import known_as
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import (
     GraphSchema,
@@ -21,8 +21,8 @@ from graphveil.graphs import (
     validate,
     write_folder,
 )
-from graphveil.graphs.features import features_from_dense, to_rows
-from graphveil.graphs.schema import usable_range
+from graphveil.graphs.value.features import features_from_dense, to_rows
+from graphveil.graphs.value.schema import usable_range
 from tests.graphs.made import NODES, folder, tiny_graph
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=6)

@@ -7,7 +7,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.graphs import draw_private, known_labels, published_split, random_split, shares_of, social_graph
-from graphveil.graphs.splits import apart, fold_split, keeps_apart
+from graphveil.graphs.value.splits import apart, fold_split, keeps_apart
 from tests.graphs.made import tiny_graph
 
 

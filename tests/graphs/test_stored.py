@@ -13,8 +13,8 @@ import pytest
 
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, load_parts, load_plain, store_parts
-from graphveil.graphs.parts import GraphParts, SparseRows
-from graphveil.graphs.value import parts_of
+from graphveil.graphs.value.parts import GraphParts, SparseRows
+from graphveil.graphs.value.value import parts_of
 from tests.graphs.made import folder, tiny_graph
 from tests.graphs.test_release import published
 

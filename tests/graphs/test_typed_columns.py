@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphveil.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
 from graphveil.errors import DataError, InputError
 from graphveil.graphs import GraphSchema, load_graph, validate
-from graphveil.graphs.column_declaration import parse_columns
-from graphveil.graphs.declaration import parse_declaration
+from graphveil.graphs.declared.column_declaration import parse_columns
+from graphveil.graphs.declared.columns import Category, Column, Integer, Kind, Number, Ordinal, Tags, YesNo
+from graphveil.graphs.declared.declaration import parse_declaration
 from tests.graphs.made import folder
 
 TOML = """private = ["features", "labels"]

@@ -23,7 +23,7 @@ from graphveil.hierarchy import (
     split_rhat,
 )
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.hierarchy.trees import below
 from tests.methods.made import Counted
 

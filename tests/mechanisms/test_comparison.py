@@ -10,7 +10,7 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import catalogue
 from graphveil.mechanisms.comparison import Question, compare, measured, refused
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 
 QUESTION = Question((0.5, 2.0), 16, users=2000, low=-1.0, high=3.0, delta=1e-6)
 RESULTS = compare(QUESTION, randomness=SeededRandomness(1))

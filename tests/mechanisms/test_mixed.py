@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from graphveil.audit.exact import audit_table, row_table
-from graphveil.columns import Category, Column, Number, YesNo
 from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Category, Column, Number, YesNo
 from graphveil.mechanisms import best_category
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.mixed import Mixed, MixedReports, best_sample

@@ -8,8 +8,8 @@ import torch
 
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import MultiBit, NotCollected, Public, PublicLabels, RandomizedResponse
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.privacy.statement.unit import USER_FEATURES, USER_LABEL
 from tests.mechanisms.made import Untouched
 
 SCHEMA = GraphSchema(

@@ -10,12 +10,12 @@ import scipy.sparse
 import torch
 
 from graphveil.audit.exact import audit_table, row_table
-from graphveil.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
 from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
 from graphveil.privacy import SeededRandomness
-from graphveil.privacy.unit import USER_FEATURES
+from graphveil.privacy.statement.unit import USER_FEATURES
 
 COLUMNS = (
     Column("age", Number(0, 100)),

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from graphveil.methods.base.estimator import Estimator, load_estimator
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.people.released import topology_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 

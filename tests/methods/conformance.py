@@ -20,7 +20,7 @@ import torch
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import load_method
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.people.released import topology_of
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
 from tests.methods import links_made, made
 from tests.methods.cases import Case, copied, fit_once, load_like

@@ -23,17 +23,11 @@ from graphveil.graphs import social_graph
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.methods import DPMLP, GAP, ClassSums, NodeSums, ProGAP
 from graphveil.methods.curator import privacy as curator_privacy
-from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.models.perceptrons import Encoder
-from graphveil.privacy import (
-    Descent,
-    SecureRandomness,
-    SeededRandomness,
-    budget_split,
-    calibrate_pipeline,
-    pipeline_epsilon,
-)
+from graphveil.methods.curator.stages import training as curator
+from graphveil.models.networks.perceptrons import Encoder
+from graphveil.privacy import Descent, SecureRandomness, SeededRandomness, calibrate_pipeline, pipeline_epsilon
+from graphveil.privacy.accounting import budget_split
 from graphveil.training.full_batch import Rows
 from tests.methods import curator_made as cm
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.aggregation import CountedSum, PerturbedSum, ReceiverRows
 from graphveil.graphs import Split, make_graph, normalise_edges, random_split
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.value.features import features_from_dense
 from graphveil.methods import DPMLP, GAP, NodeSums, ProGAP
 from graphveil.privacy import SeededRandomness
 from tests.methods import made

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphveil.graphs import Graph, Split, make_graph, random_split, social_graph
-from graphveil.graphs.features import features_from_dense
+from graphveil.graphs.value.features import features_from_dense
 from graphveil.privacy import SeededRandomness
 
 NODES = 60

@@ -14,9 +14,10 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import GAP, load_method
-from graphveil.methods.curator import recipe as room
+from graphveil.methods.curator.stages import recipe as room
 from graphveil.methods.runs.plan import plan
-from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, budget_split, pipeline_epsilon
+from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, pipeline_epsilon
+from graphveil.privacy.accounting import budget_split
 from graphveil.training.attention import AttentionDescent
 from tests.methods import curator_made as cm
 from tests.methods import made

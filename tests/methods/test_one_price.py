@@ -29,7 +29,7 @@ from graphveil.federation.estimator import VFGNN
 from graphveil.graphs import make_graph, random_split
 from graphveil.methods import METHODS, load_method
 from graphveil.methods.base.method import RELEASE
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.registry import build_method, tagged
 from graphveil.privacy import SecureRandomness

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from graphveil.aggregation import ReceiverRows, unit_rows
-from graphveil.models import pair_similarity
-from graphveil.models.attention import Incoming, PairAttention
-from graphveil.models.pair_similarity import learned_embedding
+from graphveil.models.networks import pair_similarity
+from graphveil.models.networks.attention import Incoming, PairAttention
+from graphveil.models.networks.pair_similarity import learned_embedding
 from graphveil.training.attention import incoming
 
 NODES, COLUMNS, CLASSES = 40, 5, 3

@@ -11,7 +11,7 @@ from torch import Tensor
 from graphveil.mechanisms import AdjacencyRR, EdgeReports, RandomizedResponse
 from graphveil.methods.links.collection import pairs_of
 from graphveil.models import NamedPairs
-from graphveil.models.list_sums import (
+from graphveil.models.blocks.list_sums import (
     list_sums,
     named_by_sums,
     neighbour_means,

@@ -9,8 +9,8 @@ import unicodedata
 
 import pytest
 
-from graphveil.device.canonical_id import _UNSEEN, canonical_id, require_distinct, spelled_id
 from graphveil.device.errors import DeviceError
+from graphveil.device.people.canonical_id import _UNSEEN, canonical_id, require_distinct, spelled_id
 from tests.on_device.javascript import BUNDLE, node
 from tests.on_device.vectors import TWINS
 from tests.pages import DOCS

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import Task, answers, read
 from graphveil.device.canonical import parse
-from graphveil.device.people import ids_hash
+from graphveil.device.people.people import ids_hash
 from graphveil.device.task import OPENING, short_key
 from graphveil.device.task import TASK as TASK_PURPOSE
 from tests.on_device.conftest import Run

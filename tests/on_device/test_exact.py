@@ -10,8 +10,8 @@ import mpmath
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from graphveil.device.exact import DIGIT, WORD, digits_keep, keeps, least_exp
-from graphveil.device.noise import words
+from graphveil.device.reports.exact import DIGIT, WORD, digits_keep, keeps, least_exp
+from graphveil.device.reports.noise import words
 from graphveil.mechanisms.samplers.bits import bit_law
 from tests.on_device.signing import geometric, whole
 

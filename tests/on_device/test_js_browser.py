@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphveil.collection.service import Collector
+from graphveil.collection.service.service import Collector
 from graphveil.device import read
 from graphveil.device.task import OPENING
 from tests.collection.collections import begun, url_of

@@ -14,8 +14,8 @@ from keyring.backend import KeyringBackend
 from keyring.backends import null
 
 from graphveil.device.__main__ import main
-from graphveil.device.home import Home
-from graphveil.device.ledger import DeviceLedger
+from graphveil.device.storage.home import Home
+from graphveil.device.storage.ledger import DeviceLedger
 from tests.on_device.conftest import Run
 from tests.on_device.keystores import Clear, Forgetful, Memory
 from tests.on_device.pretended import TOKEN, Pretended
@@ -127,7 +127,7 @@ def a_program(home: Path, shelf: Path, kind: str) -> subprocess.Popen[str]:
     """A device of its own that looks for its secret."""
     names = {"PYTHON_KEYRING_BACKEND": f"tests.on_device.keystores.{kind}", "TEST_SHELF": str(shelf)}
     path = os.pathsep.join((str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
-    lines = ("import pathlib, sys", "from graphveil.device.home import Home")
+    lines = ("import pathlib, sys", "from graphveil.device.storage.home import Home")
     code = "\n".join((*lines, "print(Home(pathlib.Path(sys.argv[1])).secret().hex())"))
     words = [sys.executable, "-c", code, str(home)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **names, "PYTHONPATH": path})

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from graphveil.device import read
-from graphveil.device.answer import answers
-from graphveil.device.people import ids_hash
+from graphveil.device.people.people import ids_hash
+from graphveil.device.reports.answer import answers
 from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended
 from tests.on_device.signing import links, task_of

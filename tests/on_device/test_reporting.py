@@ -13,12 +13,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from graphveil.device import DeviceError, Opening, Task, answer, answers, read
-from graphveil.device.assigned import assigned
 from graphveil.device.canonical import canonical, parse
-from graphveil.device.durable import write
-from graphveil.device.home import Home
-from graphveil.device.ledger import DeviceLedger, Limit
+from graphveil.device.people.assigned import assigned
 from graphveil.device.reporting import Enrolled, book, preview
+from graphveil.device.storage.durable import write
+from graphveil.device.storage.home import Home
+from graphveil.device.storage.ledger import DeviceLedger, Limit
 from graphveil.device.task import OPENING, TASK
 from graphveil.device.wire import report
 from tests.on_device.signing import degree, facts, features, label, links, opening_of, signed, task_of
@@ -188,7 +188,7 @@ def test_a_killed_device_sends_the_same_report(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path\n"
         "from graphveil.device import Opening, Task\n"
-        "from graphveil.device.ledger import DeviceLedger\n"
+        "from graphveil.device.storage.ledger import DeviceLedger\n"
         "from graphveil.device.reporting import Enrolled, book\n"
         "here = Path(sys.argv[1]); task = Task.of((here / 'task').read_bytes())\n"
         "who = Enrolled(3, 1, bytes(range(32)), bytes(range(1, 33)))\n"

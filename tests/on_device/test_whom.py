@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.device.people import ids_hash
+from graphveil.device.people.people import ids_hash
 from graphveil.device.token import numbered
 from tests.on_device.conftest import Run
 from tests.on_device.pretended import IDS, TOKEN, Pretended, pretended, spelled

@@ -15,8 +15,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import graphveil
 from graphveil.errors import InputError
 from graphveil.privacy import analytic_gaussian_sigma, calibrate, epsilon_of, gaussian_delta, gaussian_epsilon
-from graphveil.privacy.accountant import RDP_ORDERS
-from graphveil.privacy.gaussian import gaussian_renyi_epsilon
+from graphveil.privacy.accounting.accountant import RDP_ORDERS
+from graphveil.privacy.accounting.gaussian import gaussian_renyi_epsilon
 
 DELTA = 1e-5
 

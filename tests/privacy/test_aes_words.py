@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphveil.privacy import BlockKey, BlockNoise, SeededRandomness
-from graphveil.privacy.aes_words import KeyStreams, encrypt
+from graphveil.privacy.source.aes_words import KeyStreams, encrypt
 
 #: NIST SP 800-38A, section F.1.5 and F.5.5: the key, four blocks of text, and what becomes of them.
 KEY = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy.assumption import Assumption, assume, names_in, other_assumption
-from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
-from graphveil.privacy.observer import OBSERVER_CODES, Observer, other_observer
-from graphveil.privacy.old_texts import assumption_of, observer_of
-from graphveil.privacy.registry import CODES, explained
-from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
+from graphveil.privacy.statement.assumption import Assumption, assume, names_in, other_assumption
+from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
+from graphveil.privacy.statement.observer import OBSERVER_CODES, Observer, other_observer
+from graphveil.privacy.statement.old_texts import assumption_of, observer_of
+from graphveil.privacy.statement.registry import CODES, explained
+from graphveil.privacy.statement.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL, together
 from tests.pages import page
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, assume, compose
-from graphveil.privacy import unit as units
-from graphveil.privacy.assumption import other_assumption
-from graphveil.privacy.observer import ALL_BUT_CURATOR, SERVER
-from graphveil.privacy.unit import RELATIONSHIP, UNDIRECTED_EDGE, USER_FEATURES, USER_LABEL
+from graphveil.privacy.statement import unit as units
+from graphveil.privacy.statement.assumption import other_assumption
+from graphveil.privacy.statement.observer import ALL_BUT_CURATOR, SERVER
+from graphveil.privacy.statement.unit import RELATIONSHIP, UNDIRECTED_EDGE, USER_FEATURES, USER_LABEL
 
 CLASSES = assume("classes-public", classes=3)
 ONCE, TAKING_PART = assume("reports-once"), assume("participation-public")

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from graphveil.attacks.limits import Limit
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.privacy import gaussian_delta
-from graphveil.privacy.guessing import PRIOR, adversary, best_guess, right_guesses
+from graphveil.privacy.accounting.guessing import PRIOR, adversary, best_guess, right_guesses
 
 Bound = Callable[[float, float], float]
 

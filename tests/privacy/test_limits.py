@@ -11,7 +11,7 @@ from graphveil.federation.core.publication import Guessing
 from graphveil.federation.estimator import VFGNN
 from graphveil.methods import DPMLP, GAP, LPGNN, ClassSums, HeteroRR, LinkBeliefs, Solitude
 from graphveil.privacy import require_budget
-from graphveil.privacy.limits import LARGEST_EPSILON, what_was_collected
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON, what_was_collected
 
 BUILT = [
     (LPGNN, {"epsilon_x": 1.0, "epsilon_y": 1.0}),

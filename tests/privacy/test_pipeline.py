@@ -20,8 +20,8 @@ from graphveil.privacy import (
     pipeline_epsilon,
     pipeline_event,
 )
-from graphveil.privacy import budget_split as room
-from graphveil.privacy.budget_split import least_factor
+from graphveil.privacy.accounting import budget_split as room
+from graphveil.privacy.accounting.budget_split import least_factor
 
 # (epsilon, delta, hops): sigma of every hop in units of the sensitivity, by the analytic curve.
 PINNED_HOPS = {

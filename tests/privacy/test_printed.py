@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphveil.privacy import Guarantee
-from graphveil.privacy.observer import SERVER
-from graphveil.privacy.printed import rounded_up, rounded_up_to
-from graphveil.privacy.unit import USER_LABEL
+from graphveil.privacy.accounting.printed import rounded_up, rounded_up_to
+from graphveil.privacy.statement.observer import SERVER
+from graphveil.privacy.statement.unit import USER_LABEL
 from tests import source
 
 SOURCE = Path(__file__).parents[2] / "src" / "graphveil"

@@ -80,7 +80,7 @@ def test_item_17_every_bit_of_the_key_comes_from_the_operating_system(monkeypatc
             asked.append(count)
             return entropy[start : start + count]
 
-        monkeypatch.setattr("graphveil.privacy.randomness.os.urandom", urandom)
+        monkeypatch.setattr("graphveil.privacy.source.randomness.os.urandom", urandom)
 
     told(bytes(64))
     streams = {SecureRandomness().bytes(32)}
@@ -106,11 +106,11 @@ def test_item_17_no_block_is_drawn_twice() -> None:
 def test_a_changed_process_number_alone_re_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a fork passes the hook by, the process number still tells."""
     zeros = mock.Mock(side_effect=bytes)
-    monkeypatch.setattr("graphveil.privacy.randomness.os.urandom", zeros)
+    monkeypatch.setattr("graphveil.privacy.source.randomness.os.urandom", zeros)
     source = SecureRandomness()
     first, second = source.uint64(1), source.uint64(1)
     assert zeros.call_count == 1
-    monkeypatch.setattr("graphveil.privacy.randomness.os.getpid", lambda: -1)
+    monkeypatch.setattr("graphveil.privacy.source.randomness.os.getpid", lambda: -1)
     assert source.uint64(1) == first != second
     assert zeros.call_count == 2
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from graphveil.errors import InputError
-from graphveil.privacy.report_bound import best_accuracy, least_information, report_information
+from graphveil.privacy.accounting.report_bound import best_accuracy, least_information, report_information
 
 
 def information(prior: np.ndarray, channel: np.ndarray) -> float:

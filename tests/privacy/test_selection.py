@@ -22,8 +22,8 @@ from graphveil.privacy import (
     pipeline_event,
     repeat_and_select,
 )
-from graphveil.privacy.accountant import RDP_ORDERS
-from graphveil.privacy.selection import LAWS, allowance
+from graphveil.privacy.accounting.accountant import RDP_ORDERS
+from graphveil.privacy.accounting.selection import LAWS, allowance
 
 TRIAL = dp_accounting.GaussianDpEvent(4.0)
 DELTA = 1e-5

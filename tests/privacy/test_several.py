@@ -8,8 +8,8 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.privacy import Guarantee, gaussian_delta, several
-from graphveil.privacy.observer import ALL_BUT_CURATOR
-from graphveil.privacy.unit import UNDIRECTED_EDGE
+from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
+from graphveil.privacy.statement.unit import UNDIRECTED_EDGE
 
 
 def one(epsilon: float, delta: float = 0.0) -> Guarantee:

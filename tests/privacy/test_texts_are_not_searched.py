@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from graphveil.privacy.registry import CODES
+from graphveil.privacy.statement.registry import CODES
 from tests import source
 
 SOURCE = Path(__file__).parents[2] / "src" / "graphveil"

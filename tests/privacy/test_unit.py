@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy import sentences, unit
-from graphveil.privacy.old_texts import unit_of
-from graphveil.privacy.unit import SIMPLE_UNITS, UNIT_CODES, ProtectedUnit, other_unit, together
+from graphveil.privacy.statement import sentences, unit
+from graphveil.privacy.statement.old_texts import unit_of
+from graphveil.privacy.statement.unit import SIMPLE_UNITS, UNIT_CODES, ProtectedUnit, other_unit, together
 
 #: The texts that files of earlier versions hold; they never change.
 TEXTS = {

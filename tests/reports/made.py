@@ -15,10 +15,10 @@ from graphveil.methods.base.storage import save_method
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import Cost, Result, Scores, Spent
 from graphveil.privacy import ProtectedUnit, assume, together
-from graphveil.privacy.guarantee import Guarantee
 from graphveil.privacy.ledger import Ledger, Spend
-from graphveil.privacy.observer import SERVER_AND_MODEL
-from graphveil.privacy.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL
+from graphveil.privacy.statement.guarantee import Guarantee
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.unit import RELATIONSHIP, USER_FEATURES, USER_LABEL
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.base.record import RunRecord

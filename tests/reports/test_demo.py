@@ -11,15 +11,15 @@ import pytest
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import ATTACKS as KNOWN
-from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.errors import InputError
 from graphveil.graphs import load_plain
 from graphveil.methods import METHODS
 from graphveil.privacy import Guarantee, SecureRandomness, SeededRandomness
-from graphveil.progress import Progress
 from graphveil.reports.demo.figure import SECRETS
 from graphveil.reports.demo.folder import ROOM, write
 from graphveil.reports.demo.story import BUDGETS, COUNTEREXAMPLE, GUESSES, SHARES, UNITS, tell
+from graphveil.runtime.progress import Progress
 from tests.graphs.made import folder as own_folder
 from tests.reports.demo_made import ATTACKS, story
 

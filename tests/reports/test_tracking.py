@@ -19,7 +19,7 @@ from graphveil.cli import main
 from graphveil.errors import MissingExtraError, WriteError
 from graphveil.graphs import load_graph
 from graphveil.methods import LPGNN, ClassSums
-from graphveil.methods.base.start import SHIPPED
+from graphveil.methods.base.network.start import SHIPPED
 from graphveil.reports.runs.folder import read_run
 from graphveil.reports.tracking.released import Released, of_model, of_run
 from graphveil.reports.tracking.trackers import TRACKERS, find_tracker

@@ -15,7 +15,7 @@ from graphveil.reproduction.catalogue import EXHIBITS
 from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.measured import Price, Run
 from graphveil.reproduction.runner import Outcome, Row
-from graphveil.reproduction.significance import tests_of as significance_of
+from graphveil.reproduction.table import tests_of as significance_of
 
 PRICE = Price("one node's features", 1.0, 0.0)
 

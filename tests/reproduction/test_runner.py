@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphveil.errors import InputError, MissingDataError, ModelFileError
+from graphveil.files.outputs import Output
 from graphveil.graphs import Graph, load_plain
 from graphveil.methods.runs.intervals import Interval
-from graphveil.outputs import Output
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction import runner, table
 from graphveil.reproduction.exhibit import Entry, Exhibit, Published

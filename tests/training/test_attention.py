@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphveil.aggregation import GridRows, ReceiverRows, unit_rows
 from graphveil.errors import BudgetError, InputError
-from graphveil.models.attention import PairAttention
+from graphveil.models.networks.attention import PairAttention
 from graphveil.privacy import SeededRandomness
 from graphveil.training import attention as room
 from graphveil.training.attention import AttentionDescent, train_attention

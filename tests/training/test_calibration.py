@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from graphveil.aggregation import Support, build_inputs
 from graphveil.errors import InputError
 from graphveil.models import build_backbone
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from graphveil.training import Calibrated, Calibration, Schedule, train_calibrated
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import EdgeWeights

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from graphveil.training.clip_loop import clip, fits, measure, rounded, squared
-from graphveil.training.clip_tensor import WholeRows, clipped, products
-from graphveil.training.clipped_sum import GradientGrid
+from graphveil.training.clipped_sum import GradientGrid, WholeRows, clipped, products
 
 GRID = GradientGrid(1e-3, 1 << 10)
 WIDTHS = (13, 6)

@@ -35,9 +35,9 @@ import scipy.sparse as sp
 
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.errors import InputError, NoiseError
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -31,9 +31,9 @@ from graphveil.aggregation.perturbed import entries_of
 from graphveil.aggregation.shared import as_tensor
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms import NoisyCounts
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from graphveil.aggregation.exact_sum import ReceiverRows
 from graphveil.aggregation.grid import GridRows
 from graphveil.engine import Block, Blocks
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import HALF, packed
 from graphveil.engine import Blocks
 from graphveil.errors import InputError
+from graphveil.runtime.sorted_arrays import HALF, packed
 
 Starts: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.int64]"
 

@@ -20,7 +20,7 @@ from graphveil.aggregation.grid import GridRows
 from graphveil.aggregation.propagation import received
 from graphveil.errors import InputError
 from graphveil.graphs.degree_bound import BoundedEdges
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

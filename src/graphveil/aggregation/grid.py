@@ -20,7 +20,7 @@ from graphveil.aggregation.names import require_bits
 from graphveil.aggregation.shared import as_tensor
 from graphveil.engine import Block, Blocks, LocalEngine, room_beside
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled
+from graphveil.runtime.compiled import compiled
 
 
 @compiled

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.engine import Blocks
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from graphveil.aggregation.propagation import propagate
 from graphveil.aggregation.sparse import SparseMatrix, from_scipy
 from graphveil.engine import LOCAL, Engine
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled, prefetch
+from graphveil.runtime.compiled import compiled, prefetch
 
 #: So many messages ahead, rows are asked for: memory answers as late as they are added up.
 _AHEAD: Final = 8

@@ -18,7 +18,7 @@ from graphveil.aggregation.shared import as_tensor
 from graphveil.aggregation.sparse import Rows, SparseMatrix, starts_type
 from graphveil.engine import Blocks, Mapped, create
 from graphveil.errors import InputError
-from graphveil.graphs.edges import require_ascending
+from graphveil.graphs.value.edges import require_ascending
 
 _PART: Final = 1 << 20
 

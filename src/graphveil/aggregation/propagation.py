@@ -21,7 +21,7 @@ from graphveil.aggregation.shared import Dense, as_tensor, overlap, require_room
 from graphveil.aggregation.sparse import Rows, SparseMatrix
 from graphveil.engine import LOCAL, Blocks, Engine, Mapped, room_beside
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.aggregation.widths import quick_width
-from graphveil.compiled import compiled, weighted_sum
-from graphveil.late import torch
+from graphveil.runtime.compiled import compiled, weighted_sum
+from graphveil.runtime.late import torch
 
 #: Numbers in a line of the cache.
 _LINE: Final = 16

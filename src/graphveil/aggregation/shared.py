@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphveil.engine import Mapped
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

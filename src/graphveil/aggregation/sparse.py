@@ -26,7 +26,7 @@ from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.engine.blocks import VALUES
 from graphveil.engine.contract import Shared
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

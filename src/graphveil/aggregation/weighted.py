@@ -17,10 +17,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from graphveil.aggregation.propagation import Normalisation
-from graphveil.ascending import distinct
 from graphveil.errors import InputError
-from graphveil.graphs.quiet import quiet
-from graphveil.late import torch
+from graphveil.graphs.value.quiet import quiet
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -3,8 +3,8 @@
     uniform     w = 1                                   w_max = 1
     similarity  w = sigmoid(cos(x_u, x_v))              w_max = sigmoid(1) = 0.731
     kernel      w = exp(sharpness (cos(x_u, x_v) - 1))  w_max = 1, and all of (0, 1] is used
-    learned     the kernel of an embedding that was learned from public labels, see `models.pair_similarity`
-    attention   a sigmoid that was trained on edges, which costs privacy, see `models.attention`; w_max = 1
+    learned     the kernel of an embedding that was learned from public labels, see `models.networks.pair_similarity`
+    attention   a sigmoid that was trained on edges, which costs privacy, see `models.networks.attention`; w_max = 1
 
 A weight may look at its two ends and nothing else: under a softmax over a neighbourhood one edge would change the
 weights of all the others.  The noise is calibrated to w_max; "similarity" as published pays for 1 and uses 0.731.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation.names import largest_weight
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

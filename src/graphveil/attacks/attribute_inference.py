@@ -26,7 +26,7 @@ from graphveil.attacks.result import AttackResult, auc_of, judge
 from graphveil.attacks.service import Answering, answer_rows, labels_alone
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.network import as_matrix
+from graphveil.methods.base.network.network import as_matrix
 
 _COLUMNS = 2000
 _ENTRIES = 100_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphveil.attacks.attribute_inference import attribute
 from graphveil.attacks.feature_reconstruction import reconstruction
-from graphveil.attacks.federation import FEDERATION_ATTACKS
+from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
 from graphveil.attacks.influence import linkteller
 from graphveil.attacks.limits import limit_of_answers
 from graphveil.attacks.membership_inference import lira, membership
@@ -22,7 +22,7 @@ from graphveil.attacks.stolen_links import link_stealing, public_network
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.privacy import Randomness
 
 PUBLISHED = "published-edges"

@@ -33,8 +33,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
 from graphveil.mechanisms import NotCollected, Public
 from graphveil.mechanisms.base.values import Values
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import as_matrix
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.mechanisms import EdgeReports, MultiBitReports
-from graphveil.methods.base.released import LocalReports, Topology
+from graphveil.methods.base.people.released import LocalReports, Topology
 
 KINDS = ("random", "labels", "coordinate", "fakes")
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphveil.privacy import Guarantee
-from graphveil.privacy.guessing import advantage
-from graphveil.privacy.unit import Aspect
+from graphveil.privacy.accounting.guessing import advantage
+from graphveil.privacy.statement.unit import Aspect
 
 SECRETS = ("edge", "node", "features", "label")
 #: secret -> what a unit must cover, so that its epsilon bounds an attack on the secret: half an edge bounds no edge.

@@ -21,8 +21,8 @@ from graphveil.errors import InputError
 from graphveil.mechanisms import CategoryMechanism, permanent_reports
 from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import PermanentRandomness, Randomness
-from graphveil.privacy.permanent import SECRET_BYTES
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.source.permanent import SECRET_BYTES
 
 Device = Callable[[Tensor, int], Any]
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphveil._serial import number_to_json
 from graphveil.attacks.limits import Limit
 from graphveil.errors import InputError
+from graphveil.files.serial import number_to_json
 from graphveil.methods.runs.intervals import Interval
 
 FALSE_ALARMS = 0.01

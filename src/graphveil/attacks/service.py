@@ -21,12 +21,12 @@ from torch import Tensor
 from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Graph, Split, random_split
-from graphveil.graphs.features import features_from_rows, to_rows
+from graphveil.graphs.value.features import features_from_rows, to_rows
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import Topology, require_same_features, topology_of
-from graphveil.methods.curator.recipe import StagedCore
-from graphveil.methods.curator.training import EdgeReading
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.released import Topology, require_same_features, topology_of
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.training import EdgeReading
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.models import Backbone, build_backbone

@@ -30,7 +30,7 @@ from graphveil.methods import METHODS
 from graphveil.methods.base.core import Core
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.curator.messages import messages
-from graphveil.methods.curator.training import blocks
+from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
 

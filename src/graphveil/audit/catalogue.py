@@ -11,7 +11,7 @@ from graphveil.audit.canaries import EDGE_CANARIES, audit_edge_canaries, audit_p
 from graphveil.audit.cases import Case, audit_exactly, audit_samples
 from graphveil.audit.edge_cases import edge_cases
 from graphveil.audit.feature_cases import feature_cases, permanent_cases
-from graphveil.audit.federation import program_audits, publication_audits
+from graphveil.audit.federation.catalogue import program_audits, publication_audits
 from graphveil.audit.pipelines import PIPELINES, pipeline
 from graphveil.audit.replay import audit_replay
 from graphveil.audit.sums import audit_sums
@@ -20,7 +20,7 @@ from graphveil.audit.verdict import Audit, timed
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import current_name
 from graphveil.methods import METHODS as CATALOGUE
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 MECHANISMS: Final = "mechanisms"
 METHODS: Final = "methods"

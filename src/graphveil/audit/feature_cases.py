@@ -21,7 +21,7 @@ from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.catalogue import AuditSize
 from graphveil.mechanisms.permanent import Reporter
 from graphveil.privacy import Guarantee, PermanentRandomness, Randomness
-from graphveil.privacy.permanent import SECRET_BYTES
+from graphveil.privacy.source.permanent import SECRET_BYTES
 
 R = TypeVar("R")
 _LOW, _HIGH = -1.0, 3.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final, Literal, get_args
 
-from graphveil._serial import json_safe
 from graphveil.errors import InputError
+from graphveil.files.serial import json_safe
 
 Verdict = Literal["holds", "broken"]
 

@@ -15,26 +15,24 @@ from graphveil.cli import (
     advise,
     attack,
     audit,
-    collect,
     compare,
     compare_runs,
     config,
     data,
     demo,
-    device,
     explain,
-    federation,
     mechanisms,
-    near,
-    plan,
-    predict,
     release,
     report,
     reproduce,
-    train,
-    tune,
 )
-from graphveil.cli.console import complain
+from graphveil.cli.base import near
+from graphveil.cli.base.console import complain
+from graphveil.cli.collect import command as collect
+from graphveil.cli.collect import device
+from graphveil.cli.federation import command as federation
+from graphveil.cli.train import command as train
+from graphveil.cli.train import plan, predict, tune
 from graphveil.errors import GraphveilError
 
 DONE, FAULT, REFUSED, INTERRUPTED = 0, 1, 2, 130

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from graphveil.cli import choices, options
-from graphveil.cli.console import complain, emit, working
+from graphveil.attacks import AttackResult
+from graphveil.cli.base import choices, options
+from graphveil.cli.base.console import complain, emit, working
 from graphveil.errors import InputError
+from graphveil.reports.attacks.figure import summary
+from graphveil.reports.attacks.files import MEASURED
+from graphveil.reports.base.text import printable
+
+# What ``graphveil attack`` shows.
+
+
+def attacked(results: Mapping[str, AttackResult], picture: Path) -> RenderableType:
+    """One block of lines for each model that was attacked.
+
+    Args:
+        results: name of the attacked model -> result.
+        picture: where the curve was saved.
+    """
+    parts: list[RenderableType] = []
+    for label, result in results.items():
+        first, *rest = summary(result)
+        style = "bold red" if result.beats_limit else "bold"
+        parts += [Text(f"{printable(label)}: {printable(first)}", style=style)]
+        parts += [*(Text(f"  {printable(line)}") for line in rest), Text()]
+    parts.append(Text(f"Chart: {printable(picture)}"))
+    if any(result.samples is not None for result in results.values()):
+        images = picture.with_stem(f"{picture.stem}-images")
+        parts.append(Text(f"Original and reconstructed images, private: {printable(images)}"))
+    return Group(*parts, Text(MEASURED))
+
 
 NAMES = (
     "linkteller, link-stealing, link-stealing-known, link-stealing-shadow, published-edges, membership, lira, "
@@ -64,8 +94,7 @@ def attack(
     Results on a release go into a separate folder for its curator: they are computed from private data, without noise.
     On a federation the run is simulated with all holders' data: an experiment that no party could run.
     """
-    from graphveil.cli.attack_screen import attacked
-    from graphveil.cli.collected import people_of
+    from graphveil.cli.collect.exported import people_of
     from graphveil.reports.attacks import federation as attack_federation
     from graphveil.reports.attacks import release as attack_release
     from graphveil.reports.attacks import run as attack_run
@@ -102,7 +131,7 @@ def attack(
 def _possible(run: Path) -> tuple[str, ...]:
     """Return the attacks on what a folder holds: a release, a federation or a run."""
     from graphveil.attacks.catalogue import ATTACKS, PUBLISHED
-    from graphveil.attacks.federation import FEDERATION_ATTACKS
+    from graphveil.attacks.federation.catalogue import FEDERATION_ATTACKS
     from graphveil.reports.attacks.federation import is_federation
     from graphveil.reports.releases.card import is_release
 

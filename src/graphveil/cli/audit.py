@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from graphveil.cli import options
-from graphveil.cli.console import emit, working
+from graphveil.audit import Audit
+from graphveil.cli.base import options
+from graphveil.cli.base.console import emit, working
+from graphveil.cli.base.tables import pairs
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.reports.base.text import number, seconds
+
+# The answer of ``graphveil audit`` as people read it, at 80 columns.
+
+
+def audited(audits: Sequence[Audit]) -> RenderableType:
+    """A row for each audit, what was found or how it was done, and what the columns mean."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("audit")
+    for name in ("claimed", "at least", "delta", "alarm", "verdict"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in audits:
+        numbers = (
+            rounded_up(one.claimed_epsilon),
+            f"{one.lower_bound:.3f}",
+            rounded_up(one.delta),
+            number(one.false_alarm),
+        )
+        table.add_row(one.target, *numbers, one.verdict, style=None if one.holds else "bold red")
+    broken = [one for one in audits if not one.holds]
+    notes = [(one.target, note) for one in (broken or audits[:3]) for note in one.notes]
+    meaning = [
+        ("at least", "epsilon cannot be smaller than this, except for false alarms at the rate shown"),
+        ("holds", "this audit found no violation; it proves no more than its bound"),
+        ("Time", seconds(sum(one.seconds for one in audits))),
+    ]
+    head = f"{len(broken)} of {len(audits)} claims broken" if broken else f"{len(audits)} audits: no claim broken"
+    return Group(Text(head, style="bold"), Text(), table, Text(), pairs([*notes, *meaning]))
+
 
 #: The exit code after an audit that found a broken claim.
 BROKEN: Final = 3
@@ -24,7 +61,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Fixes synthetic data a
 def audit(target: Target, seed: Seed = 0, as_json: options.Json = False) -> None:
     """Prove lower bounds on a target's epsilon and look for leaks past its mechanisms; exit code 3 if one fails."""
     from graphveil.audit import run_audits
-    from graphveil.cli import audit_screens
+    from graphveil.cli import audit as audit_screens
 
     with working() as tell:
         audits = run_audits(target, seed=seed, progress=tell)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import choices, groups, options, space
-from graphveil.cli.console import complain, emit, working
+from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base.console import complain, emit, working
 
 Methods = Annotated[str, typer.Argument(metavar="METHODS", help="Methods, separated by commas.")]
 Out = Annotated[
@@ -36,13 +36,13 @@ def compare(
     choices.prepare(speed.device, speed.threads)
 
     from graphveil.cli import comparison_screen
+    from graphveil.files.outputs import new_output
+    from graphveil.files.writing import room_for
     from graphveil.methods.runs.experiment import split_of
-    from graphveil.outputs import new_output
     from graphveil.reports.compare import cells, table
     from graphveil.reports.compare.folder import write
     from graphveil.reports.compare.rows import tabulate
     from graphveil.reports.compare.sheet import sheet
-    from graphveil.writing import room_for
 
     check = partial(cells.check_folder, comparison)
     # Before loading, and kept to the end: two comparisons into one folder would run each cell twice.

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import options
-from graphveil.cli.console import complain, emit, working
+from graphveil.cli.base import options
+from graphveil.cli.base.console import complain, emit, working
 
 Runs = Annotated[
     list[Path],
@@ -21,7 +21,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder to create for ta
 def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> None:
     """Compare finished runs, releases and federations, with the attacks made on them."""
     from graphveil.cli import comparison_screen
-    from graphveil.outputs import new_output
+    from graphveil.files.outputs import new_output
     from graphveil.reports.base.files import new_folder
     from graphveil.reports.compare import table
     from graphveil.reports.compare.finished import finished

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from graphveil.cli.screens import stated, voided
-from graphveil.cli.tables import columns, pairs, rows
-from graphveil.privacy.printed import rounded_up
+from graphveil.cli.base.screens import stated, voided
+from graphveil.cli.base.tables import columns, pairs, rows
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import printable
 from graphveil.reports.compare import promised

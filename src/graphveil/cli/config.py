@@ -4,9 +4,115 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+
+from graphveil.cli.train.configured import DATA, METHOD, OF_SEARCH, OPTIONS, SETTINGS, SOURCE, choices
+from graphveil.files.serial import json_safe
+from graphveil.methods.base.method import AnyMethod, Option
+from graphveil.methods.base.ranges import NAMES, NUMBERS, OPEN_WORDS, Bounds
+from graphveil.methods.registry import METHODS
+
+# The JSON Schema of files that describe a run, made of the methods' entries and of the commands' options.
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string"}
+Schema = dict[str, Any]
+
+
+def run_schema(method: AnyMethod | None = None) -> Schema:
+    """The schema of the file of a run.
+
+    Args:
+        method: whose settings the file holds; None: of the method that it names.
+
+    Returns:
+        JSON values. What depends on several settings at once, or on the data, is left to the commands.
+    """
+    named = {one.name: one for one in (METHODS.values() if method is None else (method,))}
+    which: Schema = {"type": "string", "enum": list(named), "description": "what to train"}
+    return {
+        "$schema": DIALECT,
+        "title": "A run of graphveil",
+        "type": "object",
+        "properties": {
+            METHOD: which,
+            DATA: {"type": "string", "description": "a named data set, or a folder, from where this file lies"},
+            SETTINGS: {"type": "object"} if method is None else _settings(method),
+            OPTIONS: _options(),
+        },
+        "additionalProperties": False,
+        **(_by_method(named) if method is None else {}),
+    }
+
+
+def _by_method(named: Mapping[str, AnyMethod]) -> Schema:
+    """The settings of each method, which hold where the file names it."""
+    rules = [
+        {
+            "if": {"properties": {METHOD: {"const": name}}, "required": [METHOD]},
+            "then": {"properties": {SETTINGS: {"$ref": f"#/$defs/{name}"}}},
+        }
+        for name in named
+    ]
+    return {"allOf": rules, "$defs": {name: _settings(method) for name, method in named.items()}}
+
+
+def _settings(method: AnyMethod) -> Schema:
+    properties = {key: _setting(key, option) for key, option in method.options.items()}
+    return {
+        "type": "object",
+        "description": method.summary,
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _setting(key: str, option: Option) -> Schema:
+    told: Schema = {"description": option.help}
+    if option.default is not None:
+        told["default"] = json_safe(option.default)
+    kind = _KINDS[option.type]
+    if option.type is str:
+        names = option.within or NAMES.get(key)
+        return told | {"type": kind} | ({"enum": list(names)} if names else {})
+    # A name without a range has none here: an editor that refused what the program takes would soon be switched off.
+    bounds = NUMBERS.get(key, Bounds())
+    number = {"type": kind} | {word: end for word, end in _ends(bounds) if end is not None}
+    open_word = [OPEN_WORDS[key]] if key in OPEN_WORDS else []
+    if not bounds.infinite:
+        return told | ({"anyOf": [number, {"enum": open_word}]} if open_word else number)
+    # JSON has no infinity: editors hand on TOML's as a number beyond all others or as its name.
+    words = ["inf", *open_word]
+    return told | {"anyOf": [number, {"type": kind, "minimum": sys.float_info.max}, {"enum": words}]}
+
+
+def _ends(bounds: Bounds) -> tuple[tuple[str, float | None], ...]:
+    return (
+        ("minimum", bounds.least),
+        ("maximum", bounds.most),
+        ("exclusiveMinimum", bounds.above),
+        ("exclusiveMaximum", bounds.below),
+    )
+
+
+def _options() -> Schema:
+    properties: dict[str, Schema] = {SOURCE: {"type": "string", "description": "where the data of a finished run lay"}}
+    for key, choice in choices().items():
+        low = {} if choice.low is None else {"minimum": choice.low}
+        properties[key] = {"type": _KINDS[choice.kind], "description": choice.help, **low}
+    properties |= {key: {"description": "how a tuned run was found; not searched again"} for key in OF_SEARCH}
+    digests = {"_sha256$": {"type": "string", "description": "checksum of the file that a setting named"}}
+    return {
+        "type": "object",
+        "properties": properties,
+        "patternProperties": digests,
+        "additionalProperties": False,
+    }
+
 
 Method = Annotated[
     str | None,
@@ -27,8 +133,7 @@ def schema(method: Method = None) -> None:
 
     Save it beside your file as graphveil.schema.json, and begin that file with "#:schema ./graphveil.schema.json".
     """
-    from graphveil.cli.choices import find_method
-    from graphveil.cli.config_schema import run_schema
+    from graphveil.cli.base.choices import find_method
 
     described = run_schema(None if method is None else find_method(method))
     sys.stdout.write(json.dumps(described, indent=2, allow_nan=False) + "\n")

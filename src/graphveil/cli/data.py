@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import options
-from graphveil.cli.console import complain, emit, working
-from graphveil.cli.engines import opened, require_place
-from graphveil.cli.groups import EngineChoice
+from graphveil.cli.base import options
+from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base.engines import opened, require_place
+from graphveil.cli.base.groups import EngineChoice
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
 New = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to create.")]
@@ -46,7 +46,7 @@ def describe(
     place = EngineChoice(engine, engine_address, workers)
     require_place(place)
     from graphveil import graphs
-    from graphveil.cli import tables
+    from graphveil.cli.base import tables
 
     with working() as tell, opened(place) as there:
         content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell, engine=there))
@@ -56,7 +56,7 @@ def describe(
 def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> None:
     """Keep a data set as arrays in a new folder, which every command takes as DATA and maps instead of loading."""
     from graphveil import graphs
-    from graphveil.outputs import new_output
+    from graphveil.files.outputs import new_output
 
     with working() as tell, new_output(out, out, say=complain) as output:
         parts = graphs.load_parts(data, root=data_root, progress=tell)
@@ -78,10 +78,10 @@ def croissant(
 
     Of data that is not released, only what graph.toml declares is said: no value, no count, no hash.
     """
-    from graphveil._serial import to_json
-    from graphveil.graphs.croissant import Credit, as_day
-    from graphveil.graphs.croissant_data import of_data
-    from graphveil.writing import write_text
+    from graphveil.files.serial import to_json
+    from graphveil.files.writing import write_text
+    from graphveil.graphs.releases.croissant import Credit, as_day
+    from graphveil.graphs.releases.croissant_data import of_data
 
     credit = Credit(license, cite_as, url, creator, as_day(published))
     with working():

@@ -7,20 +7,147 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from graphveil.cli import choices, options
-from graphveil.cli.console import complain, emit, working
+from graphveil.cli.base import choices, options
+from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base.tables import pairs
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.reports.base.text import percent, points, printable, seconds
+from graphveil.reports.base.words import CONTROL_MEANING, interval, lift_interval
 from graphveil.reports.demo import DATA
+from graphveil.reports.demo.story import COUNTEREXAMPLE, Story, Way
 
 if TYPE_CHECKING:
-    from graphveil.outputs import Output
+    from graphveil.files.outputs import Output
+
+
+# What ``graphveil demo`` shows: one table, how to read it, the counterexample in words, and what to type next.
+
+
+_ATTACKS = {"linkteller": "LinkTeller", "feature-recovery": "recovery", "reconstruction": "rebuilding"}
+_LIFT = (
+    "accuracy over the best control: the same without the connections, the features or the other organisation. At or "
+    "below zero the private data bought nothing. Intervals are over the test people of this one run."
+)
+_AUC = (
+    "how often an attack ranks a true secret above a false one, without noise and with it; 0.50 is guessing. "
+    "LinkTeller looks for connections, recovery for the other organisation's columns, rebuilding for a person's "
+    "features."
+)
+#: Headings and widths: 79 with the spaces between them.
+_COLUMNS = {
+    "who is\ntrusted": 14,
+    "accuracy, %\n(95%)": 12,
+    "best control\nin %": 15,
+    "lift, points\n(95%)": 12,
+    "epsilon": 10,
+    "attack AUC,\nbare>noisy": 11,
+}
+NEXT = (
+    ("graphveil advise docs/examples/town --trust links", "which method to take, and why"),
+    ("graphveil train class-sums FOLDER --epsilon 1", "train on your own files"),
+    ("docs/start/demo.md", "what each line means"),
+)
+
+
+def told(story: Story, folder: Path) -> RenderableType:
+    """The whole screen, at 80 columns.
+
+    Args:
+        story: as it was told. folder: where it was written.
+    """
+    size = f"{story.nodes:,} people, {story.connections:,} connections, {story.columns:,} columns"
+    facts = [
+        ("Lift", _LIFT),
+        ("AUC", _AUC),
+        ("Counterexample", counterexample(story.ways[-1])),
+        ("Not hidden", similar(story)),
+        ("Took", f"{seconds(story.seconds)}; picture: {printable(folder / 'demo.svg')} (and .png)"),
+    ]
+    return Group(
+        Text("One private graph, three ways to trust, and a counterexample", style="bold"),
+        Text(f"{printable(story.data)} (made): {size}, {story.classes} classes"),
+        Text(f"A GCN that protects nothing classifies {percent(story.plain.mean)}% of the test people correctly."),
+        Text(),
+        table(story),
+        Text(),
+        pairs(facts),
+        Text(),
+        Text("What next", style="bold"),
+        *(Text(f"{words:<50} {why}") for words, why in NEXT),
+    )
+
+
+def table(story: Story) -> Table:
+    """Three lines for each way, 79 columns wide.
+
+    Args:
+        story: its ways are the rows.
+    """
+    # Not `tables.columns`: its room between columns would break words at 80.
+    shown = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for head, width in _COLUMNS.items():
+        shown.add_column(head, max_width=width)
+    for way in story.ways:
+        shown.add_row(*_cells(way), style="italic" if way.method == COUNTEREXAMPLE else "")
+    return shown
+
+
+def _cells(way: Way) -> tuple[str, ...]:
+    trust = "counterexample" if way.method == COUNTEREXAMPLE else way.trust
+    return (
+        f"{trust}\n{way.method}",
+        f"{percent(way.accuracy.mean)}\n{interval(way.accuracy)}",
+        f"{percent(way.control_accuracy.mean)}\n{way.control}",
+        f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
+        f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
+        f"{way.exposed.auc.mean:.2f}>{way.found.auc.mean:.2f}\n{_ATTACKS[way.found.name]}",
+    )
+
+
+def counterexample(way: Way) -> str:
+    """What the private features of the counterexample bought, claiming no more than its interval does.
+
+    Args:
+        way: the last of a story.
+    """
+    if way.lift.low > 0:
+        return (
+            f"{way.method} gained {points(way.lift.mean)} points this time; it seldom does. Measure before you collect."
+        )
+    meaning = CONTROL_MEANING.get(way.control, "less private data")
+    return (
+        f"{way.method} hides people's features well, and they bought nothing: {way.control} ({meaning}) reaches "
+        f"{percent(way.control_accuracy.mean)}%. Data that buy nothing are best not collected."
+    )
+
+
+def similar(story: Story) -> str:
+    """What stays visible however relationships are hidden: friends are alike.
+
+    Args:
+        story: of which the curator's model was attacked.
+    """
+    anyway = (
+        ""
+        if story.alike.baseline is None
+        else f", where a model that saw no connection gives {story.alike.baseline:.2f}"
+    )
+    return (
+        f"friends are alike, so similar answers still hint at connections: link-stealing has an AUC of "
+        f"{story.alike.auc.mean:.2f} on {story.ways[0].method}{anyway}."
+    )
+
 
 Out = Annotated[Path | None, typer.Option("--out", help=f"Folder to create. Default: runs/{DATA}-demo-<time>.")]
 
 
 def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False) -> None:
     """Show on an embedded graph what each kind of trust buys, and what an attacker finds with and without noise."""
-    from graphveil.outputs import new_output
+    from graphveil.files.outputs import new_output
     from graphveil.reports.runs.folder import default_folder
 
     with new_output(out, default_folder(DATA, "demo", datetime.now()), say=complain) as folder:
@@ -31,7 +158,6 @@ def demo(seed: options.Seed = 0, out: Out = None, as_json: options.Json = False)
 def _tell(folder: Output, seed: int, *, as_json: bool) -> None:
 
     # After the refusals, which need none of what trains, attacks and draws.
-    from graphveil.cli.demo_screen import told
     from graphveil.graphs import load_plain
     from graphveil.reports.demo import folder as demo_folder
     from graphveil.reports.demo.story import tell

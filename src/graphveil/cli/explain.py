@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphveil.cli import options
-from graphveil.cli.console import emit
+from graphveil.cli.base import options
+from graphveil.cli.base.console import emit
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from graphveil.privacy.codes import Entry
+    from graphveil.privacy.statement.codes import Entry
 
 Code = Annotated[
     str | None, typer.Argument(metavar="CODE", help="Code from a guarantee or a refusal. Default: list all.")
@@ -31,9 +31,9 @@ _LIMITS = {"assumption": "Breaks when", "answer": "To do"}
 
 def explain(code: Code = None, as_json: options.Json = False) -> None:
     """Explain a code in a guarantee or of a refusal: what it means, what it does not mean, and what supports it."""
-    from graphveil.collection.refusal_codes import REFUSAL_CODES
-    from graphveil.privacy.codes import table_of
-    from graphveil.privacy.registry import CODES, explained
+    from graphveil.collection.service.refusal_codes import REFUSAL_CODES
+    from graphveil.privacy.statement.codes import table_of
+    from graphveil.privacy.statement.registry import CODES, explained
 
     known = table_of((*CODES.values(), *REFUSAL_CODES.values()))
     entries = tuple(known.values()) if code is None else explained(code, known)
@@ -49,7 +49,7 @@ def _listed(entries: Sequence[Entry]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from graphveil.cli.tables import pairs
+    from graphveil.cli.base.tables import pairs
 
     parts: list[RenderableType] = []
     for group, head in _HEADS.items():
@@ -63,7 +63,7 @@ def _whole(entries: Sequence[Entry]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from graphveil.cli.tables import pairs
+    from graphveil.cli.base.tables import pairs
 
     parts: list[RenderableType] = []
     for entry in entries:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import options
-from graphveil.cli.console import emit, working
+from graphveil.cli.base import options
+from graphveil.cli.base.console import emit, working
 from graphveil.errors import InputError
 
 Run = Annotated[
@@ -27,7 +27,7 @@ def report(
     run: Run, open_page: Open = False, lift: Lift = False, against: Against = None, as_json: options.Json = False
 ) -> None:
     """Rebuild the report and the privacy card as self-contained pages; releases and parties have a card only."""
-    from graphveil.cli import tables
+    from graphveil.cli.base import tables
     from graphveil.reports.releases import card as release_card
     from graphveil.reports.releases import lift as release_lift
     from graphveil.reports.rewrite import rewrite

@@ -7,10 +7,44 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from graphveil.cli import choices, groups, options
-from graphveil.cli.console import complain, emit, working
+from graphveil.cli.base import choices, groups, options
+from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base.tables import pairs, rows
 from graphveil.graphs import Graph
+from graphveil.reproduction.catalogue import EXHIBITS, PAPERS, long
+from graphveil.reproduction.exhibit import Exhibit
+from graphveil.reproduction.runner import Outcome
+from graphveil.reproduction.table import HEADS, by_data, cells, remarks
+
+# What ``graphveil reproduce`` shows: every table and figure with its state, or one beside what was published.
+
+
+def listed() -> RenderableType:
+    """All tables and figures, paper by paper."""
+    parts: list[RenderableType] = []
+    for paper, title in PAPERS.items():
+        own = [one for one in EXHIBITS.values() if one.paper == paper]
+        table = rows(
+            ("name", "shows", "can be run", "10 splits"), [(one.id, one.caption, one.said, long(one)) for one in own]
+        )
+        # A name that is broken over two lines cannot be copied.
+        table.columns[0].no_wrap = table.columns[3].no_wrap = True
+        parts += [Text(title, style="bold"), table, Text()]
+    return Group(*parts[:-1])
+
+
+def reproduced(exhibit: Exhibit, outcome: Outcome, folder: Path) -> RenderableType:
+    """One exhibit: the paper's figures beside ours, and what to mind."""
+    parts: list[RenderableType] = [Text(f"{exhibit.id}: {exhibit.caption}", style="bold"), Text()]
+    for head, found in by_data(outcome.rows):
+        table = rows(HEADS, map(cells, found))
+        table.columns[0].no_wrap = True
+        parts += [Text(head), table, Text()]
+    return Group(*parts, pairs([*remarks(exhibit, outcome), ("Folder", f"{folder} (table.md, table.json)")]))
+
 
 LIST = "list"
 
@@ -55,7 +89,7 @@ def reproduce(
     from graphveil.reproduction.catalogue import EXHIBITS, find_exhibit
 
     if table == LIST:
-        from graphveil.cli import reproduce_screen
+        from graphveil.cli import reproduce as reproduce_screen
 
         listed = {"exhibits": [one.to_dict() for one in EXHIBITS.values()]}
         emit(listed, as_json=as_json, screen=reproduce_screen.listed)
@@ -68,9 +102,9 @@ def reproduce(
     entries = runner.chosen(exhibit, () if only is None else [word.strip() for word in only.split(",")])
     choices.prepare(speed.device, speed.threads)
 
-    from graphveil.cli import reproduce_screen
+    from graphveil.cli import reproduce as reproduce_screen
+    from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain
-    from graphveil.outputs import new_output
     from graphveil.reports.base.files import json_safe, to_json
     from graphveil.reproduction import table as tables
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli import options
-from graphveil.cli.console import emit, working
+from graphveil.cli.base import options
+from graphveil.cli.base.console import emit, working
 from graphveil.errors import InputError
 
 Sensitive = Annotated[
@@ -45,10 +45,10 @@ def scores(
     if out.exists():
         raise InputError(f"{out} is there already", where="--out", remedy="name another file")
 
-    from graphveil.cli import tables
+    from graphveil.cli.base import tables
+    from graphveil.files.writing import write_text
     from graphveil.graphs import load_plain
     from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
-    from graphveil.writing import write_text
 
     with working() as tell:
         graph = load_plain(data, data_root, progress=tell)

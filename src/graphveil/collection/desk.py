@@ -18,16 +18,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.collection.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
-from graphveil.collection.organiser import new_key, read_key, signed_opening, signed_task
-from graphveil.collection.tokens import in_order, links_at, replaced, write_tokens
-from graphveil.device.people import ids_hash
+from graphveil.collection.service.tokens import in_order, links_at, replaced, write_tokens
+from graphveil.collection.task.drafts import IDS, SCHEMA, TASK, read_draft, read_ids, refusals
+from graphveil.collection.task.organiser import new_key, read_key, signed_opening, signed_task
+from graphveil.device.people.people import ids_hash
 from graphveil.device.task import Opening, moment, short_key
 from graphveil.errors import InputError, MissingExtraError
-from graphveil.writing import new_folder, partial_folder, sweep, sync_files, sync_folder, write_bytes
+from graphveil.files.writing import new_folder, partial_folder, sweep, sync_files, sync_folder, write_bytes
 
 if TYPE_CHECKING:
-    from graphveil.collection.store import Store
+    from graphveil.collection.store.store import Store
 
 KEY, SIGNED, DATABASE, ADDRESS, TOKENS, ADMIN = (
     "organiser.key", "task.json", "collection.db", "database", "tokens.csv", "admin-token",
@@ -186,7 +186,7 @@ class Desk:
         Raises:
             InputError: none is.
         """
-        from graphveil.collection.arrival import forget
+        from graphveil.collection.service.arrival import forget
 
         with self.store() as store:
             epoch, digest = store.close_epoch()
@@ -215,9 +215,9 @@ class Desk:
         Raises:
             InputError: a name that this folder uses itself; and as `export.export` and `suspects.inspect`.
         """
-        from graphveil.collection.export import export, read_export
-        from graphveil.collection.moved import bounds, sentence_of
-        from graphveil.collection.suspects import inspect
+        from graphveil.collection.export.export import export, read_export
+        from graphveil.collection.export.moved import bounds, sentence_of
+        from graphveil.collection.export.suspects import inspect
 
         self._require_free(out)
         # Wherever this one goes: what downloads of processes that were killed have left here.
@@ -240,7 +240,7 @@ class Desk:
             InputError: it is an export of another task, of other epochs than are closed now, or lacks a report; or an
             epoch is open.
         """
-        from graphveil.collection.export import FILES, read_export
+        from graphveil.collection.export.export import FILES, read_export
 
         kept = read_export(exported)
         # What was read may be in memory alone, and a power cut would leave it nowhere.
@@ -267,7 +267,7 @@ class Desk:
         Args:
             store: keeps its hash alone.
         """
-        from graphveil.collection.store import hashed
+        from graphveil.collection.store.store import hashed
 
         if store.setting("admin") is not None:
             return None
@@ -305,8 +305,8 @@ class Desk:
         require_extra()
         from sqlalchemy.exc import SQLAlchemyError
 
-        from graphveil.collection.store import Store
-        from graphveil.collection.tables import opened
+        from graphveil.collection.store.store import Store
+        from graphveil.collection.store.tables import opened
 
         try:
             store = Store(opened(url))

@@ -3,8 +3,8 @@
 numpy and cryptography alone; the standard that it keeps to is docs/standard.
 """
 
-from graphveil.device.answer import Answer, answer, answers, cost
 from graphveil.device.errors import DeviceError
+from graphveil.device.reports.answer import Answer, answer, answers, cost
 from graphveil.device.task import Opening, Task
 from graphveil.device.wire import Report, read, report
 

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from graphveil.device import refusals, telling
-from graphveil.device.answer import NANO, answers
-from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
-from graphveil.device.home import Enrolment, Home
 from graphveil.device.lines import answered
-from graphveil.device.named import numbered
+from graphveil.device.people.named import numbered
+from graphveil.device.people.whom import whom
 from graphveil.device.remote import Remote
 from graphveil.device.reporting import Enrolled, book, preview
+from graphveil.device.reports.answer import NANO, answers
+from graphveil.device.reports.bits import sized
+from graphveil.device.storage.home import Enrolment, Home
 from graphveil.device.task import Opening, Task
 from graphveil.device.token import number_of, token_of
-from graphveil.device.whom import whom
 
 _EXAMPLE = '{"features": [0.5, 2], "label": "calm", "links": [4, "Ann"]}, or a part of it'
 _DATA = 'a file: {"features": [...], "label": "...", "links": [...]}'

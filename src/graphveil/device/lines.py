@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from graphveil.device.answer import NANO, answer, answers, cost
-from graphveil.device.assigned import assigned
 from graphveil.device.canonical import LIMIT, canonical, parse
-from graphveil.device.canonical_id import canonical_id
 from graphveil.device.errors import DeviceError
-from graphveil.device.exact import keeps
-from graphveil.device.people import ids_of
+from graphveil.device.people.assigned import assigned
+from graphveil.device.people.canonical_id import canonical_id
+from graphveil.device.people.people import ids_of
+from graphveil.device.reports.answer import NANO, answer, answers, cost
+from graphveil.device.reports.exact import keeps
 from graphveil.device.task import Opening, Task
 from graphveil.device.wire import read, report
 

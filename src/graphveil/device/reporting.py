@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from graphveil.device.answer import Answer, answer, cost
 from graphveil.device.errors import DeviceError
-from graphveil.device.ledger import DeviceLedger
+from graphveil.device.reports.answer import Answer, answer, cost
+from graphveil.device.storage.ledger import DeviceLedger
 from graphveil.device.task import Opening, Task
 from graphveil.device.wire import Report, report
 

@@ -21,13 +21,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from graphveil.device.canonical import canonical, parse
-from graphveil.device.degree import Degree
 from graphveil.device.errors import DeviceError
-from graphveil.device.features import Features
-from graphveil.device.label import Label
-from graphveil.device.links import Links
-from graphveil.device.person import Person
+from graphveil.device.people.person import Person
 from graphveil.device.reading import text, texts, whole
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
 
 TASK, OPENING = b"graphveil/standard/2/task\n", b"graphveil/standard/2/opening\n"
 VERSION = 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphveil.device.bits import Bits, number_of
-from graphveil.device.degree import Degree
-from graphveil.device.exact import DIGIT, WORD
-from graphveil.device.features import Features
-from graphveil.device.label import Label
-from graphveil.device.learned import decimal, learned, odds
-from graphveil.device.links import Links, answers_for
-from graphveil.device.person import Person
+from graphveil.device.people.person import Person
+from graphveil.device.reports.bits import Bits, number_of
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.exact import DIGIT, WORD
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.learned import decimal, learned, odds
+from graphveil.device.reports.links import Links, answers_for
 from graphveil.device.task import Field, Task, moment, short_key
 
 #: Printable, and nothing to see.

@@ -14,9 +14,9 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graphveil.device.bits import sized
 from graphveil.device.errors import DeviceError
-from graphveil.device.noise import REPORT, derived
+from graphveil.device.reports.bits import sized
+from graphveil.device.reports.noise import REPORT, derived
 
 VERSION = 2
 HEAD, TAG = 1 + 32 + 16 + 16 + 4, 32

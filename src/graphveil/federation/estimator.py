@@ -26,7 +26,7 @@ from graphveil.methods.base.core import Stored, stored_probabilities
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from graphveil._serial import toml_lines
-from graphveil.columns import Column
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
@@ -37,12 +35,14 @@ from graphveil.federation.modes.linear import LinearHolder
 from graphveil.federation.modes.registry import HolderResult, ServerResult, mode_holder, mode_server
 from graphveil.federation.transport.links import Links, Peer
 from graphveil.federation.transport.session import Session
+from graphveil.files.serial import toml_lines
 from graphveil.graphs import Graph, published_split, random_split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.column_declaration import declared_columns
-from graphveil.graphs.features import to_rows
+from graphveil.graphs.declared.column_declaration import declared_columns
+from graphveil.graphs.declared.columns import Column
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.features import to_rows
 from graphveil.privacy import Randomness, SecureRandomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 T = TypeVar("T")
 #: Room for the masks' blocks of rows, whatever the agreement says.

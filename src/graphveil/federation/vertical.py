@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphveil.columns import blocks_of
 from graphveil.errors import InputError
 from graphveil.federation.core.setting import Member
 from graphveil.federation.modes.holder import Holding
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.graphs.features import to_rows
+from graphveil.graphs.declared.columns import blocks_of
+from graphveil.graphs.value.features import to_rows
 
 
 def feature_parts(schema: GraphSchema, shares: Sequence[float], *, seed: int) -> list[np.ndarray]:

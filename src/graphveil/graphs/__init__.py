@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.exports import lazy_names
+from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.graphs.conversions import from_adjacency as from_adjacency
@@ -18,68 +18,68 @@ if TYPE_CHECKING:
     from graphveil.graphs.degree_bound import BoundedEdges as BoundedEdges
     from graphveil.graphs.degree_bound import keep_lists as keep_lists
     from graphveil.graphs.degree_bound import require_degree as require_degree
-    from graphveil.graphs.description import describe as describe
-    from graphveil.graphs.digits import digits_graph as digits_graph
-    from graphveil.graphs.edges import normalise_edges as normalise_edges
     from graphveil.graphs.known import draw_private as draw_private
     from graphveil.graphs.load import NAMES as NAMES
     from graphveil.graphs.load import as_graph as as_graph
     from graphveil.graphs.load import load_graph as load_graph
     from graphveil.graphs.load import load_parts as load_parts
     from graphveil.graphs.load import load_plain as load_plain
-    from graphveil.graphs.protocol import Graph as Graph
-    from graphveil.graphs.protocol import Structure as Structure
-    from graphveil.graphs.release import Release as Release
-    from graphveil.graphs.release import write_release as write_release
-    from graphveil.graphs.root import data_root as data_root
-    from graphveil.graphs.schema import GraphSchema as GraphSchema
-    from graphveil.graphs.social import social_graph as social_graph
-    from graphveil.graphs.splits import Split as Split
-    from graphveil.graphs.splits import known_labels as known_labels
-    from graphveil.graphs.splits import published_split as published_split
-    from graphveil.graphs.splits import random_split as random_split
-    from graphveil.graphs.splits import shares_of as shares_of
-    from graphveil.graphs.stored import store_parts as store_parts
-    from graphveil.graphs.value import make_graph as make_graph
-    from graphveil.graphs.value import node_names as node_names
-    from graphveil.graphs.value import validate as validate
-    from graphveil.graphs.write import write_folder as write_folder
+    from graphveil.graphs.named.digits import digits_graph as digits_graph
+    from graphveil.graphs.named.root import data_root as data_root
+    from graphveil.graphs.named.social import social_graph as social_graph
+    from graphveil.graphs.releases.release import Release as Release
+    from graphveil.graphs.releases.release import write_release as write_release
+    from graphveil.graphs.tables.stored import store_parts as store_parts
+    from graphveil.graphs.tables.write import write_folder as write_folder
+    from graphveil.graphs.value.description import describe as describe
+    from graphveil.graphs.value.edges import normalise_edges as normalise_edges
+    from graphveil.graphs.value.protocol import Graph as Graph
+    from graphveil.graphs.value.protocol import Structure as Structure
+    from graphveil.graphs.value.schema import GraphSchema as GraphSchema
+    from graphveil.graphs.value.splits import Split as Split
+    from graphveil.graphs.value.splits import known_labels as known_labels
+    from graphveil.graphs.value.splits import published_split as published_split
+    from graphveil.graphs.value.splits import random_split as random_split
+    from graphveil.graphs.value.splits import shares_of as shares_of
+    from graphveil.graphs.value.value import make_graph as make_graph
+    from graphveil.graphs.value.value import node_names as node_names
+    from graphveil.graphs.value.value import validate as validate
 
 _HOMES = {
     "NAMES": "load",
     "BoundedEdges": "degree_bound",
-    "Graph": "protocol",
-    "GraphSchema": "schema",
-    "Release": "release",
-    "Split": "splits",
-    "Structure": "protocol",
+    "Graph": "value.protocol",
+    "GraphSchema": "value.schema",
+    "Release": "releases.release",
+    "Split": "value.splits",
+    "Structure": "value.protocol",
     "as_graph": "load",
-    "data_root": "root",
-    "describe": "description",
-    "digits_graph": "digits",
+    "data_root": "named.root",
+    "describe": "value.description",
+    "digits_graph": "named.digits",
     "draw_private": "known",
     "from_adjacency": "conversions",
     "from_networkx": "conversions",
     "from_pyg": "conversions",
     "from_tables": "conversions",
     "keep_lists": "degree_bound",
-    "known_labels": "splits",
+    "known_labels": "value.splits",
     "load_graph": "load",
     "load_parts": "load",
     "load_plain": "load",
-    "make_graph": "value",
-    "node_names": "value",
-    "normalise_edges": "edges",
-    "published_split": "splits",
-    "random_split": "splits",
+    "make_graph": "value.value",
+    "node_names": "value.value",
+    "normalise_edges": "value.edges",
+    "published_split": "value.splits",
+    "random_split": "value.splits",
     "require_degree": "degree_bound",
-    "shares_of": "splits",
-    "social_graph": "social",
-    "store_parts": "stored",
+    "shares_of": "value.splits",
+    "social_graph": "named.social",
+    "store_parts": "tables.stored",
     "to_pyg": "conversions",
-    "validate": "value",
-    "write_folder": "write",
-    "write_release": "release",
+    "validate": "value.value",
+    "write_folder": "tables.write",
+    "write_release": "releases.release",
 }
 
 __all__ = list(_HOMES)

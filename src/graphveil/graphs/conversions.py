@@ -14,24 +14,32 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from graphveil.errors import DataError, InputError
-from graphveil.graphs.checks import check_masks, check_parts, check_private_nodes
-from graphveil.graphs.declaration import Declaration
-from graphveil.graphs.declared import Declared, DeclaredColumns, declaration_of
-from graphveil.graphs.edges import merge_edges
-from graphveil.graphs.frames import Frame, as_table, columns_table
-from graphveil.graphs.handed import array_of, is_binary, read_ends, read_features, read_labels, read_masks, rows_of
+from graphveil.graphs.declared.declaration import Declaration
+from graphveil.graphs.declared.features import Declared, DeclaredColumns, declaration_of
 from graphveil.graphs.known import public_of
-from graphveil.graphs.parts import MASKS, GraphParts
-from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.tabular import Origin, join_people, list_edges, read_people
-from graphveil.graphs.value import graph_of, parts_of
+from graphveil.graphs.tables.frames import Frame, as_table, columns_table
+from graphveil.graphs.tables.handed import (
+    array_of,
+    is_binary,
+    read_ends,
+    read_features,
+    read_labels,
+    read_masks,
+    rows_of,
+)
+from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
+from graphveil.graphs.value.checks import check_masks, check_parts, check_private_nodes
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.parts import MASKS, GraphParts
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.graphs.value.value import graph_of, parts_of
 
 if TYPE_CHECKING:
     import networkx
     from torch_geometric.data import Data
 
-    from graphveil.graphs.protocol import Graph
-    from graphveil.graphs.tables import Table
+    from graphveil.graphs.tables.tables import Table
+    from graphveil.graphs.value.protocol import Graph
 
 _BY_CALLER = "declared by the caller"
 
@@ -356,7 +364,7 @@ def _node_table(
     graph: networkx.Graph[Any], features: str | Sequence[str], others: Sequence[str]
 ) -> tuple[Table, list[str]]:
     """The nodes as a table, and the names of its feature columns."""
-    from graphveil.graphs.checks import names_of
+    from graphveil.graphs.value.checks import names_of
 
     names = names_of(list(graph.nodes), graph.number_of_nodes()) or ()
     given = [values for _, values in graph.nodes(data=True)]

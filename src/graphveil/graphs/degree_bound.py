@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.graphs.bound_rules import Rule
 from graphveil.privacy import Assumption, ProtectedUnit, assume
-from graphveil.privacy.unit import NODE, NODE_AND_OWN_LIST
+from graphveil.privacy.statement.unit import NODE, NODE_AND_OWN_LIST
+from graphveil.runtime.sorted_arrays import distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

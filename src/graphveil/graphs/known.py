@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import contains, distinct, packed, turned
 from graphveil.engine import Blocks
 from graphveil.errors import DataError, InputError
-from graphveil.graphs.edges import edge_keys
-from graphveil.graphs.tables import Table
+from graphveil.graphs.tables.tables import Table
+from graphveil.graphs.value.edges import edge_keys
+from graphveil.runtime.sorted_arrays import contains, distinct, packed, turned
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import polars
 
-    from graphveil.graphs.protocol import Graph
+    from graphveil.graphs.value.protocol import Graph
 
 
 # Rows of a step: whole groups of rows of a parquet file.

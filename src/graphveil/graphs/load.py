@@ -15,25 +15,25 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError, GraphveilError, InputError
-from graphveil.graphs.arrays import ARRAY_SETS, load_arrays
-from graphveil.graphs.digits import digits_parts
-from graphveil.graphs.facebook100 import load_facebook100
-from graphveil.graphs.folder import read_folder
-from graphveil.graphs.large import load_arxiv, load_ppi, load_reddit
-from graphveil.graphs.mir_flickr import load_mir_flickr
-from graphveil.graphs.musae import load_musae
-from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.plain import plain_graph
-from graphveil.graphs.planetoid import load_planetoid
-from graphveil.graphs.root import data_root
-from graphveil.graphs.saint import load_saint
-from graphveil.graphs.schema import GraphSchema
-from graphveil.graphs.social import social_parts
-from graphveil.graphs.stored import is_stored, read_stored
-from graphveil.progress import ProgressCallback
+from graphveil.graphs.named.arrays import ARRAY_SETS, load_arrays
+from graphveil.graphs.named.digits import digits_parts
+from graphveil.graphs.named.facebook100 import load_facebook100
+from graphveil.graphs.named.large import load_arxiv, load_ppi, load_reddit
+from graphveil.graphs.named.mir_flickr import load_mir_flickr
+from graphveil.graphs.named.musae import load_musae
+from graphveil.graphs.named.planetoid import load_planetoid
+from graphveil.graphs.named.root import data_root
+from graphveil.graphs.named.saint import load_saint
+from graphveil.graphs.named.social import social_parts
+from graphveil.graphs.tables.folder import read_folder
+from graphveil.graphs.tables.stored import is_stored, read_stored
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.plain import plain_graph
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
-    from graphveil.graphs.protocol import Graph
+    from graphveil.graphs.value.protocol import Graph
 
 _STORED: dict[str, Callable[..., GraphParts]] = {
     **{name: partial(load_planetoid, name) for name in ("cora", "citeseer", "pubmed")},

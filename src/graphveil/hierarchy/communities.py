@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.worthwhile import numbered
+from graphveil.runtime.sorted_arrays import packed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphveil.compiled import compiled
 from graphveil.hierarchy.arrays import IntArray
+from graphveil.runtime.compiled import compiled
 
 
 @compiled

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.communities import edges_inside, nested_communities
 from graphveil.hierarchy.counts import read_pairs
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
 from graphveil.hierarchy.similar import nearest_groups, random_projection, similar_order
 from graphveil.hierarchy.worthwhile import bounds, numbered, worthwhile_levels
+from graphveil.runtime.sorted_arrays import packed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -31,7 +31,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import distinct
 from graphveil.errors import InputError
 from graphveil.hierarchy.arrays import BoolArray, IntArray
 from graphveil.hierarchy.chain import BLOCK, Chain, Layer, open_chain
@@ -40,7 +39,8 @@ from graphveil.hierarchy.dendrogram import Dendrogram, balanced_dendrogram
 from graphveil.hierarchy.diagnostics import split_rhat
 from graphveil.hierarchy.likelihood import likelihood_sensitivity
 from graphveil.privacy import Assumption, Randomness, assume
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.runtime.sorted_arrays import distinct
 
 #: What a guarantee built on such a tree has to assume.
 ASYMPTOTIC: Final = assume("asymptotic")

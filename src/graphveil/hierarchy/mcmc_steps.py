@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.order_intervals import (
     COUNT,
@@ -37,6 +36,7 @@ from graphveil.hierarchy.order_intervals import (
     move_interval,
     relabel_all,
 )
+from graphveil.runtime.compiled import compiled
 
 #: Uniform numbers that a step takes.
 UNIFORMS: Final = 2

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled
+from graphveil.runtime.compiled import compiled
 
 #: Columns of `Tree.node`. LAYERS stand side by side where a column is one of a pair: public, then private.
 LEFT: Final = 0

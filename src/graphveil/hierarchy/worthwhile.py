@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from graphveil.ascending import packed
 from graphveil.hierarchy.arrays import IntArray
 from graphveil.hierarchy.counts import count_edges, lowest_common_ancestors, sums_below
 from graphveil.hierarchy.dendrogram import Dendrogram, dendrogram_of
+from graphveil.runtime.sorted_arrays import packed
 
 _SUPPORT: Final = 64  # public edges below which a subtree counts as one block; it decides which order wins, no more
 _PRICE: Final = 1.0  # nats a node that its finer community must be worth, which is read off the same edges

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from graphveil.exports import lazy_names
 from graphveil.mechanisms.catalogue import MechanismInfo as MechanismInfo
 from graphveil.mechanisms.catalogue import catalogue as catalogue
+from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.mechanisms.base.category import CategoryMechanism as CategoryMechanism

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.engine import LOCAL, Block, Blocks, Engine
-from graphveil.late import torch
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.values import Values
@@ -23,6 +22,7 @@ from graphveil.mechanisms.features.privunit import PrivUnit
 from graphveil.mechanisms.labels.declared import Labels, open_labels
 from graphveil.mechanisms.public import Public, PublicLabels
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
+from graphveil.runtime.late import torch
 
 Reporter: TypeAlias = FeatureMechanism[Any] | CategoryMechanism
 Array: TypeAlias = npt.NDArray[Any]

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 from graphveil.errors import InputError
-from graphveil.privacy import unit
+from graphveil.privacy.statement import unit
 
 Kind = Literal["features", "labels", "lists", "edges", "counts"]
 Trust = Literal["local", "curator"]

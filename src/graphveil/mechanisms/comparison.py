@@ -16,7 +16,7 @@ from graphveil.mechanisms.base.mechanism import FeatureMechanism
 from graphveil.mechanisms.base.values import FloatArray, blocks
 from graphveil.mechanisms.catalogue import MechanismInfo, catalogue
 from graphveil.privacy import Randomness, require_budget
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 # What a comparison takes on without being asked for: seconds, and tens of megabytes.
 _USERS: Final = 10_000

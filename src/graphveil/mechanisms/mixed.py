@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray, Values
 from graphveil.mechanisms.labels.choice import best_category
 from graphveil.mechanisms.question import Question
 from graphveil.mechanisms.samplers.subsets import draw_subsets, log_subsets
 from graphveil.privacy import Guarantee, Randomness, share_out
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.guarantees import ONCE
 from graphveil.mechanisms.base.mechanism import FeatureMechanism
@@ -40,6 +39,7 @@ from graphveil.mechanisms.features.sampled import SampledVectors
 from graphveil.mechanisms.labels.subset_selection import SubsetSelection
 from graphveil.mechanisms.samplers.subsets import draw_subsets
 from graphveil.privacy import Guarantee, Ledger, PermanentRandomness, Spend, assume
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

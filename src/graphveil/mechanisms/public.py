@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from graphveil.mechanisms.base.values import Values
 from graphveil.privacy import Assumption, Guarantee, ProtectedUnit, Randomness, assume
-from graphveil.privacy.observer import SERVER
-from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
+from graphveil.privacy.statement.observer import SERVER
+from graphveil.privacy.statement.unit import USER_FEATURES, USER_LABEL
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Category, Column, Integer, Number, Ordinal, Tags, YesNo, blocks_of
 from graphveil.mechanisms.base.category import CategoryMechanism
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.base.values import FloatArray, Values, blocks

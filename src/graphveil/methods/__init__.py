@@ -9,34 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphveil.exports import lazy_names
 from graphveil.methods.registry import METHODS as METHODS
 from graphveil.methods.registry import PUBLIC
 from graphveil.methods.registry import load_method as load_method
+from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
     from graphveil.methods.base.method import C, P
     from graphveil.methods.base.method import Method as Method
     from graphveil.methods.base.method import Option as Option
-    from graphveil.methods.base.released import LocalReports as LocalReports
-    from graphveil.methods.base.released import Topology as Topology
+    from graphveil.methods.base.people.released import LocalReports as LocalReports
+    from graphveil.methods.base.people.released import Topology as Topology
     from graphveil.methods.baselines.network import baseline as baseline
-    from graphveil.methods.curator.caribou import CaribouCore
     from graphveil.methods.curator.class_sums import ClassSumsCore
     from graphveil.methods.curator.dp_mlp import DPMLPCore
-    from graphveil.methods.curator.dpdgc import DPDGCCore
-    from graphveil.methods.curator.eclipse import EclipseCore
     from graphveil.methods.curator.gap import GAPCore
-    from graphveil.methods.curator.gcon import GCONCore
-    from graphveil.methods.curator.lpgnet import LPGNetCore
     from graphveil.methods.curator.node_sums import NodeSumsCore
     from graphveil.methods.curator.progap import ProGAPCore
+    from graphveil.methods.curator.rivals.caribou import CaribouCore
+    from graphveil.methods.curator.rivals.dpdgc import DPDGCCore
+    from graphveil.methods.curator.rivals.eclipse import EclipseCore
+    from graphveil.methods.curator.rivals.gcon import GCONCore
+    from graphveil.methods.curator.rivals.lpgnet import LPGNetCore
     from graphveil.methods.links.collection import LinkReports as LinkReports
     from graphveil.methods.links.link_beliefs import LinkBeliefsCore
     from graphveil.methods.links.solitude import SolitudeCore
     from graphveil.methods.local.label_propagation import LabelPropagationCore
     from graphveil.methods.local.lpgnn import LPGNNCore
-    from graphveil.methods.release.class_counts import ClassCountsCore
+    from graphveil.methods.release.counts.class_counts import ClassCountsCore
     from graphveil.methods.release.heterorr import HeteroRRCore
     from graphveil.methods.runs import experiment as experiment
     from graphveil.methods.runs.intervals import Interval as Interval
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Interval": "runs.intervals",
     "LinkReports": "links.collection",
-    "LocalReports": "base.released",
+    "LocalReports": "base.people.released",
     "Method": "base.method",
     "Option": "base.method",
-    "Topology": "base.released",
+    "Topology": "base.people.released",
     "baseline": "baselines.network",
     "experiment": "runs.experiment",
     "interval": "runs.intervals",

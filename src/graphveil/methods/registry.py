@@ -23,7 +23,7 @@ from graphveil.methods.release.entries import RELEASE_METHODS
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph
-    from graphveil.graphs.parts import GraphParts
+    from graphveil.graphs.value.parts import GraphParts
 
 #: What methods of a kind have in common, in words, and the methods.
 KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(

@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.exports import lazy_names
+from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.models.attention import Incoming as Incoming
-    from graphveil.models.attention import PairAttention as PairAttention
-    from graphveil.models.backbone import Backbone as Backbone
-    from graphveil.models.backbone import build_backbone as build_backbone
-    from graphveil.models.backbone import first_width as first_width
-    from graphveil.models.backbone import learned_structure as learned_structure
-    from graphveil.models.backbone import structure_for as structure_for
-    from graphveil.models.block_model import BlockBeliefs as BlockBeliefs
-    from graphveil.models.block_model import NamedPairs as NamedPairs
-    from graphveil.models.block_model import block_beliefs as block_beliefs
-    from graphveil.models.fusion import Fusion as Fusion
-    from graphveil.models.fusion import beside as beside
-    from graphveil.models.fusion import standardised as standardised
+    from graphveil.models.blocks.block_model import BlockBeliefs as BlockBeliefs
+    from graphveil.models.blocks.block_model import NamedPairs as NamedPairs
+    from graphveil.models.blocks.block_model import block_beliefs as block_beliefs
     from graphveil.models.names import BACKBONES as BACKBONES
-    from graphveil.models.own import Links as Links
-    from graphveil.models.own import OwnBackbone as OwnBackbone
-    from graphveil.models.own import as_rows as as_rows
-    from graphveil.models.own import require_scores as require_scores
-    from graphveil.models.own import require_weights as require_weights
-    from graphveil.models.perceptrons import Encoder as Encoder
-    from graphveil.models.perceptrons import HopClassifier as HopClassifier
-    from graphveil.models.perceptrons import Stage as Stage
-    from graphveil.models.vote_head import VoteHead as VoteHead
+    from graphveil.models.networks.attention import Incoming as Incoming
+    from graphveil.models.networks.attention import PairAttention as PairAttention
+    from graphveil.models.networks.backbone import Backbone as Backbone
+    from graphveil.models.networks.backbone import build_backbone as build_backbone
+    from graphveil.models.networks.backbone import first_width as first_width
+    from graphveil.models.networks.backbone import learned_structure as learned_structure
+    from graphveil.models.networks.backbone import structure_for as structure_for
+    from graphveil.models.networks.fusion import Fusion as Fusion
+    from graphveil.models.networks.fusion import beside as beside
+    from graphveil.models.networks.fusion import standardised as standardised
+    from graphveil.models.networks.own import Links as Links
+    from graphveil.models.networks.own import OwnBackbone as OwnBackbone
+    from graphveil.models.networks.own import as_rows as as_rows
+    from graphveil.models.networks.own import require_scores as require_scores
+    from graphveil.models.networks.own import require_weights as require_weights
+    from graphveil.models.networks.perceptrons import Encoder as Encoder
+    from graphveil.models.networks.perceptrons import HopClassifier as HopClassifier
+    from graphveil.models.networks.perceptrons import Stage as Stage
+    from graphveil.models.networks.vote_head import VoteHead as VoteHead
 
 _HOMES = {
     "BACKBONES": "names",
-    "Backbone": "backbone",
-    "BlockBeliefs": "block_model",
-    "Encoder": "perceptrons",
-    "Fusion": "fusion",
-    "HopClassifier": "perceptrons",
-    "Incoming": "attention",
-    "Links": "own",
-    "NamedPairs": "block_model",
-    "OwnBackbone": "own",
-    "PairAttention": "attention",
-    "Stage": "perceptrons",
-    "VoteHead": "vote_head",
-    "as_rows": "own",
-    "beside": "fusion",
-    "block_beliefs": "block_model",
-    "build_backbone": "backbone",
-    "first_width": "backbone",
-    "learned_structure": "backbone",
-    "require_scores": "own",
-    "require_weights": "own",
-    "standardised": "fusion",
-    "structure_for": "backbone",
+    "Backbone": "networks.backbone",
+    "BlockBeliefs": "blocks.block_model",
+    "Encoder": "networks.perceptrons",
+    "Fusion": "networks.fusion",
+    "HopClassifier": "networks.perceptrons",
+    "Incoming": "networks.attention",
+    "Links": "networks.own",
+    "NamedPairs": "blocks.block_model",
+    "OwnBackbone": "networks.own",
+    "PairAttention": "networks.attention",
+    "Stage": "networks.perceptrons",
+    "VoteHead": "networks.vote_head",
+    "as_rows": "networks.own",
+    "beside": "networks.fusion",
+    "block_beliefs": "blocks.block_model",
+    "build_backbone": "networks.backbone",
+    "first_width": "networks.backbone",
+    "learned_structure": "networks.backbone",
+    "require_scores": "networks.own",
+    "require_weights": "networks.own",
+    "standardised": "networks.fusion",
+    "structure_for": "networks.backbone",
 }
 
 __all__ = list(_HOMES)

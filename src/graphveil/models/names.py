@@ -8,7 +8,7 @@ BackboneName = Literal["sage", "gcn", "gat", "mlp"]
 BACKBONES: tuple[str, ...] = get_args(BackboneName)
 #: Heads of the first layer of "gat".
 HEADS = 4
-#: How many densities of links there are between classes, see `models.block_densities`.
+#: How many densities of links there are between classes, see `models.blocks.block_densities`.
 BLOCKS = ("full", "planted")
 #: Rounds of belief propagation over named pairs.
 BELIEF_ROUNDS = 25

@@ -7,83 +7,83 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphveil.exports import lazy_names
+from graphveil.runtime.exports import lazy_names
 
 if TYPE_CHECKING:
-    from graphveil.privacy.accountant import compose as compose
-    from graphveil.privacy.accountant import either as either
-    from graphveil.privacy.accountant import epsilon_of as epsilon_of
-    from graphveil.privacy.accountant import several as several
-    from graphveil.privacy.accountant import share_out as share_out
-    from graphveil.privacy.assumption import Assumption as Assumption
-    from graphveil.privacy.assumption import assume as assume
-    from graphveil.privacy.block_noise import BlockKey as BlockKey
-    from graphveil.privacy.block_noise import BlockNoise as BlockNoise
-    from graphveil.privacy.budget_split import CalibratedPipeline as CalibratedPipeline
-    from graphveil.privacy.budget_split import calibrate_pipeline as calibrate_pipeline
-    from graphveil.privacy.budget_split import default_split as default_split
-    from graphveil.privacy.calibration import analytic_gaussian_sigma as analytic_gaussian_sigma
-    from graphveil.privacy.calibration import calibrate as calibrate
-    from graphveil.privacy.changed_samples import ChangedSamples as ChangedSamples
-    from graphveil.privacy.gaussian import gaussian_delta as gaussian_delta
-    from graphveil.privacy.gaussian import gaussian_epsilon as gaussian_epsilon
-    from graphveil.privacy.guarantee import Guarantee as Guarantee
+    from graphveil.privacy.accounting.accountant import compose as compose
+    from graphveil.privacy.accounting.accountant import either as either
+    from graphveil.privacy.accounting.accountant import epsilon_of as epsilon_of
+    from graphveil.privacy.accounting.accountant import several as several
+    from graphveil.privacy.accounting.accountant import share_out as share_out
+    from graphveil.privacy.accounting.budget_split import CalibratedPipeline as CalibratedPipeline
+    from graphveil.privacy.accounting.budget_split import calibrate_pipeline as calibrate_pipeline
+    from graphveil.privacy.accounting.budget_split import default_split as default_split
+    from graphveil.privacy.accounting.calibration import analytic_gaussian_sigma as analytic_gaussian_sigma
+    from graphveil.privacy.accounting.calibration import calibrate as calibrate
+    from graphveil.privacy.accounting.changed_samples import ChangedSamples as ChangedSamples
+    from graphveil.privacy.accounting.gaussian import gaussian_delta as gaussian_delta
+    from graphveil.privacy.accounting.gaussian import gaussian_epsilon as gaussian_epsilon
+    from graphveil.privacy.accounting.limits import require_budget as require_budget
+    from graphveil.privacy.accounting.pipeline import Descent as Descent
+    from graphveil.privacy.accounting.pipeline import Hops as Hops
+    from graphveil.privacy.accounting.pipeline import pipeline_epsilon as pipeline_epsilon
+    from graphveil.privacy.accounting.pipeline import pipeline_event as pipeline_event
+    from graphveil.privacy.accounting.selection import RepeatAndSelect as RepeatAndSelect
+    from graphveil.privacy.accounting.selection import repeat_and_select as repeat_and_select
     from graphveil.privacy.ledger import Account as Account
     from graphveil.privacy.ledger import Budget as Budget
     from graphveil.privacy.ledger import Ledger as Ledger
     from graphveil.privacy.ledger import Spend as Spend
-    from graphveil.privacy.limits import require_budget as require_budget
-    from graphveil.privacy.observer import Observer as Observer
-    from graphveil.privacy.permanent import PermanentRandomness as PermanentRandomness
-    from graphveil.privacy.pipeline import Descent as Descent
-    from graphveil.privacy.pipeline import Hops as Hops
-    from graphveil.privacy.pipeline import pipeline_epsilon as pipeline_epsilon
-    from graphveil.privacy.pipeline import pipeline_event as pipeline_event
-    from graphveil.privacy.randomness import Randomness as Randomness
-    from graphveil.privacy.randomness import SecureRandomness as SecureRandomness
-    from graphveil.privacy.randomness import SeededRandomness as SeededRandomness
-    from graphveil.privacy.selection import RepeatAndSelect as RepeatAndSelect
-    from graphveil.privacy.selection import repeat_and_select as repeat_and_select
-    from graphveil.privacy.unit import ProtectedUnit as ProtectedUnit
-    from graphveil.privacy.unit import together as together
+    from graphveil.privacy.source.block_noise import BlockKey as BlockKey
+    from graphveil.privacy.source.block_noise import BlockNoise as BlockNoise
+    from graphveil.privacy.source.permanent import PermanentRandomness as PermanentRandomness
+    from graphveil.privacy.source.randomness import Randomness as Randomness
+    from graphveil.privacy.source.randomness import SecureRandomness as SecureRandomness
+    from graphveil.privacy.source.randomness import SeededRandomness as SeededRandomness
+    from graphveil.privacy.statement.assumption import Assumption as Assumption
+    from graphveil.privacy.statement.assumption import assume as assume
+    from graphveil.privacy.statement.guarantee import Guarantee as Guarantee
+    from graphveil.privacy.statement.observer import Observer as Observer
+    from graphveil.privacy.statement.unit import ProtectedUnit as ProtectedUnit
+    from graphveil.privacy.statement.unit import together as together
 
 _HOMES = {
     "Account": "ledger",
-    "Assumption": "assumption",
-    "BlockKey": "block_noise",
-    "BlockNoise": "block_noise",
+    "Assumption": "statement.assumption",
+    "BlockKey": "source.block_noise",
+    "BlockNoise": "source.block_noise",
     "Budget": "ledger",
-    "CalibratedPipeline": "budget_split",
-    "ChangedSamples": "changed_samples",
-    "Descent": "pipeline",
-    "Guarantee": "guarantee",
-    "Hops": "pipeline",
+    "CalibratedPipeline": "accounting.budget_split",
+    "ChangedSamples": "accounting.changed_samples",
+    "Descent": "accounting.pipeline",
+    "Guarantee": "statement.guarantee",
+    "Hops": "accounting.pipeline",
     "Ledger": "ledger",
-    "Observer": "observer",
-    "PermanentRandomness": "permanent",
-    "ProtectedUnit": "unit",
-    "Randomness": "randomness",
-    "RepeatAndSelect": "selection",
-    "SecureRandomness": "randomness",
-    "SeededRandomness": "randomness",
+    "Observer": "statement.observer",
+    "PermanentRandomness": "source.permanent",
+    "ProtectedUnit": "statement.unit",
+    "Randomness": "source.randomness",
+    "RepeatAndSelect": "accounting.selection",
+    "SecureRandomness": "source.randomness",
+    "SeededRandomness": "source.randomness",
     "Spend": "ledger",
-    "analytic_gaussian_sigma": "calibration",
-    "assume": "assumption",
-    "calibrate": "calibration",
-    "calibrate_pipeline": "budget_split",
-    "compose": "accountant",
-    "default_split": "budget_split",
-    "either": "accountant",
-    "epsilon_of": "accountant",
-    "gaussian_delta": "gaussian",
-    "gaussian_epsilon": "gaussian",
-    "pipeline_epsilon": "pipeline",
-    "pipeline_event": "pipeline",
-    "repeat_and_select": "selection",
-    "require_budget": "limits",
-    "several": "accountant",
-    "share_out": "accountant",
-    "together": "unit",
+    "analytic_gaussian_sigma": "accounting.calibration",
+    "assume": "statement.assumption",
+    "calibrate": "accounting.calibration",
+    "calibrate_pipeline": "accounting.budget_split",
+    "compose": "accounting.accountant",
+    "default_split": "accounting.budget_split",
+    "either": "accounting.accountant",
+    "epsilon_of": "accounting.accountant",
+    "gaussian_delta": "accounting.gaussian",
+    "gaussian_epsilon": "accounting.gaussian",
+    "pipeline_epsilon": "accounting.pipeline",
+    "pipeline_event": "accounting.pipeline",
+    "repeat_and_select": "accounting.selection",
+    "require_budget": "accounting.limits",
+    "several": "accounting.accountant",
+    "share_out": "accounting.accountant",
+    "together": "statement.unit",
 }
 
 __all__ = list(_HOMES)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
-from graphveil._serial import number_to_json
 from graphveil.errors import BudgetError, InputError
-from graphveil.privacy.assumption import assume
-from graphveil.privacy.guarantee import number_from_json, require_fields
-from graphveil.privacy.printed import rounded_up
+from graphveil.files.serial import number_to_json
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.assumption import assume
+from graphveil.privacy.statement.guarantee import number_from_json, require_fields
 
 _NANO: Final = 10**9
 _ATTO: Final = 10**18

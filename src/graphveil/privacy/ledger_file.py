@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from graphveil.errors import GraphveilError, InputError, ModelFileError
+from graphveil.files.reading import read_json
+from graphveil.files.writing import sync_folder, write_text
 from graphveil.privacy.ledger import Budget, Ledger
-from graphveil.reading import read_json
-from graphveil.writing import sync_folder, write_text
 
 
 class LedgerFile:

@@ -11,11 +11,11 @@ import numpy as np
 
 from graphveil.federation.vertical import vertical_partition
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.features import to_rows
+from graphveil.graphs.value.features import to_rows
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import interval
 from graphveil.privacy import SecureRandomness, gaussian_epsilon
-from graphveil.privacy.unit import EMBEDDING_ROW
+from graphveil.privacy.statement.unit import EMBEDDING_ROW
 from graphveil.reproduction.clear import Outcome, Part, Plan, run
 from graphveil.reproduction.exhibit import Entry
 from graphveil.reproduction.measured import Cost, Price, Run

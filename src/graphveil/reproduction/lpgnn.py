@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
 DATA = ("cora", "pubmed", "facebook", "lastfm")

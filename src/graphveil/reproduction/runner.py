@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.errors import InputError, MissingDataError, UsedPathError
+from graphveil.files.outputs import Output
+from graphveil.files.reading import read_made_object
 from graphveil.graphs import Graph, draw_private
 from graphveil.methods.runs.intervals import Interval, interval
-from graphveil.outputs import Output
-from graphveil.progress import ProgressCallback
-from graphveil.reading import read_made_object
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reproduction.exhibit import Entry, Exhibit
 from graphveil.reproduction.measured import Price, Run
+from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness

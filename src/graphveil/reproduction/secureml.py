@@ -34,7 +34,7 @@ from graphveil.federation.crypto.truncation import Scale
 from graphveil.federation.effects import Program
 from graphveil.federation.modes.holder import ring_matrix
 from graphveil.graphs import Split
-from graphveil.models.initial import glorot
+from graphveil.models.networks.initial import glorot
 from graphveil.reproduction.clear import Outcome, Part, Plan
 
 #: Of slopes: a node's share of the loss is far below 2^-18, and the room above is not needed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reproduction.exhibit import Entry, Published, figures_of
 
 _FOUND = figures_of("solitude")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

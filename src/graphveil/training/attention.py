@@ -2,7 +2,8 @@
 
     g_t = step * ( sum_{v in batch} clip(g_v) + Z ) / expected batch,   Z = round(N(0, (multiplier cap)^2))
 
-g_v is the gradient of the loss of target v, see `models.attention`.  What may change is an edge: one entry of A changes
+g_v is the gradient of the loss of target v, see `models.networks.attention`.  What may change is an edge: one entry of
+A changes
 g_v of its target into another vector of length at most the clipping norm, so the sum moves by up to twice that norm; an
 undirected edge does it to both ends.  Targets, labels and rows are public, and a batch has a target with probability
 `rate`, independently: `privacy.ChangedSamples` prices it.  Sums inside a step never leave it and cost nothing.
@@ -21,9 +22,9 @@ from typing import TYPE_CHECKING, Final
 from graphveil import models
 from graphveil.aggregation import ReceiverRows, quantise
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.privacy import Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.dp_sgd import poisson_batch
 from graphveil.training.noisy_updates import LaterMean, NoisyUpdates, PrivateSchedule
 

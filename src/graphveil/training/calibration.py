@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphveil.aggregation import Inputs, Support
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.models import Backbone, learned_structure
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.adam import Adam
 from graphveil.training.complement import complement_of
 from graphveil.training.edge_weights import Calibration, EdgeWeights

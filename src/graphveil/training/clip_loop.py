@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled
+from graphveil.runtime.compiled import compiled
 
 # An input's integers have a norm of 2^5 to 2^6, give or take rounding: more would leave less for the deltas.
 INPUT_BITS = 6

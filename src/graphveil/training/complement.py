@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.aggregation import Support
-from graphveil.ascending import contains
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 from graphveil.aggregation import ReceiverRows
 from graphveil.errors import GraphveilError, InputError
-from graphveil.late import torch
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 from graphveil.training.noisy_updates import PrivateSchedule
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.privacy import Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.clipped_sum import ROWS, Captured, Lengths, clipped_sum, input_lengths
 from graphveil.training.noisy_updates import NoisyUpdates, PrivateSchedule
 from graphveil.training.row_checks import Recorder, linear_layers, refuse_mixed_rows, treats_rows_alike

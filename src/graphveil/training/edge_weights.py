@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation import Support
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

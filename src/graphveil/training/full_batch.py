@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphveil.errors import InputError
-from graphveil.late import torch
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.adam import Adam
 from graphveil.training.selection import Epoch
 

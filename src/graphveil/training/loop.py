@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from graphveil.aggregation import Inputs
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.models import Backbone
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.adam import Adam
 from graphveil.training.selection import Epoch, selection_rule
 
@@ -92,7 +92,7 @@ def train(
     Example:
         >>> import torch
         >>> from graphveil.aggregation import build_inputs
-        >>> from graphveil.methods.base.drop import drop_objective
+        >>> from graphveil.methods.base.network.drop import drop_objective
         >>> from graphveil.models import build_backbone
         >>> from graphveil.training import Schedule, train
         >>> labels, half = torch.arange(40) % 2, torch.arange(40) < 20

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from graphveil.errors import BudgetError, InputError, NoiseError
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
 from graphveil.privacy import Descent, Randomness
+from graphveil.runtime.late import torch
 from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.step_noise import StepNoise
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.fine_normal import FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

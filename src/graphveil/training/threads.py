@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 
 def fastest_threads(work: Callable[[], object], *, repeats: int = 3) -> int:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation import ReceiverRows, unit_rows
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.privacy import Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training.attention import incoming
 from graphveil.training.clipped_sum import GradientGrid
 from graphveil.training.dp_sgd import poisson_batch

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from graphveil.columns import Category, Column, YesNo
 from graphveil.errors import DataError
 from graphveil.federation.core.agreement import (
     FILE,
@@ -21,6 +20,7 @@ from graphveil.federation.core.agreement import (
     sign,
 )
 from graphveil.federation.crypto.keys import new_identity
+from graphveil.graphs.declared.columns import Category, Column, YesNo
 
 NAMES = ("server", "bank", "shop")
 IDS = {name: new_identity(name) for name in NAMES}

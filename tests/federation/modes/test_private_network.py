@@ -22,8 +22,8 @@ from graphveil.federation.modes.private_network import private_guesses
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.federation.simulation import simulate_training
 from graphveil.privacy import ChangedSamples, SeededRandomness, gaussian_epsilon, pipeline_epsilon
-from graphveil.privacy.observer import LABEL_HOLDER
-from graphveil.privacy.unit import PERSON_AT_HOLDER
+from graphveil.privacy.statement.observer import LABEL_HOLDER
+from graphveil.privacy.statement.unit import PERSON_AT_HOLDER
 
 N, CLASSES, COLUMNS, TRAINING = 300, 3, 12, 200
 NONE = torch.zeros(N, 0)

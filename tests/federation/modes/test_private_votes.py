@@ -17,7 +17,7 @@ from graphveil.federation.core.setting import Setting
 from graphveil.federation.simulation import simulate_training
 from graphveil.graphs.degree_bound import keep_lists
 from graphveil.privacy import ChangedSamples, Hops, SeededRandomness, pipeline_epsilon
-from graphveil.privacy.unit import PERSON_AND_LIST_AT_HOLDER
+from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER
 from tests.federation.modes.test_private_network import (
     CLASSES,
     COLUMNS,

@@ -13,7 +13,7 @@ import torch
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.privacy.unit import DIRECTED_LINK, LIST_ENTRY, RELATIONSHIP
+from graphveil.privacy.statement.unit import DIRECTED_LINK, LIST_ENTRY, RELATIONSHIP
 from tests.mechanisms import tiny_graphs
 from tests.mechanisms.tiny_graphs import MODES, NODES
 

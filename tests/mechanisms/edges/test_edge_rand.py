@@ -11,8 +11,8 @@ import torch
 from graphveil.errors import InputError
 from graphveil.mechanisms import AdjacencyRR, ClassCounts, EdgeRand, LapGraph, NoisyCounts, PairDomain, catalogue
 from graphveil.privacy import SecureRandomness, SeededRandomness
-from graphveil.privacy.permanent import SECRET_BYTES
-from graphveil.privacy.unit import PRIVATE_EDGE
+from graphveil.privacy.source.permanent import SECRET_BYTES
+from graphveil.privacy.statement.unit import PRIVATE_EDGE
 from tests.mechanisms import pair_cases
 from tests.mechanisms.made import Untouched
 from tests.methods.made import Counted

@@ -17,7 +17,7 @@ from graphveil.mechanisms.samplers.fine_normal import WIDEST, FineNormal
 from graphveil.mechanisms.samplers.rounded_normal import LARGEST_LIMIT, RoundedNormal, _table, reach_of
 from graphveil.mechanisms.samplers.rounded_tensor import NormalTensors
 from graphveil.privacy import BlockKey, BlockNoise, SecureRandomness, SeededRandomness, gaussian_delta
-from graphveil.privacy.derived import KeyedStream
+from graphveil.privacy.source.derived import KeyedStream
 
 DRAWS = 1_000_000
 #: A right sampler fails one of these tests with at most this probability.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.social import social_parts
+from graphveil.graphs.named.social import social_parts
+from graphveil.graphs.value.parts import GraphParts
 
 
 class Sealed:

@@ -13,8 +13,8 @@ import pytest
 
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
-from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.schema import PRIVATE_PARTS
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.methods.advise.advice import Asked, advise, all_trusts
 from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.goal import GRID, Goal, goal_of, smallest
@@ -27,7 +27,7 @@ from graphveil.methods.registry import METHODS
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import SeededRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.methods.advise.made import parts, sealed
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from graphveil.errors import BudgetError, InputError
-from graphveil.graphs.features import features_from_rows
-from graphveil.methods.base.account import Account, digest_of, restored_account
+from graphveil.graphs.value.features import features_from_rows
+from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.privacy import Ledger, Spend
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
 

@@ -16,7 +16,7 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph, normalise_edges
 from graphveil.mechanisms import MultiBit, permanent_reports
 from graphveil.methods import LPGNN, Solitude, load_method
-from graphveil.methods.base.people import BY_ID
+from graphveil.methods.base.people.people import BY_ID
 from graphveil.methods.base.storage import ANSWERS, kept_file, read_method, save_method
 from graphveil.privacy import PermanentRandomness, SecureRandomness, assume
 from tests.methods import made

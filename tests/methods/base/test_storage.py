@@ -16,12 +16,12 @@ from safetensors.torch import save_file
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import GraphSchema, Split, random_split, social_graph
 from graphveil.methods import DPMLP, LPGNN, LabelPropagation, LinkBeliefs, load_method
-from graphveil.methods.base.start import SHIPPED, Reader, read_start, save_start, start_notes
+from graphveil.methods.base.network.start import SHIPPED, Reader, read_start, save_start, start_notes
 from graphveil.methods.base.storage import FORMAT, KEY, number, read_method, save_method, schema_facts, schema_from
 from graphveil.methods.curator import sum_clues
 from graphveil.methods.local import label_pool
 from graphveil.methods.registry import build_method
-from graphveil.models.class_reader import ClassReader
+from graphveil.models.networks.class_reader import ClassReader
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 from tests.methods.conformance import secrets

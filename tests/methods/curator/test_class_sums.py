@@ -15,8 +15,8 @@ from graphveil.methods import ClassSums
 from graphveil.methods.curator.controls import curator_controls_of
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.messages import LEAST_EXPLAINED, corners, messages, named_classes
+from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import discriminant, sum_clues
-from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness
 from tests.methods import curator_made as cm

@@ -12,8 +12,8 @@ from graphveil.errors import InputError
 from graphveil.methods import GAP
 from graphveil.methods.curator.gap import GAPCore, GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
-from graphveil.methods.curator.stages import Known, carry_out
-from graphveil.methods.curator.training import read_features
+from graphveil.methods.curator.stages.stages import Known, carry_out
+from graphveil.methods.curator.stages.training import read_features
 from tests.methods import curator_made as cm
 
 

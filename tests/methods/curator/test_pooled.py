@@ -12,7 +12,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split, social_graph
 from graphveil.methods import GAP, ProGAP
 from graphveil.methods.curator.progap import hops_for
-from graphveil.methods.curator.training import logits_of
+from graphveil.methods.curator.stages.training import logits_of
 from graphveil.privacy import SeededRandomness
 from graphveil.reproduction.weighted_gap import ENTRIES
 from tests.methods import curator_made as cm

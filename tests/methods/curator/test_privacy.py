@@ -15,9 +15,9 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS, load_method
 from graphveil.methods.curator.controls import curator_rivals_of
-from graphveil.methods.curator.dpdgc import TOPOLOGY
-from graphveil.methods.curator.eclipse import spread
 from graphveil.methods.curator.privacy import DEFAULT_DEGREE, CuratorPrivacy
+from graphveil.methods.curator.rivals.dpdgc import TOPOLOGY
+from graphveil.methods.curator.rivals.eclipse import spread
 from graphveil.methods.registry import build_method
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import (

@@ -22,15 +22,15 @@ from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import DPMLP, load_method
 from graphveil.methods.curator.dp_mlp import DPMLPCore, LaterWeights
-from graphveil.methods.curator.encoder import encoded, encoder_and_classifier
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.node_sums import VoteRecipe
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.progap import ProgapRecipe
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages import Recipe
-from graphveil.methods.curator.training import (
+from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.stages import Recipe
+from graphveil.methods.curator.stages.training import (
     ATTENTION,
     build_seeded,
     of_all,
@@ -40,7 +40,7 @@ from graphveil.methods.curator.training import (
     train_with_noise,
     training_rows,
 )
-from graphveil.models.perceptrons import Encoder
+from graphveil.models.networks.perceptrons import Encoder
 from graphveil.privacy import Descent, Hops, SeededRandomness, pipeline_epsilon
 from graphveil.training import dp_sgd
 from graphveil.training.full_batch import Rows

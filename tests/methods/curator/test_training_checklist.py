@@ -22,15 +22,16 @@ from graphveil.aggregation import PerturbedSum, perturbed
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
-from graphveil.methods.curator import sums as curator_sums
-from graphveil.methods.curator import training as curator
 from graphveil.methods.curator.class_sums import ClassSumsCore
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import train_with_noise
-from graphveil.models.perceptrons import Encoder, HopClassifier, Stage
-from graphveil.privacy import SeededRandomness, budget_split
-from graphveil.privacy.unit import EDGE_ENTRY, UNDIRECTED_EDGE
+from graphveil.methods.curator.stages import sums as curator_sums
+from graphveil.methods.curator.stages import training as curator
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.training import train_with_noise
+from graphveil.models.networks.perceptrons import Encoder, HopClassifier, Stage
+from graphveil.privacy import SeededRandomness
+from graphveil.privacy.accounting import budget_split
+from graphveil.privacy.statement.unit import EDGE_ENTRY, UNDIRECTED_EDGE
 from graphveil.training.full_batch import Rows
 from graphveil.training.noisy_updates import NoisyUpdates
 from tests.methods import curator_audits as audits

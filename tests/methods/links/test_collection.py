@@ -14,7 +14,7 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import Split, make_graph
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import (
     LinkReports,
     among,

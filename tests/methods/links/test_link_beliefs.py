@@ -15,8 +15,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods import LinkBeliefs, load_method
-from graphveil.methods.base.features import labels_of
-from graphveil.methods.base.network import Labels
+from graphveil.methods.base.network.features import labels_of
+from graphveil.methods.base.network.network import Labels
 from graphveil.methods.links.collection import pairs_of
 from graphveil.methods.links.list_counts import two_steps
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
@@ -31,8 +31,8 @@ from graphveil.methods.links.readings import (
 )
 from graphveil.methods.links.regression import with_labels
 from graphveil.models import NamedPairs
-from graphveil.models.label_prior import log_channel
-from graphveil.models.list_sums import unbiased_labels
+from graphveil.models.blocks.list_sums import unbiased_labels
+from graphveil.models.labels.label_prior import log_channel
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 

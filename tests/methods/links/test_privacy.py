@@ -10,12 +10,12 @@ import pytest
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.mechanisms import AdjacencyRR
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import open_ledger, spends_of
 from graphveil.methods.links.names import LIST_MECHANISMS
 from graphveil.methods.links.plan import CLEAN, SWAMPED, LinkPlan, link_plan
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
-from graphveil.privacy.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 from tests.methods import links_made
 
 UNDIRECTED, DIRECTED = links_made.graph().schema, links_made.graph(directed=True).schema

@@ -11,7 +11,7 @@ import torch
 from graphveil.errors import InputError
 from graphveil.graphs import Split
 from graphveil.methods import Solitude
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.collection import LinkReports, randomize_graph
 from graphveil.methods.links.denoisers import SoftTopology, denoise, label_evidence
 from graphveil.methods.links.names import DENOISERS

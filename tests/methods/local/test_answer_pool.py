@@ -15,16 +15,16 @@ import torch
 from graphveil.errors import InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import LabelPropagation
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.local.answers import answered, read_statistics
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.plan import report_advice, split_advice
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import SeededRandomness, compose
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.report_bound import best_accuracy, report_information
-from graphveil.privacy.unit import USER_FEATURES, USER_LABEL
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.accounting.report_bound import best_accuracy, report_information
+from graphveil.privacy.statement.unit import USER_FEATURES, USER_LABEL
 from tests.methods import made
 
 ASKED: Callable[..., Any] = partial(LabelPropagation, epsilon_x=1.0, epsilon_y=1.0, rule="pool", question="0>=0.5")

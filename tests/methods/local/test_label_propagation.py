@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import normalised
-from graphveil.methods.base.drop import label_matrix
-from graphveil.methods.base.released import Topology
+from graphveil.methods.base.network.drop import label_matrix
+from graphveil.methods.base.people.released import Topology
 from graphveil.methods.local import label_pool
 from graphveil.methods.local.label_pool import FOLDS, TRACE, Pool, pool_labels
 from graphveil.methods.local.label_propagation import (
@@ -25,8 +25,18 @@ from graphveil.methods.local.label_propagation import (
     spread,
     variants,
 )
-from graphveil.models.label_prior import channel, class_shares
-from graphveil.models.report_pool import CENTRE_B, DOUBT, HEED, LEAST, SHARED, SIZES, SPREAD_B, SPREAD_U, fit_weights
+from graphveil.models.labels.label_prior import channel, class_shares
+from graphveil.models.labels.report_pool import (
+    CENTRE_B,
+    DOUBT,
+    HEED,
+    LEAST,
+    SHARED,
+    SIZES,
+    SPREAD_B,
+    SPREAD_U,
+    fit_weights,
+)
 
 # A path 0 - 1 - 2 - 3, a pair 4 - 5 and the isolated node 6.
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])

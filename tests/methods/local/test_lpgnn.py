@@ -17,8 +17,8 @@ from torch import Tensor
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split, social_graph
 from graphveil.methods import LPGNN, LabelPropagation, load_method
-from graphveil.methods.base.features import features_of
-from graphveil.methods.base.released import Answers, LocalReports, Topology, randomize_people, topology_of
+from graphveil.methods.base.network.features import features_of
+from graphveil.methods.base.people.released import Answers, LocalReports, Topology, randomize_people, topology_of
 from graphveil.methods.local import label_pool
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels

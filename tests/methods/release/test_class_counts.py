@@ -12,10 +12,10 @@ import torch
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
-from graphveil.graphs.neighbour_counts import NeighbourCounts
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
-from graphveil.methods.release.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
-from graphveil.methods.release.counts_family import COUNTS
+from graphveil.methods.release.counts.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
+from graphveil.methods.release.counts.family import COUNTS
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.runs.plan import plan

@@ -15,8 +15,8 @@ from graphveil.errors import InputError
 from graphveil.graphs import Split, draw_private, social_graph
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.methods import HeteroRR
+from graphveil.methods.release.counts.posterior import weighted_topology
 from graphveil.methods.release.heterorr import domain_of
-from graphveil.methods.release.posterior import weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import PublicPart, everybody, neighbour_sums, public_part_of
 from graphveil.methods.release.rehearsal import MOST_EDGES, alternatives, made_private, rehearsable, rehearse

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import BudgetError, DataError, InputError
-from graphveil.graphs.score_file import read_scores
-from graphveil.methods.base.score_mean import central_mean
+from graphveil.graphs.releases.score_file import read_scores
 from graphveil.methods.release.extractor import Extractor, embedded
 from graphveil.methods.release.scores import (
     ESTIMATED,
     PUBLIC,
     Scores,
+    central_mean,
     combine,
     estimated_scores,
     public_part,

@@ -22,7 +22,7 @@ from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.intervals import over_runs
 from graphveil.methods.runs.result import Result
 from graphveil.privacy import SeededRandomness
-from graphveil.progress import Progress
+from graphveil.runtime.progress import Progress
 from tests.methods import links_made, made
 
 SHORT = {"epochs": 4, "hidden": 4, "steps_x": 2, "steps_y": 2}

@@ -19,8 +19,8 @@ from graphveil.methods.runs.experiment import run
 from graphveil.methods.runs.paid_tuning import noisy_count, require_payable, tune_at_a_price
 from graphveil.methods.runs.search import Search
 from graphveil.privacy import Ledger, RepeatAndSelect, SecureRandomness, SeededRandomness
-from graphveil.privacy.accountant import RDP_ORDERS
-from graphveil.progress import Progress
+from graphveil.privacy.accounting.accountant import RDP_ORDERS
+from graphveil.runtime.progress import Progress
 from tests.methods import curator_made as cm
 from tests.methods import made
 

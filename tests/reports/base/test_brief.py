@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from graphveil.cli import screens
+from graphveil.cli.base import screens
 from graphveil.federation.core.setting import MODES
 from graphveil.privacy import Guarantee
-from graphveil.privacy.assumption_codes import ASSUMPTION_CODES
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
 from graphveil.reports.base import brief, trust, words
 from graphveil.reports.federation.card import open_lines
 from tests.reports.base.test_first_line import less, promised

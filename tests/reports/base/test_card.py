@@ -12,8 +12,8 @@ import pytest
 from graphveil.attacks import AttackResult, Limit, judge
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger, assume
-from graphveil.privacy.observer import ALL_BUT_CURATOR, RELEASE_READERS
-from graphveil.privacy.unit import NODE_WITHOUT_EDGES, UNDIRECTED_EDGE
+from graphveil.privacy.statement.observer import ALL_BUT_CURATOR, RELEASE_READERS
+from graphveil.privacy.statement.unit import NODE_WITHOUT_EDGES, UNDIRECTED_EDGE
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.card import HTML, MARKDOWN, pages
 from graphveil.reports.base.words import used_settings

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.reports.base import files, predictions
 from graphveil.reports.base.files import to_json

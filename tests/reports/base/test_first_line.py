@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.cli import screens
+from graphveil.cli.base import screens
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import MODES, Member, Setting
 from graphveil.graphs import social_graph
 from graphveil.mechanisms import PairDomain, catalogue
 from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
 from graphveil.mechanisms.permanent import permanent_guarantee
-from graphveil.methods.base.score_mean import central_mean
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.release.privacy import EDGE_METHODS, ReleasePrivacy
+from graphveil.methods.release.scores import central_mean
 from graphveil.methods.runs.plan import plan
 from graphveil.privacy import Guarantee, RepeatAndSelect
-from graphveil.privacy.registry import explained
+from graphveil.privacy.statement.registry import explained
 from graphveil.reports.base import trust
 from graphveil.reports.base.card import pages
 from graphveil.reports.runs.card import run_card

@@ -17,8 +17,8 @@ from graphveil.errors import ModelFileError
 from graphveil.graphs import load_graph, write_folder
 from graphveil.methods.runs.experiment import split_of
 from graphveil.privacy import Spend
-from graphveil.privacy.assumption import other_assumption
 from graphveil.privacy.ledger_file import LedgerFile, read_ledger
+from graphveil.privacy.statement.assumption import other_assumption
 from graphveil.reports.base import parts as run_parts
 from graphveil.reports.compare.finished import finished
 from graphveil.reports.rewrite import rewrite

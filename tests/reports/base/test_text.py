@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphveil.graphs import social_graph
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.unit import NODE_AND_OWN_LIST, UNDIRECTED_EDGE
+from graphveil.privacy.statement.unit import NODE_AND_OWN_LIST, UNDIRECTED_EDGE
 from graphveil.reports.base import words
 from graphveil.reports.base.text import markdown, memory, plain_name, points, printable, seconds, spreadsheet
 from graphveil.reports.base.text import settings as one_line

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.outputs import Output
+from graphveil.files.outputs import Output
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.compare import table
 from graphveil.reports.compare.cells import Cell, Comparison, default_folder, open_folder, run_missing

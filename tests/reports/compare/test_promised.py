@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from graphveil.privacy import Guarantee, Ledger
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import brief
 from graphveil.reports.compare import promised, table
 from graphveil.reports.compare.rows import Row, facts

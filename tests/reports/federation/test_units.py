@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from graphveil.cli import federation_screens as screens
+from graphveil.cli.federation import screens as screens
 from graphveil.federation.core.setting import MODES
-from graphveil.privacy.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
+from graphveil.privacy.statement.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 from graphveil.reports.federation.card import check_party
 from graphveil.reports.federation.party import write_outcome
 from graphveil.reports.federation.plan import planned, priced

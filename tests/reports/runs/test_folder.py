@@ -16,7 +16,7 @@ import torch
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import draw_private, load_plain, social_graph
 from graphveil.methods import LabelPropagation
-from graphveil.methods.base.start import SHIPPED, start_name
+from graphveil.methods.base.network.start import SHIPPED, start_name
 from graphveil.methods.registry import files_of
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.runs import folder as run_folder

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graphveil._serial import toml_lines
-from graphveil.columns import Column, width_of
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.setting import OPTIONS, Member, Option, Setting, require_options
 from graphveil.federation.crypto.keys import NAME, NAMES, Identity, fingerprint_of, name_of, require_signature
-from graphveil.graphs.column_declaration import declared_columns, parse_columns
-from graphveil.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
+from graphveil.files.reading import LARGEST_TOML, parse_toml, read_bytes, read_json
+from graphveil.files.serial import toml_lines
+from graphveil.graphs.declared.column_declaration import declared_columns, parse_columns
+from graphveil.graphs.declared.columns import Column, width_of
 
 FILE, SIGNATURES = "agreement.toml", "signatures.json"
 _FIELDS: Mapping[str, type] = MappingProxyType(

@@ -29,7 +29,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from graphveil.errors import InputError, ModelFileError
-from graphveil.writing import sync_folder, whole_file, writing
+from graphveil.files.writing import sync_folder, whole_file, writing
 
 # Nobody publishes before all have saved the round before, so parties are one round apart at most: two would do.
 _KEPT = 3

@@ -6,10 +6,10 @@ import math
 
 from graphveil.federation.core.setting import Setting
 from graphveil.privacy import Assumption, Guarantee, Ledger, ProtectedUnit, Spend, assume
-from graphveil.privacy.assumption import OPENS
-from graphveil.privacy.observer import FEDERATION_SERVER, LABEL_HOLDER
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.assumption import OPENS
+from graphveil.privacy.statement.observer import FEDERATION_SERVER, LABEL_HOLDER
+from graphveil.privacy.statement.unit import EMBEDDING_ROW, GUESS, PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 
 _TRUSTED = (assume("protocol-followed"), assume("server-colludes-not"))
 _ALONE = (assume("holder-randomizes-alone"),)

@@ -20,9 +20,9 @@ from torch.nn import functional
 
 from graphveil.errors import InputError
 from graphveil.models import structure_for
-from graphveil.models.dropout import dropout
-from graphveil.models.gat import attend
-from graphveil.models.initial import glorot
+from graphveil.models.networks.dropout import dropout
+from graphveil.models.networks.gat import attend
+from graphveil.models.networks.initial import glorot
 
 AGGREGATORS = ("sage", "gcn", "gat")
 COMBINES = ("concat", "mean", "regression")

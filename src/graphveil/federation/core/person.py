@@ -14,7 +14,8 @@ colluding: let the record of person p at this holder (features, own list, and la
 
 1. p trains.  Votes: D rows of length 1 are taken back and D others given; rows of labels are orthogonal or equal, so H
    moves by sqrt(2 D) at most.  Given H, the noisy gradients, and so W: one sample's clipped gradient is replaced in
-   Poisson batches (`privacy.changed_samples`, one sample).  Together (epsilon, delta), by one product of their loss
+   Poisson batches (`privacy.accounting.changed_samples`, one sample).  Together (epsilon, delta), by one product of
+   their loss
    distributions.  All that leaves are guesses of others, computed from H, W, their own features and fresh noise:
    post-processing.
 2. p does not train.  p's list is not read, and p tells no label: H and W have the same law.  Given both, p's features
@@ -36,8 +37,8 @@ from graphveil.aggregation import PerturbedSum
 from graphveil.errors import InputError
 from graphveil.federation.core.publication import Guessing
 from graphveil.privacy import ChangedSamples, Hops, calibrate_pipeline, pipeline_epsilon, require_budget
-from graphveil.privacy.budget_split import CalibratedPipeline
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.budget_split import CalibratedPipeline
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.training.noisy_updates import PrivateSchedule
 
 #: Noisy gradients of one training, the chance with which each person is in one of them, and the step of plain descent

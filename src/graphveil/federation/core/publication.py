@@ -33,9 +33,9 @@ from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms import RandomizedResponse
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal
 from graphveil.privacy import gaussian_epsilon, require_budget
-from graphveil.privacy.gaussian import analytic_gaussian_sigma
-from graphveil.privacy.limits import LARGEST_EPSILON
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON
+from graphveil.privacy.accounting.printed import rounded_up
 
 if TYPE_CHECKING:
     from graphveil.federation.core.dither import Dither

@@ -27,7 +27,7 @@ from graphveil.federation.core.person import PersonPrice
 from graphveil.federation.core.publication import Guessing, Publication
 from graphveil.federation.crypto.ring import FRACTION_BITS
 from graphveil.federation.crypto.sharing import PARTIES
-from graphveil.privacy.assumption import OPENS
+from graphveil.privacy.statement.assumption import OPENS
 
 #: What each mode opens to whom, as printed wherever a guarantee is shown.
 MODES: Mapping[str, str] = MappingProxyType({mode: fact.sentence for mode, fact in OPENS.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphveil.compiled import compiled
+from graphveil.runtime.compiled import compiled
 
 Limbs = NDArray[np.uint32]
 Columns = NDArray[np.uint64]

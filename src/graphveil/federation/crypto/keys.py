@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from graphveil.errors import DataError, InputError, UsedPathError
-from graphveil.reading import read_bytes
-from graphveil.writing import new_folder, write_bytes
+from graphveil.files.reading import read_bytes
+from graphveil.files.writing import new_folder, write_bytes
 
 KEY, CERTIFICATE = "key.pem", "certificate.pem"
 #: What a party may be called.

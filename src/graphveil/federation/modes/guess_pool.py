@@ -14,7 +14,7 @@ network of columns learns.  A network learns from guesses of all nodes what its 
 guess of the node at hand, which columns of others stand behind: the second pool adds it again.  A pool is taken only
 where held-out validation labels are likelier under it by two standard errors; with few of them the networks stay.  All
 of it is post-processing: of the label holder's own data alone, or of guesses that were paid for.
-Sources: see `models.pool`.  Shapes: opinions [n, c], S [n, n].
+Sources: see `models.labels.pool`.  Shapes: opinions [n, c], S [n, n].
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.models.pool import held_out, pool_weights, surely_better
+from graphveil.models.labels.pool import held_out, pool_weights, surely_better
 
 #: The weights of the network, N_1 and N_2, and of alone, taught, E, S E and S^2 E, before any label judges.
 FIRST_ALONE = (1.0, 0.3, 0.3)

@@ -43,7 +43,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.modes.local_network import operator_of
 from graphveil.federation.modes.propagation import Features
-from graphveil.models.initial import glorot
+from graphveil.models.networks.initial import glorot
 
 
 @dataclass(frozen=True)

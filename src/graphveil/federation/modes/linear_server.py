@@ -26,7 +26,7 @@ from graphveil.federation.effects import Checkpoint, Program, Receive, Send
 from graphveil.federation.modes.linear import linear_lefts, linear_products
 from graphveil.federation.modes.propagation import deal_keys, deal_propagation
 from graphveil.federation.modes.server import take_steps
-from graphveil.models.initial import glorot
+from graphveil.models.networks.initial import glorot
 
 
 class LinearNetwork(nn.Module):

@@ -37,7 +37,7 @@ from graphveil.federation.effects import Checkpoint, PeerError, Program, Receive
 from graphveil.federation.transport.links import Links
 from graphveil.federation.transport.mailbox import SessionOver
 from graphveil.federation.transport.wire import WireError
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 _REPEAT: Final = 0.3
 _MAX_CONTROLS: Final = 256

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import feature_guarantee
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values, open_rows, open_values
 from graphveil.privacy import Guarantee
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

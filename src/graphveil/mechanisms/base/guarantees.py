@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from graphveil.mechanisms.edges.pair_domain import PairDomain
 from graphveil.privacy import Assumption, Guarantee, ProtectedUnit, assume
-from graphveil.privacy.observer import RELEASE_READERS, SERVER
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import DIRECTED_LINK, LIST_ENTRY, PRIVATE_EDGE, RELATIONSHIP, USER_FEATURES, USER_LABEL
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.observer import RELEASE_READERS, SERVER
+from graphveil.privacy.statement.unit import (
+    DIRECTED_LINK,
+    LIST_ENTRY,
+    PRIVATE_EDGE,
+    RELATIONSHIP,
+    USER_FEATURES,
+    USER_LABEL,
+)
 
 ONCE = assume("reports-once")
 _TAKING_PART = assume("participation-public")

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS, VectorDomain
 from graphveil.mechanisms.base.reports import LatticeReports, require_inside, require_pairs
 from graphveil.mechanisms.base.values import BLOCK, FloatArray, Rows, Values, blocks
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

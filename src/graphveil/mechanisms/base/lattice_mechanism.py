@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.late import torch
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.reports import LatticeReports
 from graphveil.mechanisms.base.values import FloatArray, Rows, Values
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

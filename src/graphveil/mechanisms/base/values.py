@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.errors import InputError
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import entry_guarantee, list_guarantee
 from graphveil.mechanisms.edges.bit_flips import BitFlips
@@ -25,7 +24,8 @@ from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, NeighbourLists
 from graphveil.mechanisms.edges.pairs import AdjacencyEstimate, PairEvidence, either_end, named_pairs
 from graphveil.mechanisms.edges.reports import EdgeReports
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

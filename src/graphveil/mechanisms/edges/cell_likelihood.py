@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.two_sided import TwoSided
+from graphveil.runtime.late import special
 
 # What is below e^-50 of the largest is left out; the first factor and the parts' widths may make up for another e^50.
 _DROP: Final = 50.0

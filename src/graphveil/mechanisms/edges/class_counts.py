@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import HALF, distinct, packed
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.noisy_counts import Counts, NoisyCounts
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import HALF, distinct, packed
 
 if TYPE_CHECKING:
     from torch import Tensor

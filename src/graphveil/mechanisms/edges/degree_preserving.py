@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.late import special, torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.values import FloatArray
@@ -26,7 +25,8 @@ from graphveil.mechanisms.edges.pairs import either_end
 from graphveil.mechanisms.edges.reports import DegreePreservingReports, DegreeReports, EdgeReports
 from graphveil.mechanisms.samplers.bits import WORD
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import special, torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import list_guarantee
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
@@ -26,7 +25,8 @@ from graphveil.mechanisms.edges.noisy_counts import NoisyCounts
 from graphveil.mechanisms.edges.reports import DegreeReports
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

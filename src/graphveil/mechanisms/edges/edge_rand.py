@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import contains, distinct
 from graphveil.engine import LOCAL, Block, Engine
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.adjacency import FALSE_EDGES_WARNING
@@ -26,7 +24,9 @@ from graphveil.mechanisms.edges.neighbour_lists import Ids
 from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

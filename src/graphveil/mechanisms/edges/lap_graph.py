@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.ascending import contains, distinct
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import pair_guarantee
 from graphveil.mechanisms.edges.cell_likelihood import log_probability_of_top_k
@@ -28,7 +26,9 @@ from graphveil.mechanisms.edges.pair_domain import PairDomain, Pairs, pairs_of
 from graphveil.mechanisms.edges.pairs import PairEstimate
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 MODES: Final = ("lower", "both", "directed")
 

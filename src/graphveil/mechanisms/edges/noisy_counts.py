@@ -15,13 +15,13 @@ import numpy.typing as npt
 from graphveil.engine import LOCAL, Block, Blocks, Engine
 from graphveil.engine.blocks import VALUES
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.samplers.two_sided import TwoSided, two_sided
 from graphveil.privacy import BlockKey, BlockNoise, Guarantee, Randomness, assume
-from graphveil.privacy.observer import RELEASE_READERS
-from graphveil.privacy.unit import PRIVATE_EDGE
+from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.unit import PRIVATE_EDGE
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

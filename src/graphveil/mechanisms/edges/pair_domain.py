@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.edges.neighbour_lists import EdgeIndex, Ids, NeighbourLists, owners
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from graphveil.late import torch
 from graphveil.mechanisms.edges.neighbour_lists import NeighbourLists, owners
 from graphveil.mechanisms.edges.reports import EdgeReports
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

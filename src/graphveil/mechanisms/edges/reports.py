@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.ascending import contains
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base.reports import NamedTensors, require_names, require_tensor
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains
 
 if TYPE_CHECKING:
     from torch import Tensor

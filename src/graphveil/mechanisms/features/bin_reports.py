@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphveil.late import torch
 from graphveil.mechanisms.base.reports import NamedTensors, require_tensor
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

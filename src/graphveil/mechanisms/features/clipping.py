@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base.values import Values, read_rows
+from graphveil.runtime.late import torch
 
 
 def clip_to_range(values: Values, low: float, high: float) -> Values:

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
+from graphveil.runtime.late import special
 
 UNIT: Final = 2.0**16
 LAST_CODEBOOK: Final = 2**31 - 1

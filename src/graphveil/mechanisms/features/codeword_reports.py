@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import reports
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

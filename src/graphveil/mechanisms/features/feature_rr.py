@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
@@ -27,7 +26,8 @@ from graphveil.mechanisms.base.values import FloatArray, Rows, Values, blocks
 from graphveil.mechanisms.features.bin_reports import BinReports
 from graphveil.mechanisms.samplers.bins import MOST_BINS, SMALLEST_SHARE, BinLaws, Bins, bin_laws
 from graphveil.privacy import Guarantee, Randomness, assume
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from graphveil.errors import InputError
-from graphveil.late import special
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
 from graphveil.mechanisms.samplers.rounded_normal import RELATIVE_ERROR, RoundedNormal
 from graphveil.privacy import Guarantee, analytic_gaussian_sigma
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import special
 
 # The grid is no finer than this many steps for one sigma: more would only make the table slower.
 _MOST_STEPS: Final = 1 << 10

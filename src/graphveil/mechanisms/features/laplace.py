@@ -16,7 +16,7 @@ from graphveil.mechanisms.base.lattice import Lattice
 from graphveil.mechanisms.base.lattice_mechanism import LatticeMechanism
 from graphveil.mechanisms.samplers.geometric import TwoSidedGeometric
 from graphveil.privacy import Guarantee
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 # The grid is the coarsest whose noise is still this many steps: rounding then adds nothing that matters.
 _STEPS_OF_NOISE: Final = 64

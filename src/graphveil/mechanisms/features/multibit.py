@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import MultiBitReports, require_inside, require_pairs
@@ -22,6 +21,7 @@ from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, 
 from graphveil.mechanisms.samplers.bits import BitLaw, bit_law
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

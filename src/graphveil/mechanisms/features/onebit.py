@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import OneBitReports, require_pairs
@@ -22,6 +21,7 @@ from graphveil.mechanisms.features.multibit import MultiBit
 from graphveil.mechanisms.samplers.bits import BitArray, BitLaw
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.in_range import InRange
 from graphveil.mechanisms.base.reports import require_inside, require_pairs
@@ -23,6 +22,7 @@ from graphveil.mechanisms.features.codebooks import LAST_CODEBOOK, UNIT, Codeboo
 from graphveil.mechanisms.features.codeword_reports import CodewordReports
 from graphveil.mechanisms.samplers.caps import CapLaw, Places, cap_law
 from graphveil.privacy import Guarantee, Randomness, assume
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.domain import WORDS
 from graphveil.mechanisms.base.in_range import InRange
@@ -25,6 +24,7 @@ from graphveil.mechanisms.features.subset_estimates import Worth, centred_rows, 
 from graphveil.mechanisms.samplers.laws import Law, worst_variance
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, index_bits, log_subsets, subset_blocks
 from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

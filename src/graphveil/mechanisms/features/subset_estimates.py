@@ -9,8 +9,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base.reports import require_inside
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

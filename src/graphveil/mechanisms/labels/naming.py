@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.late import torch
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import require_pairs
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.labels.declared import Labels, open_labels
 from graphveil.mechanisms.labels.one_hot import OneHotLaw
 from graphveil.privacy import Guarantee
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.base.values import FloatArray
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 # Below this difference the rounding of probabilities to words of 64 bits would show in estimates.
 _SMALLEST_LEAN = 2.0**-44

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.guarantees import label_guarantee
 from graphveil.mechanisms.base.reports import LabelReports, require_inside, require_pairs
@@ -25,7 +24,8 @@ from graphveil.mechanisms.labels.declared import Labels, open_labels
 from graphveil.mechanisms.labels.one_hot import OneHotLaw
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import SubsetReports, require_inside
 from graphveil.mechanisms.base.values import FloatArray, blocks
@@ -27,6 +26,7 @@ from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
 from graphveil.mechanisms.samplers.subsets import draw_subsets, every_subset, log_subsets
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 
 @dataclass(frozen=True, kw_only=True)

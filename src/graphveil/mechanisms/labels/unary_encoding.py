@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms.base import _validate
 from graphveil.mechanisms.base.reports import OneBitReports
 from graphveil.mechanisms.base.values import FloatArray, blocks
@@ -24,6 +23,7 @@ from graphveil.mechanisms.labels.one_hot import MOST_CLASSES, OneHotLaw
 from graphveil.mechanisms.samplers.bits import WORD, bit_law
 from graphveil.mechanisms.samplers.subsets import every_subset
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.late import special
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.bits import PRECISION, WORD, round_up
+from graphveil.runtime.late import special
 
 # The largest codebook that is chosen without being asked for, and what a smaller one may cost in variance.
 _LARGEST: Final = 1024

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphveil.errors import InputError
-from graphveil.late import special
 from graphveil.mechanisms.base.lattice import Levels
 from graphveil.mechanisms.base.values import FloatArray
 from graphveil.mechanisms.samplers.strips import DIGITS, Strips, settled, strips_of
 from graphveil.privacy import Randomness
-from graphveil.privacy.derived import KeyedStream
+from graphveil.privacy.source.derived import KeyedStream
+from graphveil.runtime.late import special
 
 # Every cell's probability is right up to this factor, to 25 deviations: arguments of exp up to 400, each with a few
 # roundings, and shares that 512 bits still tell from each other.

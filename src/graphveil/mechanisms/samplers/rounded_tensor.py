@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from graphveil.late import torch
 from graphveil.mechanisms.samplers.rounded_normal import KEY_BYTES, RoundedNormal
 from graphveil.mechanisms.samplers.strips import AFTER, ENTRY_BITS
 from graphveil.privacy import BlockKey
-from graphveil.privacy.aes_words import KeyStreams
+from graphveil.privacy.source.aes_words import KeyStreams
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

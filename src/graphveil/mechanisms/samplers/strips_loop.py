@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from graphveil.compiled import compiled
 from graphveil.mechanisms.samplers.strips import AFTER, ENTRY_BITS
+from graphveil.runtime.compiled import compiled
 
 
 @compiled

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphveil._serial import json_safe
-from graphveil.graphs.parts import GraphParts
+from graphveil.files.serial import json_safe
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.advise.facts import PublicFacts, facts_of
 from graphveil.methods.advise.goal import Goal, Reached, smallest
 from graphveil.methods.advise.panel import Cell, most_alike
@@ -17,8 +17,8 @@ from graphveil.methods.advise.rules import TRUSTS, Rule, rule_for
 from graphveil.methods.advise.worlds import World, pilot_world, worlds_of
 from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.plan import plan
-from graphveil.privacy.guessing import adversary, guesses_about
-from graphveil.progress import ProgressCallback
+from graphveil.privacy.accounting.guessing import adversary, guesses_about
+from graphveil.runtime.progress import ProgressCallback
 
 #: What `guesses` costs, which is no method of one party.
 _FEDERATED, _FEDERATED_DELTA = "guesses", 1e-5

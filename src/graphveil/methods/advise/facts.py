@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.question import example_question
 

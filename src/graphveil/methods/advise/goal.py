@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from graphveil.errors import InputError
 from graphveil.methods.advise.rehearsal import Band
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 #: The epsilons that are tried, each about twice the one before.
 GRID: Final = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -16,7 +16,7 @@ from graphveil.methods.registry import advised, build_method
 from graphveil.methods.runs.experiment import split_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import SeededRandomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from graphveil.errors import InputError
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.advise.facts import facts_of
 from graphveil.methods.advise.goal import Goal, Reached, smallest
 from graphveil.methods.advise.rehearsal import Band, rehearse
 from graphveil.methods.advise.worlds import pilot_world, worlds_of
 from graphveil.methods.registry import find_method
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 
 _PARTS: Final = {"epsilon_x": "features", "epsilon_y": "labels", "epsilon_a": "edges"}
 #: Where a search puts its epsilon: the first of these that a method takes.

@@ -1,8 +1,8 @@
 """Made graphs that are like one of which parts are private: public parts as they are, private parts anew.
 
-    edges      private: made by the law of `graphs.social`, as many as are assumed, so often inside a class
+    edges      private: made by the law of `graphs.named.social`, as many as are assumed, so often inside a class
     labels     private: on public edges, spread from random people and then partly redrawn; else even
-    features   private: made as in `graphs.social`
+    features   private: made as in `graphs.named.social`
 
 How much contacts say of classes is private where edges or labels are, so a world is made for each of three answers:
 EXCESS is the share of contacts inside a class beyond what chance brings.  The public graphs of the panel lie between
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.graphs.edges import merge_edges
-from graphveil.graphs.features import compact_rows
 from graphveil.graphs.known import public_of
-from graphveil.graphs.parts import Features, GraphParts, SparseRows
-from graphveil.graphs.plain import plain_graph
-from graphveil.graphs.schema import FeatureNumbers
-from graphveil.graphs.social import social_edges, social_features
+from graphveil.graphs.named.social import social_edges, social_features
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_rows
+from graphveil.graphs.value.parts import Features, GraphParts, SparseRows
+from graphveil.graphs.value.plain import plain_graph
+from graphveil.graphs.value.schema import FeatureNumbers
 from graphveil.methods.base.cost import ASSUMED_DEGREE
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.public_part import public_part_of

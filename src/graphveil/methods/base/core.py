@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Split
-from graphveil.graphs.protocol import Graph
-from graphveil.graphs.schema import GraphSchema
-from graphveil.methods.base.account import Account
+from graphveil.graphs.value.protocol import Graph
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.storage import require_numbers
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:

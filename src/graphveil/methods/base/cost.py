@@ -11,12 +11,12 @@ import numpy as np
 
 from graphveil.aggregation.propagation import Adjacency
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.parts import Features, GraphParts, SparseRows
-from graphveil.late import torch
+from graphveil.graphs.value.parts import Features, GraphParts, SparseRows
 from graphveil.mechanisms import NotCollected, Public
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.models import first_width
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

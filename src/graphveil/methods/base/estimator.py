@@ -22,19 +22,36 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, fi
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
-from graphveil.graphs.protocol import Graph
-from graphveil.graphs.schema import GraphSchema
+from graphveil.graphs.value.protocol import Graph
+from graphveil.graphs.value.schema import GraphSchema
 from graphveil.methods.base.core import Core, Stored, collecting, predicting, signature_of, training
-from graphveil.methods.base.not_fitted import not_fitted
 from graphveil.methods.base.scores import true_score
 from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor, nn
+
+
+# A refusal before fitting that scikit-learn's callers know; scikit-learn is imported when it is raised, not before.
+
+
+def not_fitted(said: InputError) -> InputError:
+    """Return a refusal that is scikit-learn's NotFittedError as well as an InputError.
+
+    Args:
+        said: the method's own.
+    """
+    from sklearn.exceptions import NotFittedError
+
+    class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
+        """A method that was asked before it was fitted."""
+
+    return NotFitted(said.what, where=said.where, allowed=said.allowed, remedy=said.remedy)
+
 
 C = TypeVar("C", bound=Core[Any])
 P = ParamSpec("P")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from graphveil._serial import number_to_json
+from graphveil.files.serial import number_to_json
 from graphveil.privacy import Guarantee
-from graphveil.privacy.guessing import adversary
+from graphveil.privacy.accounting.guessing import adversary
 
 
 class Figures(Protocol):

@@ -16,7 +16,7 @@ from graphveil.graphs.bound_rules import RULES
 from graphveil.mechanisms.catalogue import feature_names
 from graphveil.methods.base.settings import LOSSES, SCALINGS
 from graphveil.models.names import BACKBONES
-from graphveil.privacy.limits import LARGEST_EPSILON
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON
 from graphveil.training.names import SELECTIONS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphveil.graphs import Graph
-from graphveil.graphs.splits import known_labels
-from graphveil.methods.base.many_labels import micro_f1
+from graphveil.graphs.value.splits import known_labels
+from graphveil.methods.base.network.many_labels import micro_f1
 
 if TYPE_CHECKING:
     from torch import Tensor

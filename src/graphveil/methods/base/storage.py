@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil._serial import number_to_json
 from graphveil.errors import InputError, ModelFileError
-from graphveil.graphs.schema import schema_facts as schema_facts
-from graphveil.graphs.schema import schema_from as schema_from
-from graphveil.late import torch
+from graphveil.files.reading import MIB, parse_json, require_file
+from graphveil.files.serial import number_to_json
+from graphveil.files.writing import write_bytes, writing
+from graphveil.graphs.value.schema import schema_facts as schema_facts
+from graphveil.graphs.value.schema import schema_from as schema_from
 from graphveil.privacy import Ledger
+from graphveil.privacy.accounting.limits import what_was_collected
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.privacy.limits import what_was_collected
-from graphveil.reading import MIB, parse_json, require_file
-from graphveil.writing import write_bytes, writing
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

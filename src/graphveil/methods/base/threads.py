@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 from graphveil.training import fastest_threads
 
 #: Below this many edges a second thread costs more than it gives.

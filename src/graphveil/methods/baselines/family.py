@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
+from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.released import LocalReports, topology_of
 from graphveil.methods.baselines.network import PlainNetworkCore, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness

@@ -17,13 +17,13 @@ from graphveil import models
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.options import INFINITE
-from graphveil.methods.base.released import require_labels
+from graphveil.methods.base.people.released import require_labels
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.baselines.entries import PLAIN_NETWORK
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import Guarantee
-from graphveil.privacy.observer import ALL_BUT_CURATOR
-from graphveil.privacy.unit import NODE, NODE_WITHOUT_EDGES
+from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
+from graphveil.privacy.statement.unit import NODE, NODE_WITHOUT_EDGES
 
 if TYPE_CHECKING:
     from torch import nn

@@ -25,28 +25,33 @@ from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.late import torch
-from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
-from graphveil.methods.base.drop import drop_objective
-from graphveil.methods.base.network import Network
-from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
+from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.network import Network
+from graphveil.methods.base.network.start import Reader, read_start, start_name
+from graphveil.methods.base.network.storage import (
+    backbone_facts,
+    network_facts,
+    network_tensors,
+    restored_network,
+)
+from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.settings import require_known
-from graphveil.methods.base.start import Reader, read_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.messages import beside, corners, messages, named_classes
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
 from graphveil.methods.curator.settings import SumsSettings
+from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
-from graphveil.methods.curator.training import NodeData, read_people
 from graphveil.methods.links.collection import people_key
-from graphveil.models.label_prior import log_channel
-from graphveil.models.logistic import choose_logistic
-from graphveil.models.pool import pool_weights
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.logistic import choose_logistic
+from graphveil.models.labels.pool import pool_weights
 from graphveil.privacy import Guarantee, Randomness, Spend
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch, Objective, Schedule, train
 
 if TYPE_CHECKING:

@@ -19,20 +19,19 @@ import numpy as np
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
-from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod
 from graphveil.methods.curator.class_sums import ClassSumsCore, train_experts
 from graphveil.methods.curator.dp_mlp import DPMLPCore
-from graphveil.methods.curator.encoder import encoder_for
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.pooled import pools, trained_encoder
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.training import (
+from graphveil.methods.curator.stages.encoder import encoder_for
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.training import (
     NodeData,
     blocks,
     build_seeded,
@@ -42,6 +41,7 @@ from graphveil.methods.curator.training import (
 )
 from graphveil.methods.local.controls import hits
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 from graphveil.training.full_batch import Rows
 
 if TYPE_CHECKING:

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 from graphveil import models
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.late import torch
-from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
-from graphveil.methods.base.released import require_same_features
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.released import require_same_features
 from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import number, schema_facts, schema_from
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.queries import no_rows
 from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, least_steps
-from graphveil.methods.curator.training import (
+from graphveil.methods.curator.stages.queries import no_rows
+from graphveil.methods.curator.stages.training import (
     MOST_DENSE,
     FeatureBlock,
     FittedCurator,
@@ -44,9 +43,10 @@ from graphveil.methods.curator.training import (
     without_prefix,
 )
 from graphveil.methods.links.collection import people_key
-from graphveil.models.sizes import encoder_size
+from graphveil.models.networks.sizes import encoder_size
 from graphveil.privacy import Guarantee, Randomness, RepeatAndSelect
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 from graphveil.training.full_batch import Rows
 from graphveil.training.row_checks import linear_layers, refuse_mixed_rows

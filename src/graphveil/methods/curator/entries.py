@@ -157,7 +157,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "lpgnet",
         "a curator counts neighbours by guessed class, with noise, between perceptrons (CCS 2022)",
         "central",
-        "graphveil.methods.curator.lpgnet:LPGNetCore",
+        "graphveil.methods.curator.rivals.lpgnet:LPGNetCore",
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
@@ -172,7 +172,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "dpdgc",
         "a curator learns a row for each node privately and sums them once, apart from features (NeurIPS 2023)",
         "central",
-        "graphveil.methods.curator.dpdgc:DPDGCCore",
+        "graphveil.methods.curator.rivals.dpdgc:DPDGCCore",
         _FAMILY,
         {
             **_BUDGET,
@@ -187,7 +187,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "gcon",
         "a curator releases a linear head trained on convolved rows, with noise, and one noisy sum (ICDE 2025)",
         "central",
-        "graphveil.methods.curator.gcon:GCONCore",
+        "graphveil.methods.curator.rivals.gcon:GCONCore",
         _FAMILY,
         {
             **_BUDGET,
@@ -205,7 +205,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "eclipse",
         "a curator finds a low-rank graph in noisy products with it, and trains on that (PETS 2024)",
         "central",
-        "graphveil.methods.curator.eclipse:EclipseCore",
+        "graphveil.methods.curator.rivals.eclipse:EclipseCore",
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
@@ -220,7 +220,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "caribou",
         "a curator runs contracting hops with noise in each and releases the last alone (NDSS 2026)",
         "central",
-        "graphveil.methods.curator.caribou:CaribouCore",
+        "graphveil.methods.curator.rivals.caribou:CaribouCore",
         _FAMILY,
         {
             **_BUDGET,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.parts import GraphParts
-from graphveil.late import torch
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import BASE_MEMORY_MB
 from graphveil.methods.base.family import Control, collection_repeats
+from graphveil.methods.base.network.start import start_notes
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.start import start_notes
 from graphveil.methods.curator.controls import CuratorEstimator, curator_ceiling, curator_controls_of, curator_rivals_of
 from graphveil.methods.curator.plan import curator_plan
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

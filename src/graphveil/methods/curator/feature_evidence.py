@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from graphveil.late import torch
-from graphveil.methods.base.features import unit_rows
-from graphveil.methods.curator.training import NodeData
-from graphveil.models.label_prior import log_channel
-from graphveil.models.logistic import choose_logistic, fit_logistic
+from graphveil.methods.base.network.features import unit_rows
+from graphveil.methods.curator.stages.training import NodeData
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.logistic import choose_logistic, fit_logistic
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

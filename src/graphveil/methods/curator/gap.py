@@ -24,14 +24,14 @@ from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
-from graphveil.methods.curator.encoder import encoded, encoder_for
 from graphveil.methods.curator.pooled import pooling_for
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings
-from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import ATTENTION, FeatureBlock, logits_of
-from graphveil.models.sizes import encoder_size, hop_classifier_size, pair_attention_size
+from graphveil.methods.curator.stages.encoder import encoded, encoder_for
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
+from graphveil.models.networks.sizes import encoder_size, hop_classifier_size, pair_attention_size
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from graphveil import models
-from graphveil.late import torch
 from graphveil.methods.curator.feature_evidence import FeatureEvidence
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.training import NodeData
+from graphveil.methods.curator.stages.training import NodeData
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
 from graphveil.methods.curator.dp_mlp import LaterWeights
 from graphveil.methods.curator.messages import class_shares, corners
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, share_of_votes, trains_head
-from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import FeatureBlock, NodeData, device_of, of_all
-from graphveil.models.sizes import encoder_size, vote_head_size
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
+from graphveil.models.networks.sizes import encoder_size, vote_head_size
 from graphveil.privacy import Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:

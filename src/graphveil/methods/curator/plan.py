@@ -12,7 +12,7 @@ from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.registry import METHODS
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 #: Neighbours of a node that noise is compared with, where degrees are private.
 ASSUMED_DEGREE = 10.0

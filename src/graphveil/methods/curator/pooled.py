@@ -1,7 +1,7 @@
 """GAP and ProGAP pooled with what features alone say, by validation labels.
 
     opinions    z_0  a wider encoder of features alone;  z_1..z_k  the classifiers that the recipe trains, its last last
-    pool        z = sum_i w_i log softmax(z_i),  w by validation labels, from equal weights, see `models.pool`
+    pool        z = sum_i w_i log softmax(z_i),  w by validation labels, from equal weights, see `models.labels.pool`
     prediction  z where held-out validation labels are surely likelier under it, and no fewer of them right, else z_k
 
 Where noise is large the last network is misled by sums that say little, and features say more than fits in the few
@@ -10,7 +10,7 @@ Nothing private is read: units of edges protect relationships, so that features 
 too, are open to the curator, and opinions are post-processing of noisy sums that were paid for.  Where nodes are
 protected a label would be read unpaid, and there is no pool.  Validation labels train no opinion: they stop trainings,
 and here choose at most hops + 2 weights, which are judged on labels that did not choose them.
-Ours; sources of the pool: see `models.pool`.  Shapes: opinions [k + 1, n, c].
+Ours; sources of the pool: see `models.labels.pool`.  Shapes: opinions [k + 1, n, c].
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
-from graphveil.methods.curator.encoder import encoder_for
 from graphveil.methods.curator.settings import CuratorSettings, PooledSettings
-from graphveil.methods.curator.stages import Recipe
-from graphveil.methods.curator.training import (
+from graphveil.methods.curator.stages.encoder import encoder_for
+from graphveil.methods.curator.stages.stages import Recipe
+from graphveil.methods.curator.stages.training import (
     FeatureBlock,
     NodeData,
     Published,
@@ -35,8 +34,9 @@ from graphveil.methods.curator.training import (
     rows_for,
     train_openly,
 )
-from graphveil.models.label_prior import log_channel
-from graphveil.models.pool import held_out, held_out_scores, likelihoods, pool_weights, surely_better
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.pool import held_out, held_out_scores, likelihoods, pool_weights, surely_better
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -40,10 +40,10 @@ from graphveil.privacy import (
     repeat_and_select,
     require_budget,
 )
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger import ONE_COPY
-from graphveil.privacy.observer import ALL_BUT_CURATOR
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import (
+from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
+from graphveil.privacy.statement.unit import (
     DIRECTED_EDGE,
     EDGE_ENTRY,
     NODE,

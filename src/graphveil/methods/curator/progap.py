@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphveil import models
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
 from graphveil.methods.curator.pooled import pooling_for
-from graphveil.methods.curator.recipe import StagedCore
 from graphveil.methods.curator.settings import CuratorSettings, ProgapSettings
-from graphveil.methods.curator.stages import AddUp, Known, Recipe, Steps, Train
-from graphveil.methods.curator.training import FeatureBlock, blocks, device_of, logits_of
-from graphveil.models.sizes import stage_size
+from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
+from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
+from graphveil.models.networks.sizes import stage_size
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
+from graphveil.methods.base.network.start import require_start
 from graphveil.methods.base.settings import SCALINGS, number_or_nan, require_device
-from graphveil.methods.base.start import require_start
 
 if TYPE_CHECKING:
     from graphveil.graphs import GraphSchema
@@ -271,7 +271,7 @@ class SumsSettings:
 
     Attributes:
         hidden, dropout, learning_rate, weight_decay, epochs: as usual; optimiser Adam.
-        start: a reader trained elsewhere that is one more expert, see `methods.base.start`: "public" or a file.
+        start: a reader trained elsewhere that is one more expert, see `methods.base.network.start`: "public" or a file.
         seed, device: of the network.
 
     Raises:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from graphveil.late import torch
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from graphveil.methods.curator.feature_evidence import FeatureEvidence
-    from graphveil.methods.curator.training import NodeData
+    from graphveil.methods.curator.stages.training import NodeData
 
 #: Numbers about a node and a class, and about a node.
 OWN: Final = 7

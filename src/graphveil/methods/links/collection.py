@@ -17,18 +17,18 @@ import scipy.sparse as sp
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, Structure, make_graph, node_names, validate
-from graphveil.graphs.features import features_from_rows
-from graphveil.late import torch
+from graphveil.graphs.value.features import features_from_rows
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
-from graphveil.methods.base.account import digest_of
-from graphveil.methods.base.epochs import Paid
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import LocalReports, randomize_people
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import LocalReports, randomize_people
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.silent_lists import pairs_of_some, usual_ratio
 from graphveil.models import NamedPairs
 from graphveil.privacy import Guarantee, Ledger, Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

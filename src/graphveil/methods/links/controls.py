@@ -42,11 +42,10 @@ import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.features import labels_of, random_features
-from graphveil.methods.base.released import LocalReports
+from graphveil.methods.base.network.features import labels_of, random_features
+from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
 from graphveil.methods.links.link_beliefs import LinkBeliefsCore
@@ -58,6 +57,7 @@ from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.models.names import BELIEF_ROUNDS
 from graphveil.privacy import SeededRandomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

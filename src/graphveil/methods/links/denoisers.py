@@ -6,7 +6,7 @@
     blink-hard         pairs more likely linked than not                                   (Blink)
     blink-hybrid       the likeliest pairs, as many as links are expected, weighted
     blink-soft         every pair weighted by its posterior
-    beliefs            named pairs weighted by their posterior under `models.block_model`
+    beliefs            named pairs weighted by their posterior under `models.blocks.block_model`
 
 Sources: Lin, Li, Wang (Solitude), IEEE TIFS 17, 2022; Hidano, Murakami (DPRR), arXiv 2202.10209; Zhu, Tan, Xiao
 (Blink), CCS 2023, arXiv 2309.03190; the last is ours.
@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
-from graphveil.late import torch
-from graphveil.methods.base.features import labels_of
-from graphveil.methods.base.released import Topology
+from graphveil.methods.base.network.features import labels_of
+from graphveil.methods.base.people.released import Topology
 from graphveil.methods.links.collection import LinkReports, named_pairs, reported_edges
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.silent_lists import of_heard
-from graphveil.models.block_model import block_beliefs
-from graphveil.models.degree_prior import degree_prior
-from graphveil.models.group_background import SoftLinks
-from graphveil.models.label_prior import class_shares, log_channel
-from graphveil.models.link_posterior import LinkPosterior, link_posterior
+from graphveil.models.blocks.block_model import block_beliefs
+from graphveil.models.blocks.degree_prior import degree_prior
+from graphveil.models.blocks.group_background import SoftLinks
+from graphveil.models.blocks.link_posterior import LinkPosterior, link_posterior
+from graphveil.models.labels.label_prior import class_shares, log_channel
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

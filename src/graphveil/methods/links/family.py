@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.parts import GraphParts
-from graphveil.late import torch
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import (
     ASSUMED_DEGREE,
     BASE_MEMORY_MB,
@@ -26,7 +25,8 @@ from graphveil.methods.base.plan import Plan
 from graphveil.methods.links.collection import LinkReports
 from graphveil.methods.links.plan import LinkPlan, link_plan
 from graphveil.privacy import Randomness
-from graphveil.privacy.unit import RELATIONSHIP
+from graphveil.privacy.statement.unit import RELATIONSHIP
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

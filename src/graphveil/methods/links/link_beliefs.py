@@ -9,7 +9,7 @@
 No denoised graph: at the epsilons where neighbour lists are private, most reported links are false, and a hard or soft
 choice of edges throws away what a thousand weak reports say together.  Likelihoods are exact where the model of links
 holds, sums are unbiased whatever holds; released validation labels weigh them, and so it costs nothing.
-Ours; parts: `methods.links.readings`, `models.labelled_blocks`, `models.list_sums`, `models.pool`.
+Ours; parts: `methods.links.readings`, `models.blocks.labelled_blocks`, `models.blocks.list_sums`, `models.labels.pool`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.checks import require_one_label
-from graphveil.late import torch
-from graphveil.methods.base.account import Account, restored_account
+from graphveil.graphs.value.checks import require_one_label
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import require_device
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.links.collection import (
@@ -41,7 +40,8 @@ from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         reading: "beliefs", "sums" or "all", see above.
         rounds: of belief propagation.
         blocks: "full", or "planted": fewer densities of links, which hold forged labels off; of the beliefs alone, see
-            `models.block_densities`.
+            `models.blocks.block_densities`.
         seed: fixes weights of networks and what stands for features that are not collected, never privacy noise.
         device: "cpu" or "cuda".
 

@@ -1,7 +1,7 @@
 """A regression on noisy counts alone, one and two steps away; post-processing of reports.
 
     M, H     as `methods.links.list_network`
-    S        what others say of those whom one knows, `models.list_sums.shared_sums`
+    S        what others say of those whom one knows, `models.blocks.list_sums.shared_sums`
     z        [ asinh(H / max(noise, 1)) | H / |H| | asinh(S / max(noise, 1)) | S / |S| ] standardised
     p(y | v) = softmax( z_v W + b )
 
@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphveil import models
-from graphveil.late import torch
 from graphveil.methods.links.list_network import beside, messages_of
-from graphveil.models.block_model import NamedPairs
-from graphveil.models.list_sums import neighbour_means, noise_scale, shared_sums
+from graphveil.models.blocks.block_model import NamedPairs
+from graphveil.models.blocks.list_sums import neighbour_means, noise_scale, shared_sums
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +31,7 @@ def two_steps(pairs: NamedPairs, shares: Tensor) -> Tensor:
 
     Args:
         pairs: what the lists say.
-        shares: [n, c] what labels say, unbiased, see `models.list_sums.unbiased_labels`.
+        shares: [n, c] what labels say, unbiased, see `models.blocks.list_sums.unbiased_labels`.
     """
     messages = messages_of(shares)
     ways = [pairs, *([pairs.turned] if pairs.directed else [])]

@@ -5,7 +5,8 @@
     z   = [ asinh(H / max(noise, 1)) | H / |H| ] standardised
     p(y | v) = softmax( selu( x_v W + z_v V + b ) W' )
 
-The network of class sums (`models.fusion`) on sums that people's own noise protects in place of a curator's.  It is
+The network of class sums (`models.networks.fusion`) on sums that people's own noise protects in place of a curator's.
+It is
 trained twice: on the training labels, where validation labels choose the epoch and may judge, and for as many epochs
 on both.  Shapes: x [n, d], H [n, c], z [n, 2 c], or [n, 4 c] where links have a direction.
 """
@@ -20,13 +21,13 @@ import scipy.sparse as sp
 
 from graphveil import models
 from graphveil.aggregation import Inputs, build_inputs, standardise
-from graphveil.late import torch
-from graphveil.methods.base.drop import drop_objective
-from graphveil.methods.base.features import features_of
-from graphveil.methods.base.network import Labels, as_matrix
-from graphveil.methods.base.released import LocalReports
-from graphveil.models.block_model import NamedPairs
-from graphveil.models.list_sums import list_sums, named_by_sums, noise_scale
+from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.features import features_of
+from graphveil.methods.base.network.network import Labels, as_matrix
+from graphveil.methods.base.people.released import LocalReports
+from graphveil.models.blocks.block_model import NamedPairs
+from graphveil.models.blocks.list_sums import list_sums, named_by_sums, noise_scale
+from graphveil.runtime.late import torch
 from graphveil.training import Schedule, train
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def beside(pairs: NamedPairs, shares: Tensor) -> Tensor:
 
     Args:
         pairs: what the lists say.
-        shares: M [n, c] what labels say, unbiased, see `models.list_sums.unbiased_labels`.
+        shares: M [n, c] what labels say, unbiased, see `models.blocks.list_sums.unbiased_labels`.
     """
     messages = messages_of(shares)
     sums = [list_sums(pairs, messages), *([named_by_sums(pairs, messages)] if pairs.directed else [])]

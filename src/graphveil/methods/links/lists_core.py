@@ -7,14 +7,14 @@ from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.account import Account
 from graphveil.methods.base.core import F, FittedCore
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.people import times_paid
+from graphveil.methods.base.people.account import Account
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.collection import LinkReports, randomize_graph, require_matching_graph, spends_of
 from graphveil.methods.links.privacy import UNIT, LinkPrivacy
 from graphveil.privacy import Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 
 
 class ListsCore(FittedCore[F], ABC):

@@ -14,7 +14,7 @@ from typing import Any
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 SWAMPED, CLEAN = 6.0, 0.02
 #: Relationships a person that `precision` is stated for.

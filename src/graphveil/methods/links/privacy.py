@@ -19,12 +19,12 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, DegreePreservingRR, NoisyDegree
 from graphveil.mechanisms.base.guarantees import ONCE
-from graphveil.methods.base.epochs import told_again
-from graphveil.methods.base.local_privacy import TOPOLOGY, counted
-from graphveil.methods.base.people import times_paid
+from graphveil.methods.base.people.epochs import told_again
+from graphveil.methods.base.people.local_privacy import TOPOLOGY, counted
+from graphveil.methods.base.people.people import times_paid
 from graphveil.methods.links.names import LIST_MECHANISMS, MODES
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
-from graphveil.privacy.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 
 UNIT = "links"
 #: The least and the largest part of a budget that a noisy degree may take.

@@ -2,7 +2,8 @@
 
     regression  features alone                                  logistic, strength by validation labels
     network     features alone                                  a perceptron, epoch by validation labels
-    fields      every report weighed by its exact likelihood    `models.labelled_blocks`: with and without degrees, and
+    fields      every report weighed by its exact likelihood    `models.blocks.labelled_blocks`: with and without
+    degrees, and
                                                                 with and without the likeness of public features
     sums        unbiased counts of each class in each list      `methods.links.list_network`
     counts      such counts one and two steps away, alone       `methods.links.list_counts`
@@ -10,7 +11,8 @@
     beliefs    regression | fields          sums    regression, network | sums          all    all of them
 
 Left of the bar is what no list is needed for; its network joins the regression only where held-out validation labels
-are likelier for it.  Both sides together are pooled (`models.pool`); where held-out validation labels are not likelier
+are likelier for it.  Both sides together are pooled (`models.labels.pool`); where held-out validation labels are not
+likelier
 under both than under the left one, by two standard errors or more, lists are left out.  Only released labels judge.
 Shapes: scores [n, c], in logarithms.
 """
@@ -27,21 +29,21 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.late import torch
-from graphveil.methods.base.features import features_of, labels_of, unit_rows
-from graphveil.methods.base.network import Labels, as_matrix
-from graphveil.methods.base.released import LocalReports
+from graphveil.methods.base.network.features import features_of, labels_of, unit_rows
+from graphveil.methods.base.network.network import Labels, as_matrix
+from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.links.collection import LinkReports, named_pairs
 from graphveil.methods.links.list_counts import STRENGTHS, two_steps
 from graphveil.methods.links.list_network import beside, inputs_of, train_beside
 from graphveil.methods.links.regression import regress, with_labels
-from graphveil.models.block_model import NamedPairs
-from graphveil.models.label_prior import log_channel
-from graphveil.models.labelled_blocks import LabelledPeople, block_fields
-from graphveil.models.list_sums import unbiased_labels
-from graphveil.models.pair_likeness import Likeness, likeness
-from graphveil.models.pool import held_out, pool_weights, surely_better
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.models.blocks.block_model import NamedPairs
+from graphveil.models.blocks.labelled_blocks import LabelledPeople, block_fields
+from graphveil.models.blocks.list_sums import unbiased_labels
+from graphveil.models.blocks.pair_likeness import Likeness, likeness
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.pool import held_out, pool_weights, surely_better
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,7 +103,7 @@ def read_lists(
         reading: one of PARTS.
         rounds: of belief propagation.
         seed: fixes weights of networks and what stands for features that are not collected.
-        blocks: of the fields, see `models.block_densities`.
+        blocks: of the fields, see `models.blocks.block_densities`.
         device: "cpu" or "cuda".
         progress: hears of every round and network.
         known: opinions of parts that another reading of the same reports and settings has made already.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphveil.late import torch
-from graphveil.methods.base.network import Labels
-from graphveil.models.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
+from graphveil.methods.base.network.network import Labels
+from graphveil.models.labels.logistic import STRENGTHS, Rows, choose_logistic, fit_logistic
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

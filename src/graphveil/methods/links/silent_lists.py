@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from graphveil.errors import InputError
-from graphveil.late import torch
 from graphveil.mechanisms import AdjacencyRR, EdgeReports
-from graphveil.models.block_model import NamedPairs
+from graphveil.models.blocks.block_model import NamedPairs
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

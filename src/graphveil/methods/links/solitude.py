@@ -22,24 +22,28 @@ from graphveil import models
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.checks import require_one_label
-from graphveil.late import torch
-from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.asking import (
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.methods.base.core import Stored
+from graphveil.methods.base.network.features import features_of, labels_of, reported_of
+from graphveil.methods.base.network.hops import Hops, choose_hops
+from graphveil.methods.base.network.network import Network, apply_network, require_shapes, train_network
+from graphveil.methods.base.network.storage import (
+    backbone_facts,
+    network_facts,
+    network_tensors,
+    restored_network,
+)
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.asking import (
     ask,
     read_people,
     require_queries,
     require_source,
     save_people,
 )
-from graphveil.methods.base.core import Stored
-from graphveil.methods.base.features import features_of, labels_of, reported_of
-from graphveil.methods.base.hops import Hops, choose_hops
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import Network, apply_network, require_shapes, train_network
-from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
-from graphveil.methods.base.people import Identity, Kept, leans_on
-from graphveil.methods.base.released import Topology, require_same_features
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.people import Identity, Kept, leans_on
+from graphveil.methods.base.people.released import Topology, require_same_features
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (
@@ -56,8 +60,9 @@ from graphveil.methods.links.lists_core import ListsCore
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
-from graphveil.privacy.old_texts import assumption_of
-from graphveil.progress import ProgressCallback
+from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Calibration, Epoch
 
 if TYPE_CHECKING:
@@ -250,7 +255,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         People are known by public facts: all of them by `people_key`, each by its id.  Who has reported is answered
         from that; new ids send features at epsilon_x and a list among themselves at epsilon_a, in rows of the ledger of
         their own.  Where no ids tell, everybody is taken to be asked again, which is charged to those who have
-        reported; see `methods.base.people`.  Where features and links are public, they are read every time.
+        reported; see `methods.base.people.people`.  Where features and links are public, they are read every time.
         Learned weights belong to their own edges: new lists are read as the denoiser leaves them.
 
         Args:

@@ -10,9 +10,9 @@ from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import NotCollected, PublicLabels
 from graphveil.mechanisms.base.domain import VectorDomain
 from graphveil.mechanisms.question import Question, question_from
-from graphveil.methods.base.local_privacy import TOPOLOGY, LocalPrivacy
+from graphveil.methods.base.people.local_privacy import TOPOLOGY, LocalPrivacy
 from graphveil.privacy import Guarantee, Ledger, Spend, either
-from graphveil.privacy.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,12 @@ import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
-from graphveil.late import torch
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.features import features_of, labels_of, random_features
-from graphveil.methods.base.many_labels import f1_shares
-from graphveil.methods.base.network import Labels, train_network
-from graphveil.methods.base.released import LocalReports, topology_of
+from graphveil.methods.base.network.features import features_of, labels_of, random_features
+from graphveil.methods.base.network.many_labels import f1_shares
+from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.baselines.network import PlainNetworkCore, baseline
 from graphveil.methods.local.asked_privacy import AskedPrivacy
@@ -37,6 +36,7 @@ from graphveil.methods.local.label_pool import pool_labels
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import SeededRandomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

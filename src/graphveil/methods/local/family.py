@@ -11,19 +11,19 @@ import numpy as np
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import Propagation, network_cost, propagation_of, spreading_cost
 from graphveil.methods.base.family import Control
+from graphveil.methods.base.network.reach import public_hops
+from graphveil.methods.base.network.start import start_notes
+from graphveil.methods.base.people.released import LocalReports, require_public_edges, topology_of
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.base.reach import public_hops
-from graphveil.methods.base.released import LocalReports, require_public_edges, topology_of
-from graphveil.methods.base.start import start_notes
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import FOLDS, pool_products
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphveil.graphs import GraphSchema
-from graphveil.late import torch
-from graphveil.methods.base.network import Network
+from graphveil.methods.base.network.network import Network
 from graphveil.privacy import Assumption, Guarantee
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,26 +20,26 @@ from graphveil.aggregation.widths import quick_width
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.late import torch
-from graphveil.methods.base.account import Account, restored_account
 from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
-from graphveil.methods.base.drop import label_matrix
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import (
+from graphveil.methods.base.network.drop import label_matrix
+from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
     require_servable,
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.start import Reader, read_start, require_start, start_name
 from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
 from graphveil.methods.local.answers import answered, collect_answers, read_statistics
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         question: what test nodes are asked about their features, see `mechanisms.question`; needed with epsilon_x.
         statistics: how often each class gives each answer, if that is public: rows of classes between semicolons,
             answers between commas, as "0.9,0.1; 0.2,0.8"; None: learned from the reports alone.
-        start: a reader trained elsewhere that is one more member of the pool, see `methods.base.start`: "public" or a
+        start: a reader trained elsewhere that is one more member of the pool, see `methods.base.network.start`:
+        "public" or a
             file; None: none.
         seed: fixes the default split and the pool's folds, never privacy noise.
         device: "cpu" or "cuda".

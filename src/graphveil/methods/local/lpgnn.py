@@ -23,10 +23,22 @@ from graphveil.aggregation.high_order import require_dense, upgnet_features
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
-from graphveil.late import torch
 from graphveil.mechanisms import Public
-from graphveil.methods.base.account import Account, restored_account
-from graphveil.methods.base.asking import (
+from graphveil.methods.base.core import Stored
+from graphveil.methods.base.network.features import centred_of, features_of, labels_of, reported_of
+from graphveil.methods.base.network.hops import Hops, choose_hops
+from graphveil.methods.base.network.network import (
+    FeatureMatrix,
+    apply_network,
+    as_matrix,
+    require_reached,
+    require_shapes,
+    train_network,
+)
+from graphveil.methods.base.network.stand_ins import STAND_INS, stand_in_features
+from graphveil.methods.base.network.storage import backbone_facts, network_facts, network_tensors, restored_network
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.asking import (
     ask,
     handed_in,
     randomize_features,
@@ -37,21 +49,9 @@ from graphveil.methods.base.asking import (
     require_source,
     save_people,
 )
-from graphveil.methods.base.core import Stored
-from graphveil.methods.base.features import centred_of, features_of, labels_of, reported_of
-from graphveil.methods.base.hops import Hops, choose_hops
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.network import (
-    FeatureMatrix,
-    apply_network,
-    as_matrix,
-    require_reached,
-    require_shapes,
-    train_network,
-)
-from graphveil.methods.base.network_storage import backbone_facts, network_facts, network_tensors, restored_network
-from graphveil.methods.base.people import Identity, Kept, leans_on
-from graphveil.methods.base.released import (
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.people import Identity, Kept, leans_on
+from graphveil.methods.base.people.released import (
     LocalReports,
     Topology,
     require_same_features,
@@ -59,15 +59,15 @@ from graphveil.methods.base.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import NetworkSettings, require_known
-from graphveil.methods.base.stand_ins import STAND_INS, stand_in_features
 from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.local.fitted import Fitted
 from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
 from graphveil.methods.local.reports_core import ReportsCore
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
-from graphveil.privacy.old_texts import assumption_of
-from graphveil.progress import ProgressCallback
+from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         sampled: features that a report tells ("multi-bit"); None: as many as are best.
         queries: how many times a prediction may ask for everybody's features again, at epsilon_x each.
         denoising: "hops" (above), or "upgnet", see `aggregation.high_order`.
-        stand_in: what the network reads where epsilon_x is None, see `methods.base.stand_ins`.
+        stand_in: what the network reads where epsilon_x is None, see `methods.base.network.stand_ins`.
         trimming: "none", or "agreement": links count for as much as their ends agree, see `methods.local.trimming`.
         pooling: "labels": the network is pooled with what labels say alone, see `methods.local.pooled`; "none".
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
@@ -250,7 +250,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         For the training topology (or no graph) they were computed while fitting and nothing private is read.  On
         another graph the network speaks alone: those known by their ids are predicted from the report they sent, which
         is kept; new ids send one at epsilon_x, in a row of the ledger of their own.  Where no ids tell, everybody is
-        taken to be asked again, which is charged to those who have reported; see `methods.base.people`.
+        taken to be asked again, which is charged to those who have reported; see `methods.base.people.people`.
 
         Args:
             randomness: the source of noise of those who have to be asked.

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import NotCollected, Public, PublicLabels
 from graphveil.methods.base.cost import Propagation, drawn, report_bytes
 from graphveil.methods.base.family import collection_repeats
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.plan import Plan, spelled
-from graphveil.methods.base.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.advice import advised_split
 from graphveil.methods.local.asked_privacy import AskedPrivacy
-from graphveil.privacy.limits import LARGEST_EPSILON
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.report_bound import best_accuracy, report_information
+from graphveil.privacy.accounting.limits import LARGEST_EPSILON
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.accounting.report_bound import best_accuracy, report_information
 
 #: Beyond so many times what a class takes, the bound on a report says nothing.
 USELESS = 10.0
@@ -159,7 +159,7 @@ def _ratios(p: Propagation, hops: int, deviation: float, signal: float, probes: 
 def report_advice(privacy: LocalPrivacy, schema: GraphSchema) -> tuple[str, ...]:
     """Return what a report about features can say at most, whatever is asked; nothing where none is randomized.
 
-    See `privacy.report_bound`, which proves it.
+    See `privacy.accounting.report_bound`, which proves it.
     """
     epsilon = privacy.epsilon_x
     if epsilon is None or math.isinf(epsilon) or epsilon > LARGEST_EPSILON:

@@ -2,7 +2,7 @@
 
     z   = w1 u(network) + w2 log p        u: less its mean over the classes, to unit root-mean-square over everybody
     p   = what the pool of labels says, see `methods.local.label_pool`
-    w   = the weights by which validation reports are likeliest, see `models.pool`, pulled towards FIRST
+    w   = the weights by which validation reports are likeliest, see `models.labels.pool`, pulled towards FIRST
 
 The reports that weigh were heard by neither: the network of a short training stands for the one in the end, and the
 pool leaves out each report where it speaks of its own node.  A network sees what features say, and the pool reads a
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphveil.engine import LOCAL, Engine
-from graphveil.late import torch
-from graphveil.methods.base.hops import Hops, short_training
-from graphveil.methods.base.network import FeatureMatrix, Labels, Network
-from graphveil.methods.base.released import Topology
+from graphveil.methods.base.network.hops import Hops, short_training
+from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network
+from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels, unit_scores
-from graphveil.models.label_prior import log_channel
-from graphveil.models.pool import pool_weights
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.pool import pool_weights
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

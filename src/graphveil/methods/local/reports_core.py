@@ -7,10 +7,10 @@ from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.account import Account
 from graphveil.methods.base.core import F, FittedCore
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.released import (
+from graphveil.methods.base.people.account import Account
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import (
     LocalCollection,
     LocalReports,
     Topology,
@@ -19,7 +19,7 @@ from graphveil.methods.base.released import (
     topology_of,
 )
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.progress import ProgressCallback
 
 
 class ReportsCore(FittedCore[F], ABC):

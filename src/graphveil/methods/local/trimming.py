@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.methods.base.released import LocalReports, Topology
+from graphveil.methods.base.people.released import LocalReports, Topology
 from graphveil.methods.local.label_pool import pool_labels
 
 if TYPE_CHECKING:

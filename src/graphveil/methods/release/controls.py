@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Release, Split
-from graphveil.late import torch
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.features import labels_of, random_features
-from graphveil.methods.base.released import LocalReports, Topology, topology_of
+from graphveil.methods.base.network.features import labels_of, random_features
+from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
 from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.class_counts import ClassCountsCore
+from graphveil.methods.release.counts.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import joined, warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

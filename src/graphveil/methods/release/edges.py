@@ -23,15 +23,15 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs.neighbour_counts import NeighbourCounts
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
-from graphveil.late import torch
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.privacy import Randomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor

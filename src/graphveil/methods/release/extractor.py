@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, make_graph
-from graphveil.graphs.schema import FeatureNumbers
-from graphveil.late import torch
+from graphveil.graphs.value.schema import FeatureNumbers
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.parts import GraphParts
-from graphveil.late import torch
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.local.family import pool_cost
 from graphveil.methods.release.controls import (
@@ -28,6 +27,7 @@ from graphveil.methods.release.controls import (
 from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

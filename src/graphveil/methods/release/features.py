@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from graphveil.errors import InputError
-from graphveil.graphs.schema import FeatureNumbers, GraphSchema
-from graphveil.late import torch
+from graphveil.graphs.value.schema import FeatureNumbers, GraphSchema
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,6 +95,6 @@ def bound_of(mechanism: Any) -> float:
 
 
 def _tensor(rows: sp.csr_matrix) -> Tensor:
-    from graphveil.graphs.features import features_from_rows
+    from graphveil.graphs.value.features import features_from_rows
 
     return features_from_rows(rows)

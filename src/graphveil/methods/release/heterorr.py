@@ -22,31 +22,31 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.parts import GraphParts
-from graphveil.graphs.score_file import read_scores
-from graphveil.late import torch
+from graphveil.graphs.releases.score_file import read_scores
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
-from graphveil.methods.base.account import Account, digest_of, restored_account
 from graphveil.methods.base.core import ForgetsPeople, NamedCore, Stored, not_by_blocks
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.network import as_matrix
-from graphveil.methods.base.released import topology_of
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.account import Account, digest_of, restored_account
+from graphveil.methods.base.people.released import topology_of
 from graphveil.methods.base.settings import NetworkSettings, require_known
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.count_readings import NetworkReading, read_network
+from graphveil.methods.release.counts.count_readings import NetworkReading, read_network
+from graphveil.methods.release.counts.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
 from graphveil.methods.release.features import PublishedFeatures, published_features, published_schema
 from graphveil.methods.release.names import CLASS_COUNTS
-from graphveil.methods.release.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.methods.release.published import Parts, assemble, describe
 from graphveil.methods.release.scores import Scores, declared_scores
 from graphveil.privacy import Guarantee, Randomness, SeededRandomness
-from graphveil.progress import ProgressCallback
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         scores: which share of epsilon_x each feature gets (features "feature-rr"): `Scores`, or a text file of one
             number a feature, which the curator declares to be public.
         steps, chains: see `Chains`.
-        weights: "posterior" gives each made edge the probability that it is a true one, see `methods.release.posterior`
+        weights: "posterior" gives each made edge the probability that it is a true one, see
+        `methods.release.counts.posterior`
             (edges "edge-rand" and "lap-graph" alone); "none" takes made edges like public ones.
         pooling: "public-part": the network is pooled with what public edges, features and labels say alone, and left
             out where validation labels do not surely find that better, see `release.count_readings`; "none".

@@ -8,12 +8,12 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import spelled
-from graphveil.methods.release.class_counts import ClassCountsCore
+from graphveil.methods.release.counts.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
 from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES

@@ -13,17 +13,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphveil._serial import json_safe
 from graphveil.errors import InputError
+from graphveil.files.serial import json_safe
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import FeatureRR, PairDomain, RandomizedResponse
 from graphveil.mechanisms.catalogue import mechanism_named
-from graphveil.methods.base.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES, TREES
 from graphveil.methods.release.scores import Scores
 from graphveil.privacy import Guarantee, Ledger, Spend, assume, compose, require_budget, together
-from graphveil.privacy.observer import RELEASE_READERS
-from graphveil.privacy.unit import NODE_DECLARED_PUBLIC
+from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.unit import NODE_DECLARED_PUBLIC
 
 UNITS = ("features", "labels", "edges")
 OPEN = {unit: assume(f"{unit}-published-open") for unit in UNITS}

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.checks import require_one_label
-from graphveil.late import torch
+from graphveil.graphs.value.checks import require_one_label
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.base.network import Labels, train_network
-from graphveil.methods.base.released import Topology
+from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.curator.class_sums import mask_of, train_experts
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.messages import corners, messages
 from graphveil.methods.curator.settings import SumsSettings
-from graphveil.methods.curator.training import NodeData, read_people
+from graphveil.methods.curator.stages.training import NodeData, read_people
+from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

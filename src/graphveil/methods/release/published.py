@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import graphveil
 from graphveil.graphs import Graph, GraphSchema, Release, make_graph
-from graphveil.graphs.neighbour_counts import NeighbourCounts
-from graphveil.graphs.value import MASKS
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.value import MASKS
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.release.edges import MadeEdges, joined
 from graphveil.methods.release.features import PublishedFeatures
 from graphveil.methods.release.names import CHAINS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
 from graphveil.privacy import Ledger, Randomness
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from graphveil.ascending import contains, distinct
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, random_split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.splits import known_labels
-from graphveil.late import torch
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.splits import known_labels
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
 from graphveil.methods.local.controls import hits
-from graphveil.methods.release.count_readings import read_counts, read_public
+from graphveil.methods.release.counts.count_readings import read_counts, read_public
+from graphveil.methods.release.counts.posterior import block_prior
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
 from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS
 from graphveil.methods.release.outlook import assumed_neighbours, outlook_of
-from graphveil.methods.release.posterior import block_prior
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import PublicPart, public_part_of
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import SeededRandomness
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import contains, distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

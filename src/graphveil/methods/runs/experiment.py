@@ -18,10 +18,10 @@ import numpy as np
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
-from graphveil.graphs.splits import MORE_LABELS, apart, fold_split, keeps_apart
+from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
 from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.family import AnyFamily
-from graphveil.methods.base.many_labels import SEVERAL
+from graphveil.methods.base.network.many_labels import SEVERAL
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import Advised, advised, build_method, find_method, require_trainable
 from graphveil.methods.runs.intervals import Interval, interval
@@ -30,7 +30,7 @@ from graphveil.methods.runs.result import Cost, Result, Scores, Spent
 from graphveil.methods.runs.search import Search, choose
 from graphveil.methods.runs.tuning import Tuned
 from graphveil.privacy import Ledger, Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 CEILING = "ceiling"
 #: Splits of one graph overlap, and are no sample of graphs.

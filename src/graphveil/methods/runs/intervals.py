@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphveil.late import special
+from graphveil.runtime.late import special
 
 #: The normal distribution's 97.5% point.
 _Z: Final = 1.959963984540054

@@ -5,7 +5,7 @@
     keep the best and its score; the other trials and K are for the curator alone
 
 Every trial has so much noise that the tuning as a whole, exported best included, costs the declared (epsilon, delta):
-`privacy.selection` says why that holds for trials of different settings and for noise from tables.
+`privacy.accounting.selection` says why that holds for trials of different settings and for noise from tables.
 
 The score is part of what a trial pays for. Where edges are protected validation labels are public and predictions are
 made of noisy sums: scoring is post-processing. Where nodes are, it is the number of validation nodes that are met, with
@@ -24,7 +24,7 @@ from typing import Any
 
 from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.fingerprint import fingerprint
+from graphveil.graphs.value.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
 from graphveil.methods.base.estimator import C, Estimator
 from graphveil.methods.base.method import PAID_TUNING
@@ -34,8 +34,8 @@ from graphveil.methods.runs.memory import peak_memory_mb
 from graphveil.methods.runs.proxy_tuning import PROMISED
 from graphveil.methods.runs.tuning import Tuned, require_grid
 from graphveil.privacy import Ledger, Randomness, RepeatAndSelect
-from graphveil.privacy.printed import rounded_up
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 MEAN = 10
 #: Methods whose trials can be priced together.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.graphs import Graph
-from graphveil.graphs.parts import GraphParts
+from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.registry import build_method, find_method, require_trainable
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, random_split
-from graphveil.graphs.fingerprint import fingerprint
+from graphveil.graphs.value.fingerprint import fingerprint
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.methods.runs.tuning import Trial, Tuned, require_grid, trials_told
 from graphveil.privacy import Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 #: What is promised, and to whom: not for trials to choose, wherever they run.
 PROMISED = frozenset(

@@ -16,8 +16,8 @@ from graphveil.methods.runs.proposals import GRID, Range, Values, require_sample
 from graphveil.methods.runs.proxy_tuning import require_free, tune_by_proxy
 from graphveil.methods.runs.tuning import TRIALS, Tuned, require_tunable, tune
 from graphveil.privacy import Randomness, RepeatAndSelect
-from graphveil.privacy.printed import rounded_up
-from graphveil.progress import ProgressCallback
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.runtime.progress import ProgressCallback
 
 
 @dataclass(frozen=True)

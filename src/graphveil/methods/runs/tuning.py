@@ -17,11 +17,11 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.network import UnreachedError
+from graphveil.methods.base.network.network import UnreachedError
 from graphveil.methods.registry import METHODS, build_method
 from graphveil.methods.runs.proposals import GRID, Values, proposals
 from graphveil.privacy import Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 TRIALS = 20
 

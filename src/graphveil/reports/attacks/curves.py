@@ -9,7 +9,7 @@ import numpy as np
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.limits import bound
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.charts import Chart, Line
 from graphveil.reports.base.figures import BLUE, GREEN, GREY, ORANGE
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from graphveil.attacks import AttackResult
-from graphveil.attacks.federation import attack_federation, require_federation_attack, simulated
+from graphveil.attacks.federation.catalogue import attack_federation, require_federation_attack, simulated
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import FILE, Agreement
 from graphveil.federation.modes.holder import Holding
@@ -42,7 +42,7 @@ def attack_folder(
 
     Args:
         folder: of the federation, or of one of its parties.
-        name: one of `attacks.federation.FEDERATION_ATTACKS`.
+        name: one of `attacks.federation.catalogue.FEDERATION_ATTACKS`.
         truth: the folder with one folder of data a holder, named as in the agreement.
         nodes: among how many people pairs are judged. seed: of weights, splits that are not declared, and draws.
 

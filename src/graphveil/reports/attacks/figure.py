@@ -16,7 +16,7 @@ from graphveil.attacks import AttackResult
 from graphveil.attacks.limits import bound
 from graphveil.attacks.result import FALSE_ALARMS
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.attacks.files import over_limit
 from graphveil.reports.base.figures import BLUE, GREEN, GREY, INK, ORANGE, clean
 from graphveil.reports.base.text import printable

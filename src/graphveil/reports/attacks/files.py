@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphveil.errors import ModelFileError
+from graphveil.files.reading import read_json
 from graphveil.methods.runs.intervals import Interval
-from graphveil.reading import read_json
 from graphveil.reports.base.card import Command, Paragraph, Points, Row, Section, Table
 from graphveil.reports.base.files import unsealed
 from graphveil.reports.base.parts import PUBLIC

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from graphveil.attacks import AttackResult
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.attacks.files import PLAIN
 from graphveil.reports.base.figures import GREY, INK
 from graphveil.reports.base.text import printable

@@ -13,14 +13,14 @@ from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import PUBLISHED
 from graphveil.attacks.release_edges import as_it_is, published_edges
 from graphveil.errors import InputError
+from graphveil.files.outputs import Say, locked_folder
+from graphveil.files.writing import writing
 from graphveil.graphs import load_plain
-from graphveil.outputs import Say, locked_folder
 from graphveil.reports.attacks.files import PLAIN, kept
 from graphveil.reports.attacks.run import or_beside, write_found
 from graphveil.reports.base.card import write_card
 from graphveil.reports.releases.card import release_card
 from graphveil.reports.releases.lift import read_lift
-from graphveil.writing import writing
 
 ENDING = ".curator"
 _OTHERS = ("graph.toml", "release.json", "result.json", "agreement.toml")

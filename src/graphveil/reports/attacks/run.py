@@ -13,14 +13,14 @@ from graphveil.attacks.catalogue import PUBLISHED, SHADOW, Target, attack
 from graphveil.attacks.feature_reconstruction import shows_features
 from graphveil.attacks.release_edges import with_public_edges
 from graphveil.errors import InputError, WriteError
+from graphveil.files.outputs import Output, Say, locked_folder
 from graphveil.graphs import Graph, Split, load_plain
-from graphveil.graphs.splits import apart, keeps_apart
+from graphveil.graphs.value.splits import apart, keeps_apart
 from graphveil.methods import load_method
 from graphveil.methods.base.method import BASELINE
 from graphveil.methods.baselines.network import baseline, open_reading
 from graphveil.methods.registry import build_method, chosen_settings, tagged
 from graphveil.methods.runs.experiment import split_of
-from graphveil.outputs import Output, Say, locked_folder
 from graphveil.privacy import Randomness
 from graphveil.reports.attacks.figure import attack_figure
 from graphveil.reports.attacks.files import PLAIN

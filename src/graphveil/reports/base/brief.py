@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from graphveil.privacy import Guarantee
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import RELATIONSHIP_OF_ONE
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.unit import RELATIONSHIP_OF_ONE
 from graphveil.reports.base import trust
 
 #: code -> the observer in so few words that a unit and its epsilons fit beside it.

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from graphveil.privacy import Guarantee, Ledger, sentences
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement import sentences
 from graphveil.reports.base import text
 from graphveil.reports.base.files import write_text
 from graphveil.reports.base.templating import rendered

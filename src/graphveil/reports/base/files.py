@@ -1,4 +1,4 @@
-"""JSON as we write it; files and folders are written whole by `graphveil.writing`."""
+"""JSON as we write it; files and folders are written whole by `graphveil.files.writing`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from graphveil._serial import json_safe, to_json
 from graphveil.errors import ModelFileError
-from graphveil.writing import new_folder, refuse_used_folder, write_bytes, write_text
+from graphveil.files.serial import json_safe, to_json
+from graphveil.files.writing import new_folder, refuse_used_folder, write_bytes, write_text
 
 __all__ = [
     "json_safe",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee
-from graphveil.privacy.fields import privacy_fields
+from graphveil.privacy.statement.fields import privacy_fields
 from graphveil.reports.base.text import printable
 
 TASK: Final = "graph-ml"

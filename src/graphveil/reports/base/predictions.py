@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import polars as pl
 
 from graphveil.errors import InputError, UsedPathError
+from graphveil.files.writing import whole_file
 from graphveil.graphs import Graph
 from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.base.local_privacy import LocalPrivacy
-from graphveil.methods.base.people import Identity
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.registry import name_of
 from graphveil.privacy import Guarantee
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.parts import OWN
 from graphveil.reports.base.text import spreadsheet
-from graphveil.writing import whole_file
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from graphveil._serial import yaml_lines
-from graphveil.privacy.printed import rounded_up
+from graphveil.files.serial import yaml_lines
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import text, words
 
 

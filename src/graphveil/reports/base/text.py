@@ -75,7 +75,7 @@ def named(name: str, value: object) -> str:
     """
     if not (is_price(name) and isinstance(value, float)):
         return shown(value)
-    from graphveil.privacy.printed import rounded_up  # its room loads numpy, which no help text needs
+    from graphveil.privacy.accounting.printed import rounded_up  # its room loads numpy, which no help text needs
 
     return rounded_up(value)
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from graphveil.privacy import Guarantee, Ledger, Observer, ProtectedUnit, compose, several, together
-from graphveil.privacy.observer import RELEASE_READERS
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.sentences import not_a_person
-from graphveil.privacy.unit import EDGE_ENTRY, LIST_ENTRY, RELATIONSHIP, UNDIRECTED_EDGE
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.sentences import not_a_person
+from graphveil.privacy.statement.unit import EDGE_ENTRY, LIST_ENTRY, RELATIONSHIP, UNDIRECTED_EDGE
 from graphveil.reports.base.text import number
 
 #: trust -> who is trusted, in the order in which groups are shown.

@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphveil.methods.base.many_labels import SEVERAL
 from graphveil.methods.base.method import RELEASE
+from graphveil.methods.base.network.many_labels import SEVERAL
 from graphveil.methods.registry import tagged
 from graphveil.methods.runs.intervals import Interval
 from graphveil.methods.runs.result import ESTIMATED
 from graphveil.privacy import Guarantee, Ledger, ProtectedUnit, together
-from graphveil.privacy.observer import RELEASE_READERS
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import NODE_WITHOUT_EDGES
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.observer import RELEASE_READERS
+from graphveil.privacy.statement.unit import NODE_WITHOUT_EDGES
 from graphveil.reports.base import rivals
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import percent, points, printable

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import InputError, UsedPathError
+from graphveil.files.outputs import Output
+from graphveil.files.reading import read_made_object
 from graphveil.graphs import Graph
-from graphveil.outputs import Output
-from graphveil.progress import ProgressCallback
-from graphveil.reading import read_made_object
 from graphveil.reports.base.files import json_safe, refuse_used_folder, sealed, to_json, unsealed
 from graphveil.reports.base.parts import require_paid, require_sum
 from graphveil.reports.base.record import RunRecord
 from graphveil.reports.base.text import plain_name
+from graphveil.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from graphveil.privacy import Randomness

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.figures import COLOURS, INK, MARKERS, clean, drawable
 from graphveil.reports.base.words import measured

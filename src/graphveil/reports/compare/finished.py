@@ -9,8 +9,8 @@ from typing import Any
 
 from graphveil.errors import InputError, ModelFileError
 from graphveil.federation.core.setting import MODES, Setting
+from graphveil.files.reading import read_json
 from graphveil.privacy import Guarantee, Ledger
-from graphveil.reading import read_json
 from graphveil.reports.attacks.files import PLAIN, kept
 from graphveil.reports.attacks.release import ENDING
 from graphveil.reports.base import rivals

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from graphveil.mechanisms.comparison import Measurement, Question
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.figures import BLUE, GREY, INK, clean
 
 _SHADES: Final = ("#9ecae1", "#4a98c9", BLUE, "#08519c", "#08306b")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import is_price, number, printable
 from graphveil.reports.compare.cells import Comparison

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base import trust
 from graphveil.reports.base.text import markdown, percent, points, spreadsheet
 from graphveil.reports.base.words import interval, lift_interval, measured

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphveil.methods.runs.intervals import Interval
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.figures import BLUE, GREY, INK, ORANGE, clean
 from graphveil.reports.base.text import percent, points
 from graphveil.reports.base.words import lift_interval

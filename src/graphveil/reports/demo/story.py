@@ -20,7 +20,7 @@ import numpy as np
 
 from graphveil.attacks import AttackResult
 from graphveil.attacks.catalogue import Target, attack
-from graphveil.attacks.federation import attack_federation, simulated
+from graphveil.attacks.federation.catalogue import attack_federation, simulated
 from graphveil.errors import InputError
 from graphveil.federation.core.guarantees import guarantee_of
 from graphveil.federation.core.setting import Setting
@@ -33,7 +33,7 @@ from graphveil.methods.local.controls import hits
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.intervals import Interval, interval
 from graphveil.privacy import Guarantee, Randomness
-from graphveil.progress import Progress, ProgressCallback
+from graphveil.runtime.progress import Progress, ProgressCallback
 
 GUESSES = "guesses"
 COUNTEREXAMPLE = "lpgnn"

@@ -12,12 +12,12 @@ from graphveil.errors import DataError, ModelFileError
 from graphveil.federation.core.agreement import read_agreement
 from graphveil.federation.core.guarantees import guarantee_of, ledger_of
 from graphveil.federation.core.messages import KINDS
+from graphveil.files.reading import read_json
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
-from graphveil.reading import read_json
+from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 from graphveil.reports.attacks.files import Found, attacks_section, kept
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from graphveil.columns import width_of
 from graphveil.errors import DataError, InputError
 from graphveil.federation.core.agreement import (
     FILE,
@@ -37,15 +36,16 @@ from graphveil.federation.crypto.keys import (
     write_identity,
 )
 from graphveil.federation.vertical import feature_parts, vertical_partition
+from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.files.writing import writing
 from graphveil.graphs import Graph, load_plain, make_graph, published_split, random_split
-from graphveil.graphs.checks import require_one_label
-from graphveil.graphs.declaration import Declaration, read_declaration
-from graphveil.graphs.features import features_from_rows
-from graphveil.graphs.schema import PRIVATE_PARTS
-from graphveil.graphs.write import write_folder
-from graphveil.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.graphs.declared.columns import width_of
+from graphveil.graphs.declared.declaration import Declaration, read_declaration
+from graphveil.graphs.tables.write import write_folder
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.graphs.value.features import features_from_rows
+from graphveil.graphs.value.schema import PRIVATE_PARTS
 from graphveil.reports.base.files import new_folder, write_bytes, write_text
-from graphveil.writing import writing
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number, or inf", str: "a word"}
 

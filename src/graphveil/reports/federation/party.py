@@ -25,16 +25,16 @@ from graphveil.federation.core.messages import KINDS, Entry, Transcript
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.modes.labels import LabelHead
 from graphveil.federation.party import Outcome
+from graphveil.files.outputs import Output, Say
+from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_json, read_text, require_lines
+from graphveil.files.writing import new_folder, writing
 from graphveil.methods.runs.intervals import interval
-from graphveil.outputs import Output, Say
-from graphveil.reading import LARGEST_HISTORY, parse_json, read_json, read_text, require_lines
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.parts import GUARANTEE, LEDGER, writing_part
 from graphveil.reports.base.predictions import spreadsheet_table
 from graphveil.reports.federation.card import OUTCOME as OUTCOME
 from graphveil.reports.federation.card import rewrite_party
 from graphveil.reports.federation.plan import priced
-from graphveil.writing import new_folder, writing
 
 #: Paid for by the labels' own epsilon, once.
 _OF_LABELS = ("hidden-gradient", "training-labels")

@@ -15,10 +15,10 @@ from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.setting import MODES, Setting
 from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.modes.traffic import traffic_of
-from graphveil.privacy import sentences
-from graphveil.privacy.printed import rounded_up
-from graphveil.privacy.unit import GUESS
-from graphveil.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement import sentences
+from graphveil.privacy.statement.unit import GUESS
 
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
 _ALWAYS = (*_ALIGNING, "labelled-rows", "hidden", "hidden-gradient")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 
 
 def unit_line(unit: Mapping[str, Any]) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import DataError, InputError
-from graphveil.progress import ProgressCallback
-from graphveil.reading import read_json
+from graphveil.files.reading import read_json
 from graphveil.reports.base.files import to_json, write_text
 from graphveil.reports.base.record import RunRecord
+from graphveil.runtime.progress import ProgressCallback
 
 FILE = "lift.json"
 METHOD, REPEATS = "gcn", 5

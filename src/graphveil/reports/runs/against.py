@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graphveil.privacy import Guarantee
-from graphveil.privacy.printed import rounded_up
+from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.attacks.files import Found, kept
 from graphveil.reports.base import text, words
 from graphveil.reports.base.card import Paragraph, Points, Row, Section, Table

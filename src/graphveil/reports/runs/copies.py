@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from graphveil.privacy import Guarantee
-from graphveil.privacy.observer import RELEASE_READERS
+from graphveil.privacy.statement.observer import RELEASE_READERS
 from graphveil.reports.base.text import printable
 from graphveil.reports.runs.layout import MOST_EDGES, pairs_among, places_of, sample_nodes
 from graphveil.reports.runs.picture import BOTH, HIDDEN, LINKED, MADE, PUBLIC, RELEASED, Picture
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graphveil.graphs import Graph, Split
-    from graphveil.graphs.protocol import Structure
+    from graphveil.graphs.value.protocol import Structure
     from graphveil.methods.base.estimator import Estimator
 
 _PARTS: Final = ("trains", "validates", "tests", "takes no part")

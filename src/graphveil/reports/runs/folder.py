@@ -29,15 +29,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from graphveil._serial import toml_value
 from graphveil.errors import GraphveilError, InputError, ModelFileError
+from graphveil.files.outputs import Output, Say
+from graphveil.files.reading import read_json, read_json_lines
+from graphveil.files.serial import toml_value
+from graphveil.files.writing import room_for
 from graphveil.methods.base.storage import DIGESTS
 from graphveil.methods.registry import files_of
 from graphveil.methods.runs.result import ESTIMATED
-from graphveil.outputs import Output, Say
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.ledger_file import LedgerFile
-from graphveil.reading import read_json, read_json_lines
 from graphveil.reports.attacks.files import kept
 from graphveil.reports.base import parts
 from graphveil.reports.base.card import pages, read_as_is
@@ -48,7 +49,6 @@ from graphveil.reports.runs.card import About, digest_key, public_card, run_card
 from graphveil.reports.runs.page import page_html, shared_html
 from graphveil.reports.runs.picture import FILE as PICTURE
 from graphveil.reports.runs.picture import Picture
-from graphveil.writing import room_for
 
 if TYPE_CHECKING:
     from graphveil.graphs import Graph

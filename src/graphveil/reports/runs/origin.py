@@ -49,7 +49,7 @@ def in_rows_of(people: Graph, truth: Graph) -> Graph:
     """Return the truth about the people of an exported collection, in their rows and under their name.
 
     Args:
-        people: what the export says of them, see `collection.learning.collected_graph`.
+        people: what the export says of them, see `collection.export.learning.collected_graph`.
         truth: the graph that the collection was simulated from.
 
     Raises:

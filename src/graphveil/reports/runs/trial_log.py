@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from graphveil.errors import ModelFileError, UsedPathError, WriteError
-from graphveil.outputs import Output, Say
-from graphveil.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
+from graphveil.files.outputs import Output, Say
+from graphveil.files.reading import LARGEST_HISTORY, parse_json, read_bytes, require_lines
+from graphveil.files.writing import Room, writing
 from graphveil.reports.base.files import refuse_used_folder, to_json
-from graphveil.writing import Room, writing
 
 _FIRST: Final = "0" * 64
 _WARNING: Final = "for the curator alone: the promise of a tuning covers its best trial and nothing else of this file"

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from graphveil.graphs.quiet import quiet
+from graphveil.graphs.value.quiet import quiet
 from graphveil.reports.tracking.released import Released
 
 _EXPERIMENT = "graphveil"

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import graphveil
-from graphveil._serial import json_safe
+from graphveil.files.serial import json_safe
 from graphveil.graphs.load import is_name
 from graphveil.methods.registry import METHODS, PUBLIC
 from graphveil.reports.runs.card import About

@@ -1,0 +1,132 @@
+"""Attacks on a federation by name: who looks, at what, in the agreed run and in the naive design beside it.
+
+All of them are an experiment by somebody who holds the data of all holders, never something that parties run together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from graphveil.attacks.federation.bare import bare
+from graphveil.attacks.federation.features import feature_recovery, rows_alike
+from graphveil.attacks.federation.labels import label_inference
+from graphveil.attacks.federation.lattice import lattice, low_bits, require_shares
+from graphveil.attacks.federation.views import Recorded, View, agreed_rounds, naive, record
+from graphveil.attacks.result import AttackResult
+from graphveil.errors import InputError
+from graphveil.federation.core.setting import Setting
+from graphveil.federation.modes.holder import Holding
+from graphveil.privacy import Randomness
+
+_EXPERIMENT = "an experiment on all holders' true data: not covered by any epsilon"
+
+
+@dataclass(frozen=True)
+class FederationAttack:
+    """One line about an attack on a federation, who looks, and the attack: (view, truth, victim, nodes, seed).
+
+    Attributes:
+        bare: the naive design is the agreed one with bare shares, see `federation_bare`, and not the opened layer.
+    """
+
+    summary: str
+    spy: str
+    run: Callable[[View, Recorded, str, int, int], AttackResult]
+    bare: bool = False
+
+
+def _labels(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return label_inference(view, truth, nodes=nodes, seed=seed)
+
+
+def _features(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return feature_recovery(view, truth, victim=victim, seed=seed)
+
+
+def _gram(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return rows_alike(view, truth, victim=victim, nodes=nodes, seed=seed)
+
+
+def _lattice(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return lattice(view, truth, people=nodes, seed=seed)
+
+
+def _low_bits(view: View, truth: Recorded, victim: str, nodes: int, seed: int) -> AttackResult:
+    return low_bits(view, truth, people=nodes, seed=seed)
+
+
+#: Who looks: the server, the label holder, or the first holder without labels, whose features are the secret.
+SERVER, LABELS, OTHER = "server", "label holder", "holder without labels"
+FEDERATION_ATTACKS: Mapping[str, FederationAttack] = MappingProxyType(
+    {
+        "label-inference": FederationAttack("labels, from the gradients that reach the server", SERVER, _labels),
+        "label-inference-holder": FederationAttack("the same by a holder without labels", OTHER, _labels),
+        "feature-recovery": FederationAttack("another holder's features, by the label holder", LABELS, _features),
+        "feature-recovery-server": FederationAttack("the same by the server", SERVER, _features),
+        "gram": FederationAttack("who is alike at another holder, by the label holder", LABELS, _gram),
+        "gram-server": FederationAttack("the same by the server", SERVER, _gram),
+        "lattice": FederationAttack("propagated features, from shares and what was dealt", SERVER, _lattice, bare=True),
+        "low-bits": FederationAttack("the same, from bits below the noise's steps", SERVER, _low_bits, bare=True),
+    }
+)
+
+
+def require_federation_attack(name: str) -> FederationAttack:
+    """Return an attack by name.
+
+    Raises:
+        InputError: it is not one on a federation.
+    """
+    if name not in FEDERATION_ATTACKS:
+        raise InputError(f"attack {name!r} does not apply to a federation", allowed=", ".join(FEDERATION_ATTACKS))
+    return FEDERATION_ATTACKS[name]
+
+
+def simulated(
+    setting: Setting,
+    holdings: Mapping[str, Holding],
+    *,
+    randomness: Randomness,
+    seed: int = 0,
+    unprotected: bool = False,
+    name: str | None = None,
+) -> Recorded:
+    """Simulate the agreed run, or with `unprotected` the naive design on the same data, and keep what is sent.
+
+    Args:
+        holdings: what each holder has, rows in one order.
+        randomness: of shares and noise. seed: of weights.
+        name: the attack that it is for, which may have a naive design of its own; None: the opened first layer.
+
+    Raises:
+        InputError: an attack that does not fit the setting.
+    """
+    if name is not None and FEDERATION_ATTACKS[name].bare:
+        require_shares(setting, name)
+        if unprotected:
+            how: dict[str, Any] = {"seed": seed, "rounds": agreed_rounds(setting), "states": True}
+            return bare(record(setting, holdings, randomness=randomness, **how), randomness=randomness)
+    setting, rounds = (naive(setting), None) if unprotected else (setting, agreed_rounds(setting))
+    return record(setting, holdings, randomness=randomness, seed=seed, rounds=rounds, states=unprotected)
+
+
+def attack_federation(
+    name: str, recorded: Recorded, *, nodes: int = 500, seed: int = 0, unprotected: bool = False
+) -> AttackResult:
+    """Return what an attack of FEDERATION_ATTACKS finds in a simulated run.
+
+    Args:
+        recorded: of `simulated`, with the same `unprotected` and, where that is set, this name.
+        nodes: among how many people's pairs pairs are judged. seed: of the adversary's draws.
+
+    Raises:
+        InputError: an unknown attack, or data that it cannot judge.
+    """
+    chosen, setting = require_federation_attack(name), recorded.setting
+    other = next(member.name for member in setting.members if not member.labels)
+    spy = {SERVER: setting.server, LABELS: setting.label_holder, OTHER: other}[chosen.spy]
+    result = chosen.run(recorded.view(spy, naive=unprotected), recorded, other, nodes, seed)
+    return replace(result, name=name, notes=(*result.notes, _EXPERIMENT))

@@ -1,0 +1,1 @@
+"""What commands share: options, screens, tables and the console."""

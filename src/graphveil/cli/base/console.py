@@ -1,0 +1,115 @@
+"""What goes to the terminal: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphveil.reports.base.files import json_safe
+from graphveil.reports.base.text import printable
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PLAIN_SECONDS = 10.0
+
+
+def emit(
+    content: Mapping[str, Any], *, as_json: bool, screen: Callable[[], RenderableType], first: str | None = None
+) -> None:
+    """Show a command's answer on stdout: one JSON object, or the screen made of it.
+
+    Args:
+        first: a line that stands before all others on a screen; beside JSON it was said on stderr already.
+    """
+    if as_json:
+        # One write of one line: a reader that takes lines gets all of the object or nothing.
+        sys.stdout.write(json.dumps(json_safe(content), allow_nan=False, default=str) + "\n")
+        return
+    from rich.console import Console
+
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another alphabet shows question marks
+        sys.stdout.reconfigure(errors="replace")
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    if first is not None:
+        console.print(printable(first), style="bold", soft_wrap=True)
+    console.print(screen())
+
+
+def complain(line: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(printable(line) + "\n")
+
+
+@contextlib.contextmanager
+def working() -> Iterator[ProgressCallback]:
+    """Progress on stderr while the block computes: a bar on a terminal, an occasional plain line elsewhere.
+
+    The block gets a function to tell progress to. What libraries print meanwhile goes to stderr too.
+    """
+    # stdout carries the answer alone: a library that prints must not break `--json`.
+    with contextlib.redirect_stdout(sys.stderr):
+        if sys.stderr.isatty():
+            with _bar() as tell:
+                yield tell
+        else:
+            yield plain_lines()
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[ProgressCallback]:
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=24),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+    )
+    with progress.Progress(
+        *columns, progress.TextColumn("{task.fields[spent]}"), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("", total=None, spent="", start=True)
+
+        def tell(event: Progress) -> None:
+            bar.update(
+                task,
+                description=printable(event.stage),
+                completed=event.done,
+                total=event.total or None,
+                spent=_spent(event),
+            )
+
+        yield tell
+
+
+def plain_lines(clock: Callable[[], float] = time.monotonic) -> ProgressCallback:
+    """A line for each new stage and, in a long one, every ten seconds; the epsilon where it has changed."""
+    last: dict[str, Any] = {"stage": None, "time": 0.0, "spent": ""}
+
+    def tell(event: Progress) -> None:
+        stage, now = event.stage, clock()
+        # Logs of batch jobs would fill with lines otherwise.
+        if stage == last["stage"] and now - last["time"] < PLAIN_SECONDS:
+            return
+        count, spent = f"{event.done}/{event.total}" if event.total else "", _spent(event)
+        told = "" if spent == last["spent"] else spent
+        last.update(stage=stage, time=now, spent=spent)
+        complain(", ".join(part for part in (printable(stage), count, told) if part))
+
+    return tell
+
+
+def _spent(event: Progress) -> str:
+    if event.epsilon is None:
+        return ""
+    from graphveil.privacy.accounting.printed import rounded_up
+
+    return f"epsilon spent {rounded_up(event.epsilon)}"

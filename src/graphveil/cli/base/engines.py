@@ -1,0 +1,105 @@
+"""Where a command has blocks of people worked on: in threads here, or on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from graphveil.cli.base.near import nearest
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.cli.base.groups import EngineChoice
+    from graphveil.engine import Engine
+    from graphveil.methods.base.estimator import Estimator
+    from graphveil.methods.base.method import AnyMethod
+
+_NAMES = ("local", "ray")
+
+
+def require_engine(place: EngineChoice, info: AnyMethod) -> None:
+    """Refuse an engine that a run could not use, before any data is loaded.
+
+    Args:
+        place: what was typed.
+        info: the method.
+
+    Raises:
+        InputError: what `require_place` refuses, or a method that does not work by blocks.
+        MissingExtraError: Ray is not installed.
+    """
+    require_place(place)
+    if _one_thread(place):
+        # What every method did before there were engines: no core has to be loaded to allow it.
+        return
+    from graphveil.methods.base.core import require_blocks
+
+    require_blocks(info.load_core(), info.name)
+
+
+def require_predicting(place: EngineChoice, model: Estimator[Any]) -> None:
+    """Refuse an engine that a prediction could not use, before the graph is loaded.
+
+    Args:
+        place: what was typed.
+        model: what predicts.
+
+    Raises:
+        InputError: its method does not predict by blocks.
+    """
+    if not _one_thread(place):
+        from graphveil.methods.base.core import require_predictions
+
+        require_predictions(model.core)
+
+
+def require_place(place: EngineChoice) -> None:
+    """Refuse an engine that no command could open.
+
+    Args:
+        place: what was typed.
+
+    Raises:
+        InputError: no such engine, or options that do not go together.
+        MissingExtraError: Ray is not installed.
+    """
+    if place.engine not in _NAMES:
+        raise InputError(
+            f"{place.engine!r}", where="--engine", allowed=", ".join(_NAMES), remedy=nearest(place.engine, _NAMES)
+        )
+    if place.engine == "local" and place.engine_address is not None:
+        raise InputError("nothing is joined by the local engine", where="--engine-address", remedy="use --engine ray")
+    if place.engine_address is not None and place.workers is not None:
+        raise InputError("a running cluster has its own processors", where="--workers", remedy="leave it out")
+    if place.engine == "ray":
+        from graphveil.engine.on_ray import require_ray
+
+        require_ray()
+
+
+def _one_thread(place: EngineChoice) -> bool:
+    return place.engine == "local" and place.workers in (None, 1)
+
+
+@contextmanager
+def opened(place: EngineChoice) -> Iterator[Engine]:
+    """The engine that was asked for, until the work is done.
+
+    Args:
+        place: what was typed; `require_engine` has let it pass.
+
+    Raises:
+        InputError: no cluster answers.
+    """
+    from graphveil.engine import LocalEngine, RayEngine
+
+    if place.engine == "local":
+        yield LocalEngine(place.workers or 1)
+        return
+    engine = RayEngine(place.engine_address, place.workers)
+    try:
+        yield engine
+    finally:
+        # Also after a refusal or an interrupt: what was put into a cluster of our own must not outlive the run.
+        engine.close()

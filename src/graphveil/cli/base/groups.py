@@ -1,0 +1,142 @@
+"""Option groups: what several commands share is declared once, as frozen dataclasses, and spread out for Typer.
+
+A command takes a group as one parameter; :func:`spread` shows Typer a function in which each field of the group is an
+option of its own.  A new shared option is one field here, declared in `options`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from graphveil.cli.base import options
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the graph comes from, and which of its edges an experiment takes for private."""
+
+    data_root: options.DataRoot = None
+    private_share: options.PrivateShare = None
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an exported collection does not say itself."""
+
+    edges: options.Edges = None
+    keep_suspects: options.KeepSuspects = False
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """The budgets of one training."""
+
+    epsilon_x: options.EpsilonX = None
+    epsilon_y: options.EpsilonY = None
+    epsilon_a: options.EpsilonA = None
+    epsilon: options.Epsilon = None
+
+
+@dataclass(frozen=True)
+class EpsilonLists:
+    """The budgets of a comparison: each a list of values."""
+
+    epsilon_x: options.Epsilons = None
+    epsilon_y: options.Epsilons = None
+    epsilon_a: options.Epsilons = None
+    epsilon: options.Epsilons = None
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What a method is trained with beside its budgets."""
+
+    delta: options.Delta = None
+    unit: options.Unit = None
+    model: options.Model = None
+    epochs: options.Epochs = None
+    settings: options.Settings = None
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How often a run is repeated, on which nodes, and with which controls and noise."""
+
+    seed: options.Seed = 0
+    repeats: options.Repeats = 1
+    split: options.SplitKind = "random"
+    no_controls: options.NoControls = False
+    reproducible_noise: options.NoiseSeed = None
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Where and how fast to compute; never changes what is protected."""
+
+    device: options.Device = "cpu"
+    threads: options.Threads = None
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Where blocks of people are worked on; neither a result nor a guarantee depends on it."""
+
+    engine: options.EngineName = "local"
+    engine_address: options.EngineAddress = None
+    workers: options.Workers = None
+
+
+def spread(**defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command that takes option groups, so that Typer sees every option of them.
+
+    Args:
+        defaults: options of the groups that have another default in this command.
+
+    Returns:
+        A decorator; what it returns takes the options by name and hands the command its groups.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        groups: dict[str, Any] = {}
+        shown: list[inspect.Parameter] = []
+        hints = get_type_hints(command, include_extras=True)
+        for name, parameter in inspect.signature(command).parameters.items():
+            if is_dataclass(hints[name]):
+                groups[name] = hints[name]
+                shown += _options_of(hints[name], defaults)
+            else:
+                shown.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def called(**typed: object) -> None:
+            grouped = {
+                name: group(**{field.name: typed.pop(field.name) for field in fields(group)})
+                for name, group in groups.items()
+            }
+            command(**typed, **grouped)
+
+        # Typer reads options off the signature and the annotations, so both must show the flat list.
+        called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        return called
+
+    return decorate
+
+
+def _options_of(group: Any, defaults: Mapping[str, object]) -> list[inspect.Parameter]:
+    """Return the fields of a group as parameters by name."""
+    hints = get_type_hints(group, localns={"Path": Path}, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=defaults.get(field.name, field.default),
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]

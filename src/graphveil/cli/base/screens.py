@@ -1,0 +1,321 @@
+"""The answers of the commands as people read them: at 80 columns, and without colour too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from graphveil.cli.base.tables import columns, pairs, plain, rows
+from graphveil.privacy import Guarantee
+from graphveil.privacy.accounting.guessing import adversary
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.reports.base import brief, rivals, words
+from graphveil.reports.base.card import MARKDOWN, read_as_is
+from graphveil.reports.base.record import RunRecord
+from graphveil.reports.base.text import memory, number, percent, points, printable, seconds
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.plan import Plan
+    from graphveil.methods.curator.plan import CuratorPlan
+    from graphveil.methods.links.plan import LinkPlan
+    from graphveil.methods.local.plan import LocalPlan
+    from graphveil.methods.release.plan import ReleasePlan
+
+
+def run(record: RunRecord, predictions: Path | None = None, whose: str | None = None) -> RenderableType:
+    """A finished run: accuracy, controls, lift, guarantee, cost, folder.
+
+    Args:
+        record: of the run.
+        predictions: the file of what it predicts of its own people, if one was written.
+        whose: who may see that.
+    """
+    parts: list[RenderableType] = [_headline(record), Text(), _scores(record), Text(), _lift(record), Text()]
+    if record.scores.rivals:
+        parts += [_lead(record), Text()]
+    if loud := alarmed(record.privacy.guarantee):
+        parts[:0] = [loud, Text()]
+    facts = [
+        ("Split", words.split_of(record)),
+        *(("Note", note) for note in record.notes),
+        ("Cost", _cost(record)),
+        ("Run folder", f"{record.run} (open report.html)"),
+        *(() if predictions is None else (("Predictions", f"{predictions}: {whose}"),)),
+    ]
+    return Group(*parts, promised(record), Text(), pairs(facts))
+
+
+def promised(record: RunRecord) -> RenderableType:
+    """The guarantee of a run in three lines."""
+    exposed = words.not_protected(record.privacy.guarantee, record.settings)
+    card = Path(record.run or "") / MARKDOWN
+    return three_lines(record.privacy.guarantee, exposed, card, record.privacy.epsilon_relationship)
+
+
+def promised_by(model: Any, run: Path) -> RenderableType:
+    """The guarantee of a model: in three lines beside its card, in full where a folder holds a saved model alone.
+
+    Args:
+        model: as `open_model` gives it.
+        run: the folder that it is from.
+    """
+    guarantee: Guarantee = model.guarantee
+    declared = {name: getattr(model.privacy, name, None) for name in ("epsilon_x", "epsilon_y")}
+    relationship = getattr(model, "epsilon_relationship", None)
+    stated: RenderableType = pairs(promise(guarantee, declared, relationship))
+    if (card := run / MARKDOWN).is_file():
+        stated = three_lines(guarantee, words.not_protected(guarantee, declared), card, relationship)
+    loud = alarmed(guarantee)
+    return Group(loud, stated) if loud else stated
+
+
+def three_lines(
+    guarantee: Guarantee, exposed: Sequence[str], card: Path, relationship: float | None = None
+) -> RenderableType:
+    """A guarantee in short: what is hidden from whom, what is not protected, how many facts it assumes and where.
+
+    Args:
+        guarantee: of what was made.
+        exposed: what is not protected, as its card lists it.
+        card: the file that tells the whole.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+    """
+    said = brief.in_brief(guarantee, exposed, card=str(card), relationship=relationship)
+    lines = (("Guarantee", said.guarantee), ("Not protected", said.exposed), ("Assumes", said.assumes))
+    return Group(*(stated(head, line) for head, line in lines))
+
+
+def stated(head: str, line: str) -> Text:
+    """One of those lines.
+
+    Args:
+        head: its heading.
+        line: what it says.
+    """
+    return Text.assemble((f"{head}: ", "bold"), printable(line))
+
+
+def _cost(record: RunRecord) -> str:
+    fit = seconds(record.cost.seconds_method)
+    return f"{seconds(record.cost.seconds)} ({fit} a fit), at most {memory(record.cost.peak_memory_mb)}"
+
+
+def promise(
+    guarantee: Guarantee, settings: Mapping[str, Any], relationship: float | None = None
+) -> list[tuple[str, str]]:
+    """The guarantee, the epsilons (of one relationship too, where that is known) and what is not protected.
+
+    Args:
+        guarantee: of the run.
+        settings: of the method; an epsilon of infinity declares a part public.
+        relationship: epsilon of one undirected relationship; None where edges are not private.
+
+    Returns:
+        Heading and text of each line.
+    """
+    exposed = words.not_protected(guarantee, settings)
+    return [
+        ("Guarantee", guarantee.sentence()),
+        ("Epsilon", words.epsilon_line(guarantee, settings)),
+        *([] if relationship is None else [("Connections", words.relationship_line(relationship))]),
+        *(("Not protected" if place == 0 else "", line) for place, line in enumerate(exposed)),
+    ]
+
+
+def _headline(record: RunRecord) -> Text:
+    score = record.scores.accuracy
+    return Text.assemble(
+        (f"{record.method} on {printable(record.data)}: {percent(score.mean)} %", "bold"),
+        f" {words.figure(record)[1]} (95%: {words.interval(score)}, {words.found_by(score)})",
+    )
+
+
+def voided(reason: str, what: str) -> Text:
+    """A loud line: what was made protects nobody.
+
+    Args:
+        reason: why the guarantee does not hold.
+        what: what was made: "run" or "release".
+    """
+    return _loud(f"VOID: this {what} protects nobody ({printable(reason)})")
+
+
+def alarmed(guarantee: Guarantee) -> Text | None:
+    """A loud line where the guarantee of a run protects nobody, else nothing."""
+    if guarantee.void:
+        return voided(guarantee.void, "run")
+    return _loud(f"NOT PROTECTED: {read_as_is(guarantee, 'run')}") if guarantee.unprotected else None
+
+
+def _loud(text: str) -> Text:
+    return Text(f" !! {text} !! ", style="bold white on red")
+
+
+def _scores(record: RunRecord) -> Table:
+    table = columns("", f"{words.figure(record)[0]}, %", "95% interval", "")
+    table.add_row(
+        record.method, percent(record.scores.accuracy.mean), words.interval(record.scores.accuracy), style="bold"
+    )
+    for name, score in sorted(record.scores.rivals.items(), key=lambda item: -item[1].mean):
+        mark = "best rival, same price" if name == record.scores.best_rival else "rival, same price"
+        table.add_row(name, percent(score.mean), words.interval(score), mark)
+    for name, score in sorted(record.scores.controls.items(), key=lambda item: -item[1].mean):
+        mark = "best control" if name == record.scores.best_control else ""
+        table.add_row(name, percent(score.mean), words.interval(score), mark)
+    if record.scores.ceiling is not None:
+        shown = percent(record.scores.ceiling.mean), words.interval(record.scores.ceiling)
+        table.add_row("not private (ceiling)", *shown, "")
+    return table
+
+
+def _lift(record: RunRecord) -> Text:
+    if record.scores.lift is None:
+        return Text(words.lift_sentence(record))
+    head = f"Lift {points(record.scores.lift.mean)} points over {record.scores.best_control}"
+    said = f" ({words.lift_interval(record.scores.lift)}, {words.found_by(record.scores.lift)}). "
+    return Text.assemble((head, "bold"), said, words.lift_sentence(record))
+
+
+def _lead(record: RunRecord) -> Text:
+    lead = rivals.lead(record)
+    if lead is None:
+        return Text()
+    head = f"{points(lead.mean)} points against {record.scores.best_rival}"
+    said = f" ({words.lift_interval(lead)}, {words.found_by(lead)}). "
+    return Text.assemble((head, "bold"), said, words.rival_sentence(record))
+
+
+def planned(plan: Plan, report: str | None = None) -> RenderableType:
+    """The guarantee, expected noise and cost of a run.
+
+    Args:
+        plan: of the run. report: what a person's device sends, in words; None: what the method's reports take.
+    """
+    head = Text(f"{plan.method} on {printable(plan.data)}: nothing has been trained or collected", style="bold")
+    figures: Any = plan.figures
+    section = "" if figures is None else figures.section
+    tables: dict[str, Callable[[Any], list[RenderableType]]] = {
+        "noise_to_signal": _noise,
+        "links": _lists,
+        "curator": _sums,
+        "release": _release,
+    }
+    parts: list[RenderableType] = [head, Text()]
+    if section:
+        parts += [*tables[section](figures), Text()]
+    more, price = "", None
+    if section == "links":
+        thinned = figures.mechanism == "degree-preserving"
+        more = f", plus 4 for each {'entry of its noisy degree' if thinned else 'true entry of the list'}"
+        price = figures.epsilon_relationship
+    by_curator = section in ("curator", "release")
+    sent = [] if by_curator else [("Report", report or f"{plan.report_bytes:,.1f} bytes a person{more}")]
+    rivals = " and rivals" if section != "noise_to_signal" and section else ""
+    cost = [
+        ("Adversary", adversary(plan.guarantee)),
+        ("Time", f"about {seconds(plan.seconds)} for one run, controls{rivals} not counted"),
+        ("Memory", f"about {memory(plan.memory_mb)}"),
+        *sent,
+        *(("Advice" if place == 0 else "", line) for place, line in enumerate(plan.advice)),
+        *(("Warning", one.warning) for one in (figures,) if section in ("links", "release") and one.warning),
+    ]
+    return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
+
+
+def _noise(plan: LocalPlan) -> list[RenderableType]:
+    noise = rows(
+        ("people with", "degree", "noise/signal, features", "noise/signal, labels"),
+        ((row.band, plain(row.degree), _ratio(row.features), _ratio(row.labels)) for row in plan.noise),
+    )
+    return [noise, Text("After all hops; above 1 the noise is larger than the largest possible signal.")]
+
+
+def _sums(plan: CuratorPlan) -> list[RenderableType]:
+    """The noise that a curator adds: to each sum over neighbours, and to each private training."""
+    from graphveil.methods.curator.plan import ASSUMED_DEGREE
+
+    lines = []
+    for hop, (sigma, ratio) in enumerate(zip(plan.noise.sigmas, plan.per_node, strict=True), start=1):
+        lines.append((f"sum {hop} over neighbours", plain(sigma), f"{ratio:.2g}"))
+    for place, (part, multiplier) in enumerate(plan.noise.multipliers.items(), start=1):
+        what = "training of attention" if part == "attention" else f"private training {place}"
+        lines.append((what, plain(multiplier), "-"))
+    noise = rows(("noise of", "sigma", f"noise/signal at {ASSUMED_DEGREE:g} neighbours"), lines)
+    return [
+        noise,
+        Text("Sigma is in units of the longest row, or of a clipped gradient; above 1 a sum is mostly noise."),
+    ]
+
+
+def _release(plan: ReleasePlan) -> list[RenderableType]:
+    """What is protected, and the noise of features by mechanism."""
+    facts = [
+        ("Nodes", f"{plan.nodes:,}, {plan.private_nodes:,} of them may have private edges"),
+        ("Pairs", f"{plan.protected_pairs:,} protected; {plan.public_edges:,} public edges"),
+    ]
+    if plan.false_edges is not None:
+        facts.append(("False edges", f"about {plan.false_edges:,.0f}"))
+    if plan.steps is not None:
+        facts.append(("Chains", f"{plan.steps:,} steps each, fixed in advance"))
+    parts: list[RenderableType] = [pairs(facts)]
+    if plan.noise:
+        order = sorted(plan.noise, key=lambda name: plan.noise[name])
+        lines = ((name, _ratio(plan.noise[name]), "least" if name == plan.least_noisy else "") for name in order)
+        parts += [Text(), rows(("features by", "noise of one feature, in half-ranges", ""), lines)]
+    return [*parts, Text("No private edge or feature has been read: these figures follow from public facts.")]
+
+
+_REPORTERS = {
+    "lower": "of each pair, the person with the lower id, in one list (mode lower)",
+    "both": "both ends of a relationship, in two lists (mode both)",
+    "directed": "the person where a link starts, in one list (mode directed)",
+}
+
+
+def _lists(links: LinkPlan) -> list[RenderableType]:
+    """What an epsilon buys in neighbour lists; the true ones are not looked at."""
+    unit = "directed link" if links.mode == "directed" else "relationship"
+    bit, whole = rounded_up(links.epsilon_bit), rounded_up(links.epsilon_relationship)
+    ends = (
+        f", {rounded_up(links.epsilon_both_ends)} for whether two people are linked" if unit != "relationship" else ""
+    )
+    thinned = ", before lists are thinned" if links.mechanism == "degree-preserving" else ""
+    facts = pairs(
+        [
+            ("Who reports", _REPORTERS[links.mode]),
+            ("Price", f"epsilon {bit} for one bit of a list, {whole} for one {unit}{ends}"),
+            ("False entries", f"about {links.false_entries:,.0f} in all, {links.list_of} a list{thinned}"),
+        ]
+    )
+    true = rows(
+        (f"people with (assumed) {unit}s", "true among the entries reported, %"),
+        ((degree, percent(share)) for degree, share in links.precision.items()),
+    )
+    return [facts, Text(), true, Text("No list has been read: these figures follow from public facts.")]
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else number(float(f"{value:.2g}"))
+
+
+def predicted(answer: Mapping[str, Any], stated: RenderableType) -> RenderableType:
+    """How many nodes of each class; the first rows when they went to no file.
+
+    Args:
+        answer: as `--json` prints it.
+        stated: the guarantee of the model, predictions included.
+    """
+    privacy = Group(stated, Text(f"Predicting: {answer['note']}."))
+    counts = Group(rows(("class", "nodes"), answer["predicted"].items()), Text(), privacy)
+    where = Text(f"All {answer['nodes']:,} predictions: {printable(answer['out'])}.")
+    if answer["out"] is None:
+        first = answer["predictions"][:10]
+        shown = ((row["id"], row["prediction"], f"{row['probability']:.3f}") for row in first)
+        where = Text(f"First {len(first)} of {answer['nodes']:,}; write all with --out FILE.csv.")
+        return Group(counts, Text(), rows(("id", "prediction", "probability"), shown), Text(), where)
+    return Group(counts, Text(), where)

@@ -1,0 +1,1 @@
+"""`graphveil collect` and `graphveil device`."""

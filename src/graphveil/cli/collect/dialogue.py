@@ -1,0 +1,194 @@
+"""What `graphveil collect init` asks a person at a terminal for, as nobody else can know it: words, window, prices.
+
+Nothing is asked that the data's declaration says: ranges and classes are never a person's guess.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from graphveil.cli.base.console import complain
+from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.drafts import PRICES, WORDS, moment_of
+from graphveil.collection.task.subject import Subject
+from graphveil.device.errors import DeviceError
+from graphveil.device.reading import number
+from graphveil.device.telling import hidden_in
+from graphveil.errors import InputError
+
+#: Seconds: 30 days.
+_WINDOW_LENGTH = 30 * 24 * 3600
+_MODES = ("lower", "both", "directed")
+_HEAD = (
+    "Some of what people will read is missing. Enter alone takes what stands in [brackets], or leaves it empty: it can "
+    "be filled in later."
+)
+_WORDS = {
+    "organiser": "Who asks? (organiser, such as: the city's youth office)",
+    "purpose": "What for, in words that everybody understands? (purpose)",
+    "contact": "Where can people ask back? (contact, such as a mail address)",
+}
+_WINDOW = "a day or a moment, UTC, such as 2027-01-31 or 2027-01-31T08:00"
+_COSTS = (
+    "What may one report cost? An epsilon for each, such as 1 or 2.5: at epsilon 1 nobody becomes more than 2.8 times "
+    "as sure of anything as before, at 2 not more than 7.4 times. Enter: not asked."
+)
+_MODE = (
+    "Who reports a link between two people? lower: the one with the lower number, so it is told once; both: each of "
+    "them, so it costs twice; directed: the one at whom it begins, so that two who name each other are told of twice"
+)
+
+
+class _Over(Exception):
+    """Nobody answers any more."""
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A person at a terminal.
+
+    Args:
+        hear: the next line that they type, None where there is no more. say: shows a line. show: shows a question.
+    """
+
+    hear: Callable[[], str | None]
+    say: Callable[[str], None]
+    show: Callable[[str], None]
+
+    @classmethod
+    def here(cls) -> Dialogue | None:
+        """Return the dialogue with whoever started the program; None where nobody sits there."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        return cls(lambda: sys.stdin.readline() or None, complain, _show)
+
+    def completed(
+        self, subject: Subject, typed: Mapping[str, object], prices: Prices
+    ) -> tuple[dict[str, object], Prices]:
+        """Return words, window, least number and prices with what the person adds to them.
+
+        Args:
+            subject: what may be asked, and of whom. typed: what is known. prices: what is known of them.
+        """
+        told = dict(typed)
+        asks_nothing = all(getattr(prices, one) is None for one in PRICES)
+        if set(told) >= {*WORDS, "least"} - {"name"} and not asks_nothing:
+            return told, prices
+        self.say(_HEAD)
+        try:
+            self._words(told)
+            self._window(told)
+            if "least" not in told:
+                self._least(told, len(subject.ids))
+            return told, self._prices(subject, prices) if asks_nothing else prices
+        # The rest is for the file: what was said is kept.
+        except _Over:
+            self.say("")
+            return told, prices
+
+    def _words(self, told: dict[str, object]) -> None:
+        for name, asked in _WORDS.items():
+            if name not in told:
+                self._kept(told, name, asked, _seen)
+
+    def _window(self, told: dict[str, object]) -> None:
+        if "opens" not in told:
+            today = f"{datetime.now(UTC):%Y-%m-%d}"
+            self._kept(told, "opens", f"From when on may people answer? ({_WINDOW})", _moment, today)
+        if "closes" not in told:
+            opens = str(told.get("opens") or f"{datetime.now(UTC):%Y-%m-%d}")
+            end = datetime.fromtimestamp(moment_of("opens", opens) + _WINDOW_LENGTH, UTC)
+            later = f"{end:%Y-%m-%d}"
+            self._kept(told, "closes", "Until when? (as before, and later)", lambda text: _after(opens, text), later)
+
+    def _least(self, told: dict[str, object], people: int) -> None:
+        asked = (
+            f"From fewer than how many reports shall nothing be exported? (1 to {people:,}: few reports tell more of "
+            "each person, and many may never come)"
+        )
+        self._kept(told, "least", asked, lambda text: _whole(text, people))
+
+    def _prices(self, subject: Subject, prices: Prices) -> Prices:
+        self.say(_COSTS)
+        given: dict[str, object] = {}
+        for name, meaning in PRICES.items():
+            if name not in ("features", "label") or _has(subject, name):
+                self._kept(given, name, f"  {meaning} ({name})", _epsilon)
+        if {"links", "degree"} & set(given):
+            self._kept(given, "mode", _MODE, _mode, prices.mode)
+        said = {name: str(value) for name, value in given.items()}
+        return Prices(
+            **{name: said.get(name) for name in PRICES}, sampled=prices.sampled, mode=said.get("mode", prices.mode)
+        )
+
+    def _kept(
+        self, told: dict[str, object], name: str, asked: str, check: Callable[[str], object], default: str = ""
+    ) -> None:
+        """Ask until the answer is one, or nothing."""
+        while True:
+            self.show(f"{asked}{f' [{default}]' if default else ''}: ")
+            line = self.hear()
+            if line is None:
+                raise _Over
+            text = line.strip() or default
+            if not text:
+                return
+            try:
+                told[name] = check(text)
+                return
+            except (InputError, DeviceError) as error:
+                self.say(f"  {error.what if isinstance(error, InputError) else error.said}; once more, please")
+
+
+def _show(asked: str) -> None:
+    sys.stderr.write(asked)
+    sys.stderr.flush()
+
+
+def _has(subject: Subject, name: str) -> bool:
+    return subject.schema.dimension > 0 if name == "features" else len(subject.schema.classes) > 1
+
+
+def _seen(text: str) -> str:
+    hidden = hidden_in(text)
+    if hidden is not None:
+        raise InputError(f"the letter U+{ord(hidden):04X} is not seen")
+    return text
+
+
+def _moment(text: str) -> str:
+    _seconds(text)
+    return text
+
+
+def _seconds(text: str) -> int:
+    try:
+        return moment_of("this", text)
+    except InputError as error:
+        raise InputError("this is no day or moment such as 2027-01-31") from error
+
+
+def _after(opens: str, text: str) -> str:
+    if _seconds(text) <= moment_of("opens", opens):
+        raise InputError(f"this is not later than {opens}")
+    return text
+
+
+def _whole(text: str, most: int) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise InputError(f"this is no whole number from 1 to {most:,}")
+    return int(text)
+
+
+def _epsilon(text: str) -> str:
+    number({"this": text}, "this")
+    return text
+
+
+def _mode(text: str) -> str:
+    if text not in _MODES:
+        raise InputError(f"this is none of {', '.join(_MODES)}")
+    return text

@@ -1,0 +1,148 @@
+"""A training on an exported collection, as `train` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from graphveil.cli.base import choices, groups
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from graphveil.collection.export.export import Collected
+    from graphveil.engine import Engine
+    from graphveil.graphs import Graph
+    from graphveil.methods.runs.result import Result
+    from graphveil.runtime.progress import ProgressCallback
+
+#: By which a folder is known as an export, see `collection.export.export`.
+_FILE = "collection.json"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A result, what its folder keeps of where it is from, and what is known of the people: no truth."""
+
+    result: Result
+    options: Mapping[str, Any]
+    graph: Graph
+
+
+def is_export(data: str, edges: Path | None) -> bool:
+    """Whether a folder is an exported collection.
+
+    Raises:
+        InputError: it is none, and edges are named.
+    """
+    # By its own file: as a folder of tables it would be read for true values.
+    found = (Path(data) / _FILE).is_file()
+    if edges is not None and not found:
+        raise InputError("edges beside data that have their own", where=f"--edges {edges}", remedy="leave them out")
+    return found
+
+
+def people_of(run: Path) -> Graph | None:
+    """Return what the export that a run was trained on says of its people; None for a run on a graph.
+
+    Raises:
+        ModelFileError: there is no run there.
+        DataError: the export is not there any more, or is damaged.
+    """
+    from graphveil.collection.export import learning
+    from graphveil.reports.runs.folder import read_run
+    from graphveil.reports.runs.origin import is_collected
+
+    record = read_run(run)
+    if not is_collected(record):
+        return None
+    options = record.options
+    folder, edges = Path(str(options["source"])), options.get("edges")
+    received, _ = learning.received_of(folder, keep_suspects=bool(options.get("suspects_kept")))
+    listed = None if edges is None else learning.read_edges(Path(str(edges)), received.collected.ids)
+    return learning.collected_graph(received, listed)
+
+
+def moved_by_forgers(result: Result, collected: Collected, graph: Graph) -> str:
+    """Return in a sentence how far forged reports could have moved what a run has read.
+
+    Args:
+        result: of the run. collected: the export. graph: its people, with the edges that the method read.
+    """
+    from graphveil.aggregation.propagation import Adjacency
+    from graphveil.collection.export.moved import bounds, of_targets, sentence_of
+
+    found = bounds(collected.task, len(collected.bodies.bits))
+    hops = result.settings.get("steps_y", 0)
+    # Weights that depend on the labels themselves are beyond this bound.
+    if hops and graph.edge_index.shape[1] and result.settings.get("trimming", "none") == "none":
+        spread = Adjacency.of(graph.edge_index, int(graph.num_nodes)).to_scipy()
+        labels = result.model.released.labels.numpy()
+        found = (*found, of_targets(spread, labels, len(graph.schema.classes), hops))
+    return sentence_of(found)
+
+
+def _refuse_unlabelled(collected: Collected, left_out: Sized) -> NoReturn:
+    """Say why no label is left to train on."""
+    sent = len(collected.bodies.bits)
+    if len(left_out):
+        raise InputError(
+            f"{len(left_out):,} of {sent:,} reports were left out as suspects, and no label is left to train on",
+            where=collected.task.name,
+            remedy="read what `graphveil collect export` says of them; --keep-suspects trains on all reports",
+        )
+    few = collected.too_few.get("label", 0)
+    told = "1 person sent a label" if few == 1 else f"{few:,} people sent a label"
+    raise InputError(told, where=collected.task.name, allowed=f"{collected.task.least:,} or more, as the task says")
+
+
+def train_collected(
+    method: str,
+    data: str,
+    export: groups.Export,
+    chosen: Mapping[str, Any],
+    repetition: groups.Repetition,
+    speed: groups.Speed,
+    tell: ProgressCallback,
+    engine: Engine,
+) -> Learned:
+    """Return what a method learned from an exported collection.
+
+    Args:
+        method: its name. data: the folder. export: file of public edges, where the method reads them, and whether
+        reports that no device draws are read all the same.
+        chosen: the settings that were typed.
+        repetition: how often, on which nodes, with which controls. speed: where to compute.
+        tell: hears of progress. engine: where blocks of people are worked on.
+
+    Raises:
+        InputError: noise was asked for, which devices have drawn already; and as `collection.export.learning.learn`.
+    """
+    from graphveil.collection.export import learning
+
+    if repetition.reproducible_noise is not None:
+        raise InputError("the noise was drawn on devices", where="--reproducible-noise", remedy="leave it out")
+    received, findings = learning.received_of(Path(data), keep_suspects=export.keep_suspects)
+    collected = received.collected
+    note = f"{findings.sentence}; suspects are {'kept' if export.keep_suspects else 'left out'}"
+    learning.require_able(method, received)
+    if not (received.labels() >= 0).any():
+        _refuse_unlabelled(collected, findings.suspects if not export.keep_suspects else ())
+    edges = export.edges
+    if (edges is None) != learning.reads_lists(method):
+        remedy = "name them: --edges edges.parquet" if edges is None else "leave them out: people sent lists"
+        raise InputError("a collection holds no public edges", where=data, remedy=remedy)
+    listed = None if edges is None else learning.read_edges(edges, received.collected.ids)
+    graph = learning.collected_graph(received, listed)
+    choices.settle_threads(speed.threads, graph)
+    how = learning.Repetition(
+        repetition.repeats, repetition.seed, repetition.split, not repetition.no_controls, speed.device
+    )
+    heard: dict[str, Any] = {"notes": (note,), "progress": tell, "engine": engine}
+    result = learning.learn(method, received, graph, settings=chosen, repetition=how, **heard)
+    answered = {f"answered_{kind}": int(mask.sum()) for kind, mask in received.answered().items()}
+    told = {"task": collected.task.hash.hex(), "people": received.people, **answered}
+    told |= {"suspects": len(findings.suspects), "suspects_kept": export.keep_suspects}
+    result = replace(result, notes=(*result.notes, moved_by_forgers(result, collected, graph)))
+    return Learned(result, told if edges is None else {**told, "edges": str(edges.absolute())}, graph)

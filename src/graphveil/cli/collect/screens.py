@@ -1,0 +1,122 @@
+"""The answers of ``graphveil collect`` as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.cli.base.tables import described, pairs, rows
+from graphveil.device.reports.bits import sized
+from graphveil.reports.base.text import printable
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.plan import Plan
+
+
+def drafted(answer: Mapping[str, Any], plan: Plan | None) -> RenderableType:
+    """The draft, what it promises and what a method would make of it."""
+    head = Text(f"draft of a task for {answer['people']:,} people: {printable(answer['file'])}", style="bold")
+    missing = ", ".join(answer["missing"])
+    after = f"graphveil collect sign {answer['folder']}"
+    facts = [
+        *(("Promised", line) for line in answer["guarantee"]),
+        *([("To fill in", missing)] if missing else []),
+        ("Next", f"fill it in, then {after}" if missing else f"read it, then {after}"),
+    ]
+    if plan is None:
+        return Group(head, Text(), pairs(facts))
+    from graphveil.cli.base import screens
+
+    report = f"{sized(answer['report_bytes'])} a person"
+    return Group(head, Text(), pairs(facts), Text(), screens.planned(plan, report))
+
+
+def signed(answer: Mapping[str, Any]) -> RenderableType:
+    """The task that was signed."""
+    folder = answer["folder"]
+    facts = [
+        ("Task", answer["task"]),
+        ("Signed by", answer["signed_by"]),
+        *(("Promised", line) for line in answer["guarantee"]),
+        ("Keep", f"{folder}/organiser.key to yourself; tell people the hash of the task, which covers the key"),
+        ("Next", f"graphveil collect enrol {folder}"),
+    ]
+    return pairs(facts)
+
+
+def enrolled(answer: Mapping[str, object]) -> RenderableType:
+    """Where the tokens are."""
+    told = f"of {answer['people']:,} people; each enrols one device, once"
+    links = (
+        [("Links", f"{answer['url']}/#TOKEN.HASH, a column of the file: each opens a person's page")]
+        if answer.get("url")
+        else []
+    )
+    return pairs([("Tokens", f"{answer['tokens']}, {told}"), *links, ("Next", "serve, and hand them out one by one")])
+
+
+def replaced(answer: Mapping[str, str]) -> RenderableType:
+    """A token in place of a lost one."""
+    facts = [
+        ("Person", answer["id"]),
+        ("Token", f"{answer['token']} (told once; written nowhere)"),
+        *([("Link", f"{answer['link']}: opens their page")] if "link" in answer else []),
+        ("Before", "the token they had enrols nobody any more"),
+    ]
+    return pairs(facts)
+
+
+def serving(answer: Mapping[str, object]) -> RenderableType:
+    """Where the collector listens."""
+    facts = [("Collector", str(answer["url"])), ("Task", str(answer["task"]))]
+    facts += [("People", f"{answer['url']}/"), ("Organiser", f"{answer['url']}/organiser")]
+    if answer["admin"]:
+        facts.append(("Admin token", f"{answer['admin']} (told once; kept in admin-token)"))
+    elif answer["admin_file"]:
+        facts.append(("Admin token", f"in the file {answer['admin_file']}"))
+    return pairs([*facts, ("To end", "Ctrl-C; what was acknowledged is stored")])
+
+
+def status(answer: Mapping[str, Any]) -> RenderableType:
+    """How far a collection has come."""
+    epoch = f"{answer['epoch']}, {'open' if answer['open'] else 'closed'}" if answer["epoch"] else "none has opened"
+    if answer["scrubbed"]:
+        epoch += "; scrubbed, so that none can be opened any more"
+    facts = [
+        ("Task", f"{answer['name']}, {answer['task'][:16]}, signed by {answer['signed_by']}"),
+        ("Window", f"{_day(answer['opens'])} to {_day(answer['closes'])} (UTC)"),
+        ("Enrolled", f"{answer['enrolled']:,} of {answer['people']:,} people"),
+        ("Epoch", epoch),
+        ("Received", f"{answer['received']:,}; nothing is exported from fewer than {answer['least']:,}"),
+        *([("Empty", f"{answer['empty']:,} more left everything out, and do not count")] if answer["empty"] else []),
+    ]
+    facts += [(f"Hash of epoch {epoch}", digest) for epoch, digest in answer["hashes"].items()]
+    if not answer["refused"]:
+        return pairs([*facts, ("Refused", "none")])
+    table = rows(("refused as", "times"), ((code, f"{count:,}") for code, count in sorted(answer["refused"].items())))
+    return Group(pairs(facts), Text(), table)
+
+
+def played(answer: Mapping[str, object]) -> RenderableType:
+    """How a simulated collection went."""
+    head = Text("a simulation: devices, tokens and task are made up; the values are the graph's own", style="bold")
+    told = {name: value for name, value in answer.items() if name != "simulation"}
+    return Group(head, Text(), described({**told, "refused": answer["refused"] or "none"}))
+
+
+def exported(answer: Mapping[str, Any]) -> RenderableType:
+    """What was exported, and what the checks against the law have found."""
+    return described({**answer, "findings": answer["findings"]["sentence"]})
+
+
+def plain(answer: Mapping[str, object]) -> RenderableType:
+    """An answer, a fact a line."""
+    return described(answer)
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,304 @@
+"""The answers of ``graphveil federation`` as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from graphveil.cli.base.screens import three_lines
+from graphveil.cli.base.tables import pairs, rows
+from graphveil.privacy import Guarantee, assume
+from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement import sentences
+from graphveil.privacy.statement.assumption import OPENS
+from graphveil.reports.base.card import MARKDOWN
+from graphveil.reports.base.text import percent, printable, seconds
+from graphveil.reports.federation.units import unit_line
+
+_TRUST = "all follow the protocol; the server colludes with no holder, or features are lost"
+_TRUST_NOBODY = "each holder randomizes its own guesses, and trusts nobody with them; the server sees none"
+
+
+def split(answer: Mapping[str, Any]) -> RenderableType:
+    """The folders that were made."""
+    head = Text(f"{answer['nodes']:,} nodes split among {len(answer['holders'])} holders", style="bold")
+    lines = (
+        (one["name"], _columns(one), f"{one['edges']:,}", "yes" if one["labels"] else "") for one in answer["holders"]
+    )
+    table = rows(("holder", "feature columns", "edge entries", "labels"), lines)
+    folder = printable(answer["folder"])
+    after = f"graphveil federation init --from {folder} --out RUN --epsilon E"
+    return Group(head, Text(), table, Text(), pairs([("Folder", folder), ("Next", after)]))
+
+
+def _columns(holder: Mapping[str, Any]) -> str:
+    """How many features a holder has, and of which columns, where those are declared."""
+    names = ", ".join(printable(name) for name in holder.get("names", ()))
+    return f"{holder['columns']:,}{f' ({names})' if names else ''}"
+
+
+def made(answer: Mapping[str, Any]) -> RenderableType:
+    """The parties' folders."""
+    head = Text(
+        f"{printable(answer['run'])}: mode {answer['mode']}, agreement {answer['agreement'][:16]}", style="bold"
+    )
+    table = rows(
+        ("party", "role", "address", "certificate", "key"),
+        (
+            (
+                one["name"],
+                one["role"],
+                one["address"],
+                one["certificate"][:16],
+                "created here" if one["made"] else "its own",
+            )
+            for one in answer["parties"]
+        ),
+    )
+    facts = [("Folder", answer["folder"])]
+    local = [one["name"] for one in answer["parties"] if one["made"]]
+    if local:
+        facts.append(
+            ("Keys", f"{', '.join(local)}: created here; give each folder to its party only, over a safe channel")
+        )
+    if answer["unsigned"]:
+        facts.append(("Not signed by", f"{', '.join(answer['unsigned'])}: each must read the agreement and run sign"))
+    else:
+        facts.append(("Signed by", "all parties"))
+    facts.append(("Next", f"graphveil federation plan {answer['folder']}/{answer['parties'][0]['name']}"))
+    return Group(head, Text(), table, Text(), pairs(facts))
+
+
+def keyed(answer: Mapping[str, Any]) -> RenderableType:
+    """A new key."""
+    return pairs(
+        [
+            ("Party", answer["party"]),
+            ("Folder", answer["folder"]),
+            ("Fingerprint", answer["fingerprint"]),
+            ("Hand out", f"{answer['certificate']}; confirm the fingerprint over another channel"),
+            ("Keep", f"{answer['key']}: it never leaves this machine"),
+        ]
+    )
+
+
+def signed(answer: Mapping[str, Any]) -> RenderableType:
+    """Who has signed."""
+    facts = [
+        ("Party", answer["party"]),
+        ("Agreement", answer["agreement"][:16]),
+        ("Signed by", ", ".join(answer["signed"])),
+    ]
+    missing = ", ".join(answer["unsigned"])
+    facts.append(("Missing", f"{missing}; send them {answer['file']}" if missing else "nobody: the run can begin"))
+    return pairs(facts)
+
+
+def planned(answer: Mapping[str, Any]) -> RenderableType:
+    """Threat model, price, noise, bytes, and what every message reveals."""
+    head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
+    who = ", ".join(
+        f"{one['name']} ({one['role']}, {one['address']}{f', columns {_columns(one)}' if one['columns'] else ''})"
+        for one in answer["parties"]
+    )
+    facts = [
+        ("Parties", f"{who}; labels: {answer['label_holder']}"),
+        ("Not signed by", ", ".join(answer["unsigned"]) or "nobody: all have signed"),
+        ("Threat model", _TRUST_NOBODY if answer["mode"] == "guesses" else _TRUST),
+        *_units(answer),
+        *_mode(answer),
+        *_price(answer),
+        ("Labels", _labels(answer)),
+        ("Bytes", _bytes_line(answer)),
+        *_led("Advice", answer["advice"]),
+        ("Guarantee", claim(answer["guarantee"])),
+        *_led("Assumes", _assumed(answer["guarantee"], answer["mode"])),
+    ]
+    parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
+    if answer["republish"]:
+        parts += [_lever(answer), Text()]
+    table = rows(
+        ("message", "from", "to", "what the receiver learns"),
+        ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
+    )
+    return Group(*parts, table)
+
+
+def _assumed(guarantee: Mapping[str, Any], mode: str) -> list[str]:
+    """What the guarantee leans on, less what the mode opens, which stands above."""
+    facts = zip(guarantee["assumes"], guarantee["assumes_codes"], strict=True)
+    return [sentence for sentence, code in facts if code != OPENS[mode].code]
+
+
+def status(answer: Mapping[str, Any]) -> RenderableType:
+    """Where a party stands."""
+    return pairs(
+        [
+            ("Party", answer["party"]),
+            ("State", answer["state"]),
+            ("Round", f"{answer['round']} of {answer['rounds']}"),
+            ("Epsilon", _paid(answer)),
+            ("Since", answer["time"]),
+        ]
+    )
+
+
+def finished(answer: Mapping[str, Any]) -> RenderableType:
+    """A finished party: accuracy at the label holder, promise, messages, files."""
+    from graphveil.reports.federation.card import open_lines
+
+    parts: list[RenderableType] = []
+    if "accuracy" in answer:
+        score = answer["accuracy"]
+        parts.append(
+            Text.assemble(
+                (f"{answer['party']}: {percent(score['mean'])} %", "bold"),
+                f" accuracy on {answer['test_nodes']:,} test nodes (95%: {percent(score['low'])} to "
+                f"{percent(score['high'])}); best validation in round {answer['best_round']} of {answer['rounds']}",
+            )
+        )
+        if "accuracy_alone" in answer:
+            mean = percent(answer["accuracy_alone"]["mean"])
+            parts.append(Text(f"By itself, its network and its labels, without the others' guesses: {mean} %"))
+    else:
+        parts.append(Text(f"{answer['party']} has finished {answer['rounds']} rounds", style="bold"))
+    table = rows(("message", "sent", "received"), _by_kind(answer))
+    facts = [
+        *_price(answer),
+        ("Labels", _labels(answer)),
+        *_acknowledged(answer),
+        (
+            "Sent",
+            f"{size(answer['bytes_sent'])}, received {size(answer['bytes_received'])}, in {seconds(answer['seconds'])}",
+        ),
+        ("Folder", answer["folder"]),
+        ("Files", ", ".join(answer["files"])),
+    ]
+    card = Path(answer["folder"]) / MARKDOWN
+    stated = three_lines(Guarantee.from_dict(answer["guarantee"]), open_lines(answer), card)
+    return Group(*parts, Text(), table, Text(), stated, Text(), pairs(facts))
+
+
+def spent(epsilon: float, total: float, reader: str) -> str:
+    """The epsilon paid so far, in words.
+
+    Args:
+        epsilon: paid so far.
+        total: epsilon that may be paid; inf: no privacy was agreed.
+        reader: against whom it protects.
+    """
+    if math.isinf(float(total)):
+        return f"no privacy against {reader}"
+    return f"epsilon {rounded_up(epsilon, 3)} of {rounded_up(total)} spent"
+
+
+def claim(guarantee: Mapping[str, Any]) -> str:
+    """The guarantee of an answer without its assumptions, which stand elsewhere."""
+    return sentences.claim(Guarantee.from_dict(guarantee))
+
+
+def size(count: float) -> str:
+    """Bytes as people write them."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1000
+    return f"{count:,.3g} GB" if count < 1000 else f"{count / 1000:,.3g} TB"
+
+
+def _units(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a person pays, and beside it the weaker unit with its warning."""
+    return _led("Unit", map(unit_line, answer["units"]))
+
+
+def _price(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if math.isinf(answer["epsilon"]):
+        return [("Epsilon", f"inf: no privacy against {answer['reader']}, as was agreed")]
+    if answer["mode"] == "guesses":
+        kept = f"a guess is sent as it is with probability {answer['keep']:.3g}"
+        other = f"{kept}, else as one of the {answer['classes'] - 1} other classes"
+        if answer.get("size", 1) > 1:
+            named = f"{answer['size']} of the {answer['classes']} classes are sent"
+            other = f"{named}, among them the guess with probability {answer['keep']:.3g}"
+        if "multiplier" in answer:
+            total = f"{rounded_up(answer['epsilon'])} in TOTAL for one person at each holder that guesses"
+            trained = f"training: {answer['steps']} gradients, noise {answer['multiplier']:.3g} times the clip; {other}"
+            if "votes" in answer:
+                trained = f"votes: of {answer['degree_bound']} names a list, noise {answer['votes']:.3g}; {trained}"
+            return [("Epsilon", f"{total}, at delta {rounded_up(answer['delta'])}"), ("Noise", trained)]
+        return [
+            ("Epsilon", f"{rounded_up(answer['epsilon'])} in TOTAL for one guess a node, with no delta"),
+            ("Noise", other),
+        ]
+    each = rounded_up(answer["epsilon_per_publication"], 3)
+    noise = f"sigma {answer['sigma'] * answer['clip']:.3g} a coordinate, on rows of length at most {answer['clip']:g}"
+    return [
+        (
+            "Epsilon",
+            f"{rounded_up(answer['epsilon'])} in TOTAL over {answer['publications']} publications, at delta "
+            f"{rounded_up(answer['delta'])} ({each} for one publication alone)",
+        ),
+        ("Noise", f"{noise}: as long as {answer['sigma'] * answer['width'] ** 0.5:.3g} such rows"),
+    ]
+
+
+def _mode(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [("Mode opens", answer["opens"]), *_acknowledged(answer)]
+
+
+def _acknowledged(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    paper = answer["mode"] == "paper" and answer["opened"]
+    return [("Acknowledged", assume("paper-opened").sentence)] if paper else []
+
+
+def _by_kind(answer: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Messages of each kind, and their bytes, that this party sent and received."""
+    kinds: dict[str, dict[bool, tuple[int, int]]] = {}
+    for one in answer["messages"]:
+        sums, sent = kinds.setdefault(one["kind"], {}), one["from"] == answer["party"]
+        count, total = sums.get(sent, (0, 0))
+        sums[sent] = count + one["count"], total + one["bytes"]
+
+    def shown(pair: tuple[int, int] | None) -> str:
+        return f"{pair[0]:,} x, {size(pair[1])}" if pair else ""
+
+    return [(kind, shown(sums.get(True)), shown(sums.get(False))) for kind, sums in kinds.items()]
+
+
+def _labels(answer: Mapping[str, Any]) -> str:
+    if math.isfinite(answer["epsilon_y"]):
+        return f"randomized once at their holder, epsilon {rounded_up(answer['epsilon_y'])} each"
+    if answer["mode"] == "guesses":
+        return "NOT PROTECTED: all holders are given those of training nodes"
+    return "NOT PROTECTED: the server can learn those of training nodes, up to their names"
+
+
+def _bytes_line(answer: Mapping[str, Any]) -> str:
+    once, each, total = (size(answer[f"bytes_{part}"]) for part in ("once", "round", "total"))
+    counted = f"for {answer['nodes']:,} nodes (--nodes), {answer['training_nodes']:,} of them training (--training)"
+    return f"{once} once, {each} a round, {total} in all, {counted}; alignment not counted"
+
+
+def _lever(answer: Mapping[str, Any]) -> RenderableType:
+    lines = (
+        (one["republish"], one["publications"], f"{one['sigma']:.3g}", f"{one['sigma'] * answer['width'] ** 0.5:.3g}")
+        for one in answer["republish"]
+    )
+    table = rows(("republish", "publications", "noise (sigma / clip)", "noise / longest row"), lines)
+    return Group(Text("Fewer publications need less noise at the same total:", style="bold"), table)
+
+
+def _led(name: str, lines: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name if place == 0 else "", line) for place, line in enumerate(lines)]
+
+
+def _paid(answer: Mapping[str, Any]) -> str:
+    if answer["epsilon_total"] is None:
+        return "the server publishes no rows"
+    paid = spent(float(answer["epsilon"]), float(answer["epsilon_total"]), answer["reader"])
+    return paid.removeprefix("epsilon ")

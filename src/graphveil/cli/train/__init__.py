@@ -1,0 +1,1 @@
+"""`graphveil train`, `tune`, `plan` and `predict`: a method on a graph."""

@@ -1,0 +1,264 @@
+"""Runs described in a file: what ``--config run.toml`` reads.
+
+What is typed comes before the file, the file before defaults.  Method, data and the choices of a run become defaults of
+the command; settings of the method stay apart, until `choices.collect` lays what was typed over them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from graphveil.cli.base import groups
+from graphveil.cli.base.choices import AXES, KINDS, find_method, flag, read_typed, refuse_bad_values
+from graphveil.cli.base.near import nearest
+from graphveil.errors import InputError
+from graphveil.files.reading import read_toml
+from graphveil.methods.base.ranges import OPEN_WORDS
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.method import AnyMethod
+
+METHOD, DATA, SETTINGS, OPTIONS, SOURCE = "method", "data", "settings", "options", "source"
+#: Choices of a run as its file names them -> the commands' parameters.
+_PARAMETERS: Mapping[str, str] = MappingProxyType(
+    {
+        "seed": "seed",
+        "repeats": "repeats",
+        "split": "split",
+        "controls": "no_controls",
+        "device": "device",
+        "data_root": "data_root",
+        "private_share": "private_share",
+        "edges": "edges",
+        "suspects_kept": "keep_suspects",
+    }
+)
+#: What a run of an exported collection found in it; whoever runs it again reads it there.
+_FOUND = re.compile("task|people|suspects|answered_.*")
+#: How the settings of a tuned run were found; whoever runs it again takes what was found.
+OF_SEARCH = ("law", "mean_trials", "proxy", "sampler")
+_KEPT = "graphveil.config"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of a run that is no setting of its method.
+
+    Attributes:
+        parameter: of the commands.
+        kind: of its values in a file.
+        help: one line.
+        low: least value, None where there is none.
+    """
+
+    parameter: str
+    kind: type
+    help: str
+    low: int | None
+
+
+@dataclass(frozen=True)
+class File:
+    """What a file says of a run: where it lies, and its settings as they were written."""
+
+    path: Path
+    settings: Mapping[str, Any]
+
+
+def _read_for(context: typer.Context, path: Path | None) -> Path | None:
+    """Make what a file says the defaults of the command that is being parsed."""
+    if path is not None and not context.resilient_parsing:
+        content = _content(path)
+        # Defaults of the parser and no values: what was typed wins without anybody comparing the two.
+        context.default_map = {**_named(path, content), **_run_choices(path, content.get(OPTIONS, {}))}
+        context.meta[_KEPT] = File(path, content.get(SETTINGS, {}))
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        is_eager=True,
+        callback=_read_for,
+        help="A run described in TOML, such as a run folder's config.toml. What is typed (METHOD, DATA, options, "
+        "--set) comes before the file, the file before defaults. Privacy noise is drawn anew.",
+    ),
+]
+
+
+@cache
+def choices() -> Mapping[str, Choice]:
+    """The choices of a run that a file may make, by the names that it gives them."""
+    hints: dict[str, Any] = {}
+    for group in (groups.Source, groups.Repetition, groups.Speed, groups.Export):
+        hints |= get_type_hints(group, localns={"Path": Path}, include_extras=True)
+    return MappingProxyType({key: _choice(name, hints[name]) for key, name in _PARAMETERS.items()})
+
+
+def _choice(parameter: str, hint: Any) -> Choice:
+    kind, option = get_args(hint)
+    plain = next((one for one in get_args(kind) if one is not NoneType), kind)
+    text = "Train the controls." if parameter == "no_controls" else str(option.help)
+    return Choice(parameter, str if plain is Path else plain, text, option.min)
+
+
+def collect(context: typer.Context, method: str, info: AnyMethod, searched: Collection[str] = ()) -> dict[str, Any]:
+    """The settings of a run: those of the file that was named, if any, and over them what was typed.
+
+    Args:
+        context: of the command; `Config` has read the file.
+        method: its name; info: its entry.
+        searched: settings that a search chooses, whatever the file says of them.
+
+    Raises:
+        InputError: as `choices.collect`; or the file names a setting that the method does not have, or a value that it
+            does not take.
+    """
+    typed = read_typed(method, info, context.params)
+    file: File | None = context.meta.get(_KEPT)
+    written = {} if file is None else _written(file, method, info, {*typed, *searched})
+    settings = {**written, **typed}
+    try:
+        refuse_bad_values(method, settings)
+    except InputError as error:
+        raise error if file is None else _at_its_key(error, file.path, written) from error
+    return settings
+
+
+def _written(file: File, method: str, info: AnyMethod, typed: Set[str]) -> dict[str, Any]:
+    """The settings of a file that count beside those that were typed."""
+    values = {key: _setting(file.path, method, info, key, value) for key, value in file.settings.items()}
+    # A run's file lists defaults too, some of which may not be given beside other settings; left out they are the same.
+    idle = {key for key in values if values[key] == info.options[key].default and key not in AXES}
+    return {key: value for key, value in values.items() if key not in idle | _replaced(info, typed) | typed}
+
+
+def _replaced(info: AnyMethod, typed: Set[str]) -> set[str]:
+    """The settings of a file that those typed stand for: a total is split into parts, and parts are no total."""
+    parts = {"epsilon_x", "epsilon_y"}
+    # A curator's epsilon is the price of one training, and no total of the parts beside it.
+    if info.trust == "central":
+        return set()
+    return (parts if "epsilon" in typed else set()) | ({"epsilon"} if parts & typed else set())
+
+
+def _at_its_key(error: InputError, path: Path, written: Iterable[str]) -> InputError:
+    """The refusal of a setting, saying in which file and at which key it stands, if it stands there."""
+    # The refusals of settings begin with the name of the one that was refused.
+    key = next((key for key in sorted(written) if re.match(rf"{key}\b", error.what)), None)
+    if key is None:
+        return error
+    remedy = error.remedy or _override(key)
+    return InputError(error.what, where=f"{path}, {SETTINGS}.{key}", allowed=error.allowed, remedy=remedy)
+
+
+def _override(key: str) -> str:
+    return f"change it there, or type --set {key}=VALUE"
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """The tables of a file, whose names are known.
+
+    Raises:
+        InputError: there is no such file, it is no TOML, or a key at its top is unknown or of another kind.
+    """
+    if path.is_dir():
+        raise InputError("is a folder", where=f"--config {path}", remedy=f"name its file: {path / 'config.toml'}")
+    try:
+        content = read_toml(path, error=InputError)
+    except FileNotFoundError as error:
+        raise InputError("no such file", where=f"--config {path}", remedy="name a run folder's config.toml") from error
+    for key, value in content.items():
+        kind = {METHOD: str, DATA: str, SETTINGS: dict, OPTIONS: dict}.get(key)
+        if kind is None:
+            raise _unknown(path, key, (METHOD, DATA, SETTINGS, OPTIONS))
+        if not isinstance(value, kind):
+            allowed = f"a table, [{key}]" if kind is dict else "a text"
+            raise InputError(f"{value!r}", where=f"{path}, {key}", allowed=allowed)
+    return content
+
+
+def _named(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
+    """The method and the graph of a run, as the command's arguments."""
+    named = {}
+    if METHOD in content:
+        try:
+            named[METHOD] = find_method(content[METHOD]).name
+        except InputError as error:
+            raise InputError(
+                error.what, where=f"{path}, {METHOD}", allowed=error.allowed, remedy=error.remedy
+            ) from error
+    source = content.get(OPTIONS, {}).get(SOURCE, content.get(DATA))
+    if source is not None:
+        if not isinstance(source, str):
+            raise InputError(f"{source!r}", where=f"{path}, {OPTIONS}.{SOURCE}", allowed="a text")
+        from graphveil.graphs.load import is_name
+
+        # Written by hand a folder is meant from where the file lies: it must not depend on where the command is typed.
+        beside = path.parent.absolute() / source
+        named[DATA] = str(beside) if not is_name(source) and beside.is_dir() else source
+    return named
+
+
+def _run_choices(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices of a run, as the command's parameters."""
+    found: dict[str, Any] = {}
+    known = choices()
+    for key, value in options.items():
+        if key in (SOURCE, *OF_SEARCH) or key.endswith("_sha256") or _FOUND.fullmatch(key):
+            continue
+        if key not in known:
+            raise _unknown(path, f"{OPTIONS}.{key}", (*known, SOURCE))
+        choice = known[key]
+        where = f"{path}, {OPTIONS}.{key}"
+        read = _value(value, choice.kind, where, remedy="change it there, or type the option")
+        if choice.low is not None and read < choice.low:
+            raise InputError(f"{value!r}", where=where, allowed=f"at least {choice.low}")
+        found[choice.parameter] = not read if choice.parameter == "no_controls" else read
+    if "edges" in found:
+        # As data: a file that was written by hand names it from where it lies.
+        found["edges"] = str(path.parent.absolute() / found["edges"])
+    return found
+
+
+def _setting(path: Path, method: str, info: AnyMethod, key: str, value: Any) -> Any:
+    where = f"{path}, {SETTINGS}.{key}"
+    if key not in info.options:
+        known = info.options
+        raise InputError(
+            f"{method} has no such setting", where=where, allowed=", ".join(known), remedy=nearest(key, known)
+        )
+    if key in OPEN_WORDS and value == OPEN_WORDS[key]:  # see `choices`
+        return None
+    read = _value(value, info.options[key].type, where, remedy=_override(key))
+    beside = path.parent.absolute() / str(read)
+    return str(beside) if info.options[key].file and beside.is_file() else read
+
+
+def _value(value: Any, kind: type, where: str, *, remedy: str) -> Any:
+    """A value of a file, of the kind that belongs there; a whole number is a number too."""
+    if kind is float and value in ("inf", "-inf"):
+        return float(value)
+    number = kind is float and isinstance(value, int)
+    # True is an int in Python, and would pass as one epoch.
+    if isinstance(value, bool) is not (kind is bool) or not (number or isinstance(value, kind)):
+        raise InputError(f"{value!r}", where=where, allowed=KINDS.get(kind, "a text"), remedy=remedy)
+    return kind(value)
+
+
+def _unknown(path: Path, key: str, known: tuple[str, ...]) -> InputError:
+    what, where, last = "is no key of a run", f"{path}, {key}", key.rpartition(".")[2]
+    if last == "reproducible_noise":
+        remedy = f"privacy noise is never fixed by a file; type {flag(last)} for an experiment"
+        return InputError(what, where=where, remedy=remedy)
+    return InputError(what, where=where, allowed=", ".join(known), remedy=nearest(last, known))

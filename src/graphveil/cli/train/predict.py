@@ -1,0 +1,91 @@
+"""``graphveil predict``: what a trained model says about a new graph with the same features."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphveil.cli.base import choices, options, space
+from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.base.engines import opened, require_place, require_predicting
+from graphveil.cli.base.groups import EngineChoice
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
+Data = Annotated[
+    str | None,
+    typer.Argument(metavar="DATA", help="A named data set, or a folder. Default: the graph of the run."),
+]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Prediction file to write: .csv or .parquet.")]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        "--people",
+        metavar="same|other",
+        help="For graphs without ids. same: row i is the same person as row i of the run, and nobody is asked again; "
+        "other: nobody has reported before (the guarantee will state this).",
+    ),
+]
+
+
+def predict(
+    run: Run,
+    data: Data = None,
+    data_root: options.DataRoot = None,
+    people: Who = None,
+    out: Out = None,
+    engine: options.EngineName = "local",
+    engine_address: options.EngineAddress = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict the class of every node of a graph with the model of a run.
+
+    On the graph of the run this costs no more privacy. On another graph, people who have reported are recognized by
+    their ids and not asked again; new people send one randomized report of what the run collected (features,
+    neighbour list), at the run's epsilon. For graphs without ids, use --people: otherwise everybody counts as asked
+    again, which the run must have budgeted for (--set queries=1).
+    """
+    from graphveil.cli.base import screens
+    from graphveil.files.outputs import locked_folder, new_output
+    from graphveil.graphs import load_plain
+    from graphveil.reports.base import predictions
+    from graphveil.reports.base.parts import public_part
+    from graphveil.reports.runs import folder as run_folder
+    from graphveil.reports.runs.origin import data_of
+
+    place = EngineChoice(engine, engine_address, workers)
+    require_place(place)
+    predictions.check_file(out)
+    with working() as tell, contextlib.ExitStack() as held:
+        # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
+        held.enter_context(locked_folder(public_part(run), complain))
+        file = None
+        if out is not None:
+            file = held.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
+        model: Any = run_folder.open_model(run)
+        require_predicting(place, model)
+        named, root = data_of(run, data_root) if data is None else (data, data_root)
+        there = held.enter_context(opened(place))
+        graph = load_plain(named, root=root, progress=tell, engine=there)
+        predictions.check_people(people, model)
+        if file is not None:
+            file.reserve(space.room_of_predictions(graph))
+        # Before the prediction: an answer that cannot be kept would be paid for again next time.
+        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), held)
+        paid = model.ledger
+        stated = model.guarantee
+        identity = {} if people is None else {"people": people}
+        chances = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
+        if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
+            rooms.close()
+            run_folder.keep_spending(model, run, say=complain)
+        made = predictions.tabulate(chances, graph, model.schema.classes)
+        if file is not None:
+            file.write(lambda path: predictions.write(made, path))
+            out = file.path
+    note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
+    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
+    emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

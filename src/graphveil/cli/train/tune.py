@@ -1,0 +1,244 @@
+"""``graphveil tune``: choose settings on one collection, at a price, or on a public graph, and train with the best."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphveil.cli.base import choices, groups, options, space
+from graphveil.cli.base.console import complain, emit, working
+from graphveil.cli.train import configured
+from graphveil.cli.train.command import Out
+from graphveil.cli.train.running import run_method
+from graphveil.errors import InputError
+from graphveil.methods.base.method import PAID_TUNING
+from graphveil.methods.registry import METHODS, tagged
+from graphveil.methods.runs.proposals import GRID
+
+if TYPE_CHECKING:
+    from graphveil.methods.base.method import AnyMethod
+    from graphveil.methods.runs.search import Search
+    from graphveil.reports.runs.trial_log import TrialLog
+
+#: The methods whose trials have a price, in one list.
+*_FIRST, _LAST = tagged(PAID_TUNING)
+_PAID = f"{', '.join(_FIRST)} or {_LAST}"
+_LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
+
+
+def _searches() -> str:
+    """What is searched where nobody names anything, of every method that has such settings, in one sentence."""
+    alike: dict[str, list[str]] = {}
+    for name, info in METHODS.items():
+        if info.search:
+            tried = " ".join(f"{key}={','.join(map(str, values))}" for key, values in info.search.items())
+            alike.setdefault(tried, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {tried}" for tried, names in alike.items())
+
+
+Over = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over",
+        metavar="KEY=V1,V2,...",
+        help="A setting and the values to try, or LOW:HIGH or LOW:HIGH:log with --sampler random or tpe; repeatable. "
+        f"Default: the settings that matter; {_searches()}.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials",
+        min=1,
+        help=f"Maximum number of combinations, drawn by --seed (default 20). With {_PAID}: "
+        "mean of the random number of trials (default 10).",
+    ),
+]
+Law = Annotated[
+    str | None,
+    typer.Option(
+        "--law",
+        metavar="logarithmic|geometric",
+        help=f"With {_PAID}: distribution of the number of trials; logarithmic costs less and varies more.",
+    ),
+]
+Sampler = Annotated[
+    str | None,
+    typer.Option(
+        "--sampler",
+        metavar="grid|random|tpe",
+        help="What proposes settings: all combinations (default), random draws, or Optuna's TPE, which learns from the "
+        "scores so far. Where trials have a price they are drawn at random.",
+    ),
+]
+Proxy = Annotated[
+    str | None,
+    typer.Option("--proxy", metavar="DATA", help="Search on this PUBLIC graph, then train once on the private one."),
+]
+
+
+@groups.spread()
+def tune(
+    context: typer.Context,
+    method: options.Method,
+    data: options.Data,
+    source: groups.Source,
+    epsilons: groups.Epsilons,
+    asked: groups.MethodSettings,
+    repetition: groups.Repetition,
+    speed: groups.Speed,
+    over: Over = None,
+    config: configured.Config = None,
+    trials: Trials = None,
+    law: Law = None,
+    sampler: Sampler = None,
+    proxy: Proxy = None,
+    out: Out = None,
+    as_json: options.Json = False,
+) -> None:
+    """Search settings and train with the best: free on one collection's reports, at a price where trials read anew."""
+    info = choices.find_method(method, data)
+    over = over or []
+    searched = [choices.split_pair(pair, where="--over")[0] for pair in over] or list(info.search)
+    chosen = configured.collect(context, method, info, searched)
+    search = _search(method, info, over, chosen, context.params)
+    choices.prepare(speed.device, speed.threads)
+    if not over:
+        complain(search.told(method, chosen))
+
+    from graphveil.cli.base import screens
+    from graphveil.files.outputs import new_output
+    from graphveil.graphs import load_plain
+    from graphveil.reports.runs import folder as run_folder
+
+    if proxy is not None and out is not None and search.sampler != GRID:
+        # Beside the folder, which is written whole or not at all: a search that is stopped goes on from it.
+        search = replace(search, journal=out.with_name(f"{out.name}.search.log"))
+
+    def default() -> Path:
+        return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
+
+    with working() as tell, contextlib.ExitStack() as held:
+        folder = held.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
+        graph = choices.load(data, source, repetition.seed, tell)
+        if proxy is not None:
+            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
+        log = _log(folder.path, held) if search.paid(method) else None
+        folder.reserve(space.room_of(graph, repetition.repeats))
+        result, taken = run_method(method, graph, chosen, repetition, speed, tell, replace(search, log=log))
+        kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
+        if log is not None:
+            log.end()
+            complain(f"log of all trials, for the curator only: {log.path}")
+            # The time at which the tuning began is not told: how long it took says how many trials there were.
+            if out is None:
+                folder = held.enter_context(new_output(None, default(), say=complain))
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
+
+
+def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+    """What to try, checked; the proxy is still a name.
+
+    Raises:
+        InputError: a setting may not be chosen, a value cannot be read, or an option does not apply.
+    """
+    from graphveil.methods.runs.search import Search
+
+    def search(grid: choices.Grid) -> Search:
+        what = Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
+        return what if typed["sampler"] is None else replace(what, sampler=typed["sampler"])
+
+    if typed["law"] is not None and not search({}).paid(method):
+        said = "applies only where trials have a price"
+        raise InputError(said, where="--law", allowed=f"with {_PAID}, without --proxy")
+    if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
+        raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
+
+    def require(grid: choices.Grid) -> None:
+        search(grid).require(method, chosen)
+
+    if over:
+        return search(choices.grid(method, info, over, chosen, require))
+    # First: a method that cannot be tuned here at all is refused as such.
+    if not (info.free or search({}).paid(method) or typed["proxy"]):
+        require({})
+    grid = _default_grid(method, info, chosen)
+    require(grid)
+    return search(grid)
+
+
+def _default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> choices.Grid:
+    """The settings that a search of this method chooses where nobody names any, and the values to try.
+
+    Args:
+        chosen: the settings that were given: they stay, and so does what they allow alone.
+
+    Raises:
+        InputError: nothing is left to try.
+    """
+    tried: choices.Grid = {}
+    for key, values in info.search.items():
+        fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
+        # A single value is no choice.
+        tried |= {key: fits} if len(fits) > 1 else {}
+    if not tried:
+        raise InputError(
+            "nothing to try" if info.search else f"{method} has no setting that is searched by default",
+            where="tune",
+            remedy="name settings and values: --over KEY=V1,V2",
+        )
+    return tried
+
+
+def _fits(method: str, settings: Mapping[str, Any]) -> bool:
+    try:
+        choices.refuse_bad_values(method, settings)
+    except InputError:
+        return False
+    return True
+
+
+def _check_of(search: Search, method: str) -> Callable[[Path], None]:
+    """What refuses a folder that is used, or that has a log of trials beside it already."""
+    from graphveil.files.writing import refuse_used_folder
+    from graphveil.reports.runs.trial_log import require_unused
+
+    def check(folder: Path) -> None:
+        refuse_used_folder(folder)
+        if search.paid(method):
+            require_unused(_log_of(folder))
+
+    return check
+
+
+def _log_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.trials.jsonl")
+
+
+def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
+    """The log of trials beside a run folder, with room of its own that is held as long as `held`.
+
+    Raises:
+        UsedPathError: there is one already.
+        WriteError: there is no room for it.
+    """
+    from graphveil.files.writing import room_for
+    from graphveil.reports.runs.trial_log import TrialLog
+
+    path = _log_of(folder)
+    return TrialLog(path, held.enter_context(room_for(path, _LOG_ROOM)), complain, held)
+
+
+def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
+    """What a run folder keeps of the search."""
+    if search.paid(method):
+        return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
+    sampler = {} if search.sampler == GRID else {"sampler": search.sampler}
+    return sampler if proxy is None else {"proxy": proxy, **sampler}

@@ -1,0 +1,1 @@
+"""Reports handed on, and what is learned from them."""

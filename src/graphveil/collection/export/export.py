@@ -1,0 +1,289 @@
+"""What leaves a collector: a folder with the signed task, who takes part, and everybody's last report.
+
+    task.json          as it was signed
+    collection.json    epochs with their hashes, how many were enrolled and answered
+    ids.txt            the id of each number, a line each, in JSON
+    reports.npz        numbers, epochs, joined [n], salts [n, 16], bodies [n, bytes]: everybody's last report;
+                       leaf_epochs [r], leaves [r, bytes]: of every report what the hash of its epoch is made of
+
+Nothing in it says at which hour somebody answered, or from where. `read_export` is how it is read. A field that
+somebody leaves out is zeros. Of a field that fewer than the task's least number answered the bits stay in `bodies`,
+since each seal is of a whole body; `read_export` reads them as answered by nobody, and so must any other reader.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.collection.export.bodies import Bodies
+from graphveil.collection.store.frozen import Bytes, Last, Leaves
+from graphveil.collection.store.seals import SHORT, epoch_hash, flag_places, flags_of, leaf_of, leaf_size, seal_of
+from graphveil.device.people.canonical_id import require_distinct
+from graphveil.device.people.people import ids_hash
+from graphveil.device.reports.features import Features
+from graphveil.device.task import VERSION, Task
+from graphveil.errors import DataError, InputError
+from graphveil.graphs.named.archives import read_npz
+
+if TYPE_CHECKING:
+    from graphveil.collection.store.store import Store
+
+Numbers = npt.NDArray[np.int64]
+Times = npt.NDArray[np.int32]
+#: Nonce and hash of each, in order.
+Epochs = tuple[tuple[bytes, bytes], ...]
+_ARRAYS = ("numbers", "epochs", "joined", "salts", "bodies", "leaf_epochs", "leaves")
+FILES = ("task.json", "collection.json", "ids.txt", "reports.npz")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An exported collection.
+
+    Args:
+        task: what was asked. ids: of everybody. last: everybody's last report.
+        bodies: the same, as bits; a field that fewer answered than the task's least number is answered by nobody.
+        nonces: by which coordinates were assigned, of each epoch.
+        times: int32 [n, fields], in how many epochs they answered each field. facts: what `collection.json` says.
+    """
+
+    task: Task
+    ids: tuple[str, ...]
+    last: Last
+    bodies: Bodies
+    nonces: tuple[bytes, ...]
+    times: Times
+    facts: Mapping[str, Any]
+
+    @property
+    def too_few(self) -> dict[str, int]:
+        """How many answered each kind of field that is left out, because they are fewer than the task's least."""
+        told: Mapping[str, int] = self.facts.get("answered_each", {})
+        return {kind: count for kind, count in told.items() if 0 < count < self.task.least}
+
+    def columns(self, field: Features, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Return the coordinates that the senders of some bodies were asked for, [rows, m].
+
+        Args:
+            field: the features. rows: places of bodies.
+        """
+        found = np.empty((len(rows), field.sampled), np.int32)
+        for place, (number, epoch) in enumerate(zip(self.bodies.numbers[rows], self.last.joined[rows], strict=True)):
+            # Of the epoch in which they joined: a later nonce would read their bits as other columns'.
+            found[place] = field.asked(self.task.person(int(number), self.nonces[int(epoch) - 1]))
+        return found
+
+
+def export(store: Store, folder: Path, most_links: int | None = None) -> dict[str, Any]:
+    """Write everybody's last report of the closed epochs, and return what `collection.json` says.
+
+    Args:
+        store: of the collection. folder: that is not there yet, or empty.
+        most_links: of one person, a public fact by which lists are checked; None: nobody knows it.
+
+    Raises:
+        InputError: no epoch is closed, fewer have answered than the task asks for, or the folder holds something.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty", remedy="take another folder")
+    task, closed = store.task(), store.closed()
+    if not closed:
+        raise InputError("no epoch is closed", remedy="close the collection first: `graphveil collect close`")
+    last, leaves = store.frozen()
+    said, times = said_by(task, last), times_of(last.numbers, leaves)
+    answered = int(said.any(axis=1).sum())
+    # The least number stands in what everybody has agreed to: below it a single person stands out too much. Who sent a
+    # report of nothing hides nobody.
+    if answered < task.least:
+        who = "1 person has" if answered == 1 else f"{answered:,} people have"
+        raise InputError(f"{who} answered", allowed=f"{task.least} or more, as the task says")
+    told = {
+        "standard": VERSION,
+        "task": task.hash.hex(),
+        "epochs": [{"hash": digest.hex(), "nonce": nonce.hex()} for nonce, digest in closed],
+        "people": task.people,
+        "enrolled": store.status()["enrolled"],
+        "answered": answered,
+        "answered_each": _by_kind(task, said.sum(axis=0)),
+        "most_links": most_links,
+        # Of the most asked person. Answers can be equal where values were not, so changes cannot be counted.
+        "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
+    }
+    # Ids, and what each of them said: of the owner alone, from the first byte on.
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    with _private(folder / "task.json") as file:
+        file.write(task.data)
+    with _private(folder / "ids.txt") as file:
+        file.writelines(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in store.ids())
+    with _private(folder / "reports.npz") as file:
+        np.savez(file, **vars(last), leaf_epochs=leaves.epochs, leaves=leaves.leaves)
+    # Last: a folder without it is one that a crash left, and is not read.
+    with _private(folder / "collection.json") as file:
+        file.write(json.dumps(told, indent=2).encode() + b"\n")
+    return told
+
+
+def times_of(numbers: Numbers, leaves: Leaves) -> Times:
+    """Return in how many epochs everybody answered each field, int32 [n, fields].
+
+    Args:
+        numbers: of everybody who did, ascending. leaves: of every report.
+    """
+    times = np.zeros((len(numbers), leaves.flags.shape[1]), np.int32)
+    np.add.at(times, np.searchsorted(numbers, leaves.numbers), leaves.flags)
+    return times
+
+
+def said_by(task: Task, last: Last) -> Bytes:
+    """Return who answers each field in their last report, 0 or 1 [n, fields].
+
+    Args:
+        task: what was asked. last: the reports.
+    """
+    # Of their own bytes alone: taken apart into bits, a body is eight times as long.
+    return np.stack([last.bodies[:, at >> 3] >> (7 - at % 8) & 1 for at in flag_places(task)], axis=1)
+
+
+def _by_kind(task: Task, counts: npt.NDArray[Any]) -> dict[str, int]:
+    return {field.kind: int(count) for field, count in zip(task.fields, counts, strict=True)}
+
+
+def _private(path: Path) -> BinaryIO:
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def read_export(folder: Path) -> Collected:
+    """Return an exported collection, each report of it checked against the hash of its epoch.
+
+    Args:
+        folder: see above. `collection.json` is the organiser's word: whoever knows the hashes compares them, see
+            `graphveil collect status`.
+
+    Raises:
+        DataError: a file is missing or broken, or does not fit the task or a hash.
+    """
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise _unusable(folder, f"{', '.join(missing)} is missing")
+    with _reading(folder / "task.json") as path:
+        task = Task.of(path.read_bytes())
+    with _reading(folder / "ids.txt") as path:
+        ids = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line)
+        _require(all(isinstance(one, str) for one in ids) and ids_hash(ids) == task.ids, "belongs to another task")
+        require_distinct(ids)
+    with _reading(folder / "collection.json") as path:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        epochs = _epochs(told, task)
+    with _reading(folder / "reports.npz") as path:
+        last, leaves = _arrays(path, task)
+        made = Bodies(task, np.unpackbits(last.bodies, axis=1), last.numbers)
+        # Before the hashes, which cost most.
+        _require(bool(made.possible().all()), "holds a report that no device sends")
+        _require_frozen(task, epochs, last, leaves)
+        times = times_of(last.numbers, leaves)
+    with _reading(folder / "collection.json"):
+        _require_facts(told, task, last, times)
+    made = made.without(
+        [place for place, field in enumerate(task.fields) if 0 < told["answered_each"][field.kind] < task.least]
+    )
+    return Collected(task, ids, last, made, tuple(nonce for nonce, _ in epochs), times, told)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Path]:
+    """Turn whatever goes wrong with a file that was on other disks into one error that names it."""
+    try:
+        yield path
+    except DataError as error:
+        raise _unusable(path, error.what) from error
+    # Of any kind: bytes that are no archive, no JSON or no array fail in ways that libraries do not list.
+    except Exception as error:
+        raise _unusable(path, f"cannot be read ({str(error) or type(error).__name__})") from error
+
+
+def _unusable(path: Path, what: str) -> DataError:
+    return DataError(what, where=str(path), remedy="export the collection again, or take another copy")
+
+
+def _require(kept: bool, what: str) -> None:
+    if not kept:
+        raise DataError(what)
+
+
+def _epochs(told: Any, task: Task) -> Epochs:
+    """Return nonce and hash of every epoch."""
+    _require(isinstance(told, dict) and told.get("standard") == VERSION, "is no description of a collection")
+    _require(told.get("task") == task.hash.hex(), "belongs to another task")
+    epochs = tuple((bytes.fromhex(one["nonce"]), bytes.fromhex(one["hash"])) for one in told["epochs"])
+    _require(bool(epochs), "holds no epoch")
+    return epochs
+
+
+def _arrays(path: Path, task: Task) -> tuple[Last, Leaves]:
+    # Nothing in it is packed: whoever packs a file may have it unpack to any size.
+    *parts, leaf_epochs, rows = read_npz(path, _ARRAYS, largest=path.stat().st_size)
+    last, leaves = Last(*parts), Leaves(leaf_epochs, rows)
+    people, width = len(last.numbers), -(-task.bits // 8)
+    shapes: list[tuple[npt.NDArray[Any], type, tuple[int, ...]]] = [
+        *((column, np.int64, (people,)) for column in (last.numbers, last.epochs, last.joined)),
+        (last.salts, np.uint8, (people, SHORT)),
+        (last.bodies, np.uint8, (people, width)),
+        (leaves.epochs, np.int64, (len(leaves.leaves),)),
+        (leaves.leaves, np.uint8, (len(leaves.leaves), leaf_size(task))),
+    ]
+    for array, kind, shape in shapes:
+        _require(array.dtype == kind and array.shape == shape, "holds an array of another shape or type")
+    numbers = last.numbers
+    _require(bool((numbers[:1] >= 0).all() and (numbers[-1:] < task.people).all()), "holds numbers of nobody")
+    _require(bool((np.diff(numbers) > 0).all()), "does not hold everybody once, in order")
+    return last, leaves
+
+
+def _require_frozen(task: Task, epochs: Epochs, last: Last, leaves: Leaves) -> None:
+    """Refuse reports that are not those of which the hashes of their epochs are made."""
+    _require(bool((leaves.flags <= 1).all() and (leaves.numbers >= 0).all()), "holds leaves that no collector makes")
+    _require(bool(np.isin(leaves.epochs, np.arange(1, len(epochs) + 1)).all()), "holds reports of no closed epoch")
+    for epoch, (nonce, digest) in enumerate(epochs, start=1):
+        mine = leaves.leaves[leaves.epochs == epoch].tobytes()
+        _require(
+            epoch_hash(task, epoch, nonce, [mine]) == digest, f"holds others than the frozen reports of epoch {epoch}"
+        )
+    # By number and epoch, so that the last of each person is what stands before another's.
+    order = np.lexsort((leaves.epochs, leaves.numbers))
+    numbers = leaves.numbers[order]
+    ends = order[np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]]
+    same = np.array_equal(last.numbers, leaves.numbers[ends]) and np.array_equal(last.epochs, leaves.epochs[ends])
+    _require(same, "does not hold everybody's last report")
+    _require(bool((last.joined >= 1).all() and (last.joined <= last.epochs).all()), "holds reports of later people")
+    places = flag_places(task)
+    rows = zip(last.numbers, last.joined, last.salts, last.bodies, leaves.leaves[ends], strict=True)
+    for number, joined, salt, row, leaf in rows:
+        body = row.tobytes()
+        mine = leaf_of(int(number), flags_of(body, places), seal_of(salt.tobytes(), int(joined), body))
+        _require(mine == leaf.tobytes(), "holds a report that was not sent so")
+
+
+def _require_facts(told: Mapping[str, Any], task: Task, last: Last, times: Times) -> None:
+    """Refuse a description that does not fit the reports."""
+    said, enrolled, most = said_by(task, last), told["enrolled"], told["most_links"]
+    answered = int(said.any(axis=1).sum())
+    _require(answered >= task.least, f"holds answers of {answered} people; the task says {task.least} or more")
+    counted = {
+        "people": task.people,
+        "answered": answered,
+        "answered_each": _by_kind(task, said.sum(axis=0)),
+        "answers_a_person": _by_kind(task, times.max(axis=0, initial=0)),
+    }
+    _require({name: told[name] for name in counted} == counted, "counts other reports")
+    _require(type(enrolled) is int and len(said) <= enrolled <= task.people, "counts other people as enrolled")
+    _require(most is None or (type(most) is int and most >= 1), "names no number of links")

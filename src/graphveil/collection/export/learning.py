@@ -1,0 +1,403 @@
+"""From an exported collection to a trained model, without any truth to measure it by.
+
+    who sent a label   half train, a quarter choose, a quarter are held out of both
+    held out           a share a of their reports agrees with the prediction;  accuracy = (a - q) / (p - q)
+
+A report names the true class with probability p and each other class with q, whatever was predicted without it, so the
+estimate is unbiased. Reports that trained or chose would agree because they were read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphveil.collection.export.export import read_export
+from graphveil.collection.export.reports import UNITS, Received
+from graphveil.collection.export.suspects import Findings, inspect, without
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.learned import decimal
+from graphveil.device.reports.links import Links
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
+from graphveil.graphs import Graph
+from graphveil.graphs.declared.id_places import KnownIds, find_places, plain_ids
+from graphveil.graphs.tables.tables import open_table
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.plain import PlainGraph
+from graphveil.graphs.value.splits import keeps_apart
+from graphveil.methods.base.people.released import topology_of
+from graphveil.methods.links.collection import people_key
+from graphveil.methods.local.controls import hits
+from graphveil.methods.registry import advised, build_method, find_method
+from graphveil.methods.runs.experiment import split_of
+from graphveil.methods.runs.intervals import Interval, interval
+from graphveil.methods.runs.memory import peak_memory_mb
+from graphveil.methods.runs.result import ESTIMATED, Cost, Result, Scores, Spent
+from graphveil.privacy import SecureRandomness
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
+
+#: What the task says, and nobody says again.
+_OF_TASK = (
+    "epsilon",
+    "epsilon_x",
+    "epsilon_y",
+    "epsilon_a",
+    "mode",
+    "degree_share",
+    "mechanism",
+    "delta",
+    "sampled",
+    "queries",
+)
+#: What each method reads; of public edges all but the last.
+#: The first of each is offered first: of labels alone, the one that forged reports move least.
+LABELS_ALONE, WITH_FEATURES = ("label-pool", "label-propagation"), ("lpgnn", "upgnet")
+WITH_LISTS = ("link-beliefs", "list-sums", "links", "solitude")
+#: For what lists with a degree beside them stand, by method.
+WITH_DEGREES = {"blink": "degree-and-lists", "dprr": "degree-preserving"}
+#: What must have been asked for each; lists are read with features beside them, or without.
+_NEEDS = {
+    **dict.fromkeys(LABELS_ALONE, (Label.kind,)),
+    **dict.fromkeys(WITH_FEATURES, (Features.kind, Label.kind)),
+    **dict.fromkeys(WITH_LISTS, (Label.kind, Links.kind)),
+    **dict.fromkeys(WITH_DEGREES, (Label.kind, Links.kind, Degree.kind)),
+}
+#: The share of all accuracies between the ends of an interval, from which on it tells next to nothing.
+_WIDE = 0.5
+
+_TIMES = {1: "once", 2: "twice"}
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How often a run is repeated, and how.
+
+    Args:
+        repeats: each with another split of the same reports. seed: fixes splits and weights.
+        split: see `experiment.run`. controls: whether to train them too. device: "cpu" or "cuda".
+    """
+
+    repeats: int = 1
+    seed: int = 0
+    split: str = "random"
+    controls: bool = True
+    device: str = "cpu"
+
+
+def read_edges(path: Path, ids: tuple[str, ...]) -> np.ndarray:
+    """Return public edges in both directions, int64 [2, E].
+
+    Args:
+        path: csv or parquet with the columns source and target. ids: of everybody, in order.
+
+    Raises:
+        DataError: a column or an id is missing, or nobody's.
+    """
+    import polars
+
+    table = open_table(path)
+    known = KnownIds(plain_ids(polars.Series(list(ids)), numbers=False))
+    source, target = (find_places(table, column, known) for column in ("source", "target"))
+    return merge_edges(source, target, len(ids), directed=False)[0]
+
+
+def received_of(folder: Path, *, keep_suspects: bool) -> tuple[Received, Findings]:
+    """Return the reports of an export that are trained on, and what was found amiss among all of them.
+
+    Args:
+        folder: the export. keep_suspects: whether reports that no device draws are read all the same.
+
+    Raises:
+        DataError: a file of it is missing or damaged.
+    """
+    collected = read_export(folder)
+    findings = inspect(collected, collected.facts.get("most_links"))
+    return Received(collected if keep_suspects else without(collected, findings.suspects)), findings
+
+
+def collected_graph(received: Received, edges: np.ndarray | None = None) -> Graph:
+    """Return what is known of the people: who is linked, and as a label what they sent, -1 where nothing.
+
+    Args:
+        received: the reports. edges: public ones, int64 [2, E]; None: none are.
+    """
+    edges = np.empty((2, 0), np.int64) if edges is None else edges
+    labels = torch.from_numpy(received.labels())
+    parts = {"edge_index": torch.from_numpy(edges), "num_nodes": received.people, "y": labels}
+    # No x: there are no features here that a method could read by mistake.
+    graph: Any = PlainGraph({**parts, "schema": received.schema, "ids": np.array(received.collected.ids)})
+    whole: Graph = graph
+    return whole
+
+
+def learn(
+    name: str,
+    received: Received,
+    graph: Graph,
+    *,
+    settings: Mapping[str, Any],
+    repetition: Repetition,
+    notes: Sequence[str] = (),
+    progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
+) -> Result:
+    """Train a method and its controls on an exported collection.
+
+    Args:
+        name: of the method. received: the reports. graph: what `collected_graph` says of their people.
+        settings: of the method, less its budgets, which are the task's. repetition: how often, and how.
+        notes: what else is to be said of the reports. progress: hears of every epoch.
+        engine: where blocks of people are worked on before the training.
+
+    Raises:
+        InputError: a method that does not read what was collected, or budgets beside those of the task.
+    """
+    chosen = _settings(name, received, settings)
+    if keeps_apart(repetition.split):
+        raise InputError(f"split {repetition.split}", where=name, allowed="random, or three shares such as 75/10/15")
+    choice = advised(name, chosen, len(received.schema.classes))
+    family = choice.method.load_family()
+    start = time.perf_counter()
+    runs = [
+        _run(name, chosen, received, graph, repetition, number, progress=progress, engine=engine)
+        for number in range(repetition.repeats)
+    ]
+    first = runs[0].method
+    agreed, channel = [one.agreed for one in runs], received.privacy().channel(len(received.schema.classes))
+    scores = _scores(name, agreed, *channel)
+    first.lift = scores.lift
+    told = (participation(received), *again(received), *left_out(received))
+    judged = (*vague(scores.accuracy, len(agreed[0][name])), *beyond(agreed, *channel))
+    return Result(
+        method=name,
+        built=choice.method.name,
+        data=received.schema.name,
+        settings=family.used_settings(first, choice.settings),
+        scores=scores,
+        privacy=Spent(first.guarantee, first.ledger, getattr(first, "epsilon_relationship", None)),
+        cost=Cost(time.perf_counter() - start, float(np.mean([one.seconds for one in runs])), peak_memory_mb()),
+        history=tuple(tuple(asdict(epoch) for epoch in one.method.history) for one in runs),
+        model=first,
+        notes=(ESTIMATED, *told, *judged, *notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One repeat.
+
+    Args:
+        method: fitted. agreed: 1.0 or 0.0 for each report held out [m], of the method and of each control.
+        seconds: of the fit.
+    """
+
+    method: Any
+    agreed: Mapping[str, np.ndarray]
+    seconds: float
+
+
+def _run(
+    name: str,
+    chosen: Mapping[str, Any],
+    received: Received,
+    graph: Graph,
+    repetition: Repetition,
+    number: int,
+    *,
+    progress: ProgressCallback | None,
+    engine: Engine,
+) -> _Run:
+    # Another split of the same reports: nobody is asked again, so each repeat's account pays for one collection.
+    seed = repetition.seed + number
+    nodes = split_of(graph, repetition.split, seed)
+    method = build_method(name, chosen, len(received.schema.classes), seed=seed, device=repetition.device)
+    began = time.perf_counter()
+    tell = _teller(progress, f"{name} {number + 1}/{repetition.repeats}")
+    if reads_lists(name):
+        mechanism = WITH_DEGREES.get(name, "lists")
+        method.fit_reports(received.link_reports(nodes, people_key(graph), mechanism, seed=seed), progress=tell)
+    else:
+        method.fit_reports(received.reports(nodes), topology_of(graph), progress=tell, engine=engine)
+    seconds = time.perf_counter() - began
+    agreed = {name: hits(method.predict_proba(), graph, nodes)}
+    if repetition.controls:
+        family = find_method(name).load_family()
+        # Controls draw no noise: they read the same reports, or none.
+        for control, train in family.controls(method, graph, nodes, randomness=SecureRandomness()).items():
+            agreed[control] = train()
+    return _Run(method, agreed, seconds)
+
+
+def participation(received: Received) -> str:
+    """Return in a sentence how many answered what."""
+    people = received.people
+    told = (f"{int(mask.sum()):,} sent {kind}" for kind, mask in received.answered().items())
+    shares = (f"{mask.mean():.0%}" for mask in received.answered().values())
+    each = ", ".join(f"{one} ({share})" for one, share in zip(told, shares, strict=True))
+    return f"of {people:,} people {each}; who sent nothing counts as no evidence, and is predicted too"
+
+
+def left_out(received: Received) -> tuple[str, ...]:
+    """Return in a sentence which fields are left out because too few answered them; nothing where none is."""
+    collected = received.collected
+    each = ", ".join(f"{kind}: {count:,}" for kind, count in collected.too_few.items())
+    if not each:
+        return ()
+    return (f"left out, as fewer people answered than the task's least number, {collected.task.least:,} ({each})",)
+
+
+def vague(accuracy: Interval, held: int) -> tuple[str, ...]:
+    """Return in a sentence that an accuracy tells next to nothing; nothing where it tells something.
+
+    Args:
+        accuracy: of the method. held: labels that judged it.
+    """
+    if accuracy.high - accuracy.low < _WIDE:
+        return ()
+    labels = "1 label was" if held == 1 else f"{held:,} labels were"
+    return (
+        f"too few have answered: {labels} held out to judge by, which leaves an accuracy of anything from "
+        f"{accuracy.low:.0%} to {accuracy.high:.0%}; these figures say next to nothing of the method",
+    )
+
+
+def beyond(runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> tuple[str, ...]:
+    """Return in a sentence whose estimates lie where no accuracy can be, so that others are shown; nothing where none.
+
+    Args:
+        runs: 1.0 or 0.0 for each report held out, of the method and of each control. keep, flip: p and q of a report.
+    """
+    agreed = {label: float(np.mean([run[label].mean() for run in runs])) for label in runs[0]}
+    ends = {"below 0 %": [label for label, share in agreed.items() if share < flip]}
+    ends["above 100 %"] = [label for label, share in agreed.items() if share > keep]
+    each = "; ".join(f"{', '.join(labels)} came out {end}" for end, labels in ends.items() if labels)
+    return (f"{each}: by chance alone, and shown as that end. The lift is of what came out",) if each else ()
+
+
+def again(received: Received) -> tuple[str, ...]:
+    """Return in a sentence how often people answered, and what that was priced at; nothing where each did once."""
+    times = received.again()
+    if all(often == 1 for counts in times.values() for often in counts):
+        return ()
+    each = "; ".join(f"{kind}: {_often(counts)}" for kind, counts in times.items() if counts)
+    return (
+        f"people answered in several epochs ({each}). Every answer is priced as a changed value, because a server "
+        f"cannot tell; a person whose value stayed the same has paid once{_of_one(received)}",
+    )
+
+
+def _of_one(received: Received) -> str:
+    """Say what one person can have paid at most, where a sum over fields of the most asked people is more than that."""
+    most, paid = received.most_of_one(), received.paid().times
+    fields = received.collected.task.fields
+    apart = sum(field.epsilon * paid[UNITS[field.kind]] for field in fields)
+    if most is None or most >= apart:
+        return ""
+    said = f"the sum over fields is of those who answered each most often, epsilon {decimal(Fraction(apart))}"
+    return f"; {said}: no single person has paid more than {decimal(most)}"
+
+
+def _often(counts: Mapping[int, int]) -> str:
+    return ", ".join(f"{people:,} {_TIMES.get(often, f'{often} times')}" for often, people in counts.items())
+
+
+def estimated(found: Interval, keep: float, flip: float, *, difference: bool = False) -> Interval:
+    """Return the accuracy on true labels behind an agreement with reports, ends brought back to where shares are.
+
+    Args:
+        found: the agreement, or a difference of two. keep, flip: p and q of a report.
+    """
+    start, least = (0.0, -1.0) if difference else (flip, 0.0)
+
+    # Beyond the ends lies chance alone, and no truth: bringing a figure back never takes it further from one.
+    def true(share: float) -> float:
+        return min(max((share - start) / (keep - flip), least), 1.0)
+
+    return Interval(true(found.mean), true(found.low), true(found.high), tuple(map(true, found.runs)), found.kind)
+
+
+def _scores(name: str, runs: Sequence[Mapping[str, np.ndarray]], keep: float, flip: float) -> Scores:
+    rows = {label: [run[label] for run in runs] for label in runs[0]}
+    every = {label: estimated(interval(agreed), keep, flip) for label, agreed in rows.items()}
+    controls = {label: score for label, score in every.items() if label != name}
+    best, lift = max(controls, key=lambda label: controls[label].mean) if controls else None, None
+    if best is not None:
+        # Paired: both were judged by the same reports, whose noise cancels where they predict alike.
+        pairs = [mine - theirs for mine, theirs in zip(rows[name], rows[best], strict=True)]
+        lift = estimated(interval(pairs, difference=True), keep, flip, difference=True)
+    return Scores(every[name], controls, None, best, lift)
+
+
+def require_able(name: str, received: Received) -> None:
+    """Refuse a method that does not read what was asked.
+
+    Args:
+        name: of the method. received: the reports.
+
+    Raises:
+        InputError: naming the methods that do.
+    """
+    asked = [field.kind for field in received.collected.task.fields]
+    kinds = set(asked)
+    lists = {Degree.kind: tuple(WITH_DEGREES), Links.kind: WITH_LISTS}
+    methods = {**lists, Features.kind: WITH_FEATURES, Label.kind: LABELS_ALONE}
+    able = next((names for kind, names in methods.items() if kind in kinds), ())
+    # What was sent and is not read was sent all the same: the method's guarantee would leave it out.
+    if name not in able or kinds - set(methods):
+        raise InputError(_unable(name, asked), where=received.schema.name, allowed=", ".join(able))
+
+
+def _unable(name: str, asked: Sequence[str]) -> str:
+    """Say why a method does not train on what was asked: something it needs is missing, or it reads less."""
+    needs = _NEEDS.get(name)
+    if needs is None:
+        return f"{name} trains on no reports of devices"
+    missing = [kind for kind in needs if kind not in asked]
+    if missing:
+        told = f"{asked[0]} alone" if len(asked) == 1 else ", ".join(asked)
+        return f"the task asks for {told}, and {name} needs {' and '.join(missing)} too"
+    return f"{name} does not read {', '.join(kind for kind in asked if kind not in needs)}"
+
+
+def _settings(name: str, received: Received, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with the budgets of the task.
+
+    Raises:
+        InputError: a budget was given that is another one, or the task asks for other things than the method reads.
+    """
+    require_able(name, received)
+    privacy = received.privacy()
+    told: dict[str, Any] = {"epsilon_y": privacy.epsilon_y}
+    if name not in LABELS_ALONE:
+        told |= {"epsilon_x": privacy.epsilon_x, **({} if privacy.sampled is None else {"sampled": privacy.sampled})}
+    if reads_lists(name):
+        links = received.links_privacy(WITH_DEGREES.get(name, "lists"))
+        told |= {"epsilon_a": links.epsilon_a, "mode": links.mode}
+        told |= {"degree_share": links.degree_share} if name in WITH_DEGREES else {}
+    # The same once more is what the file of an earlier run holds.
+    given = [key for key in _OF_TASK if key in settings and (key not in told or settings[key] != told[key])]
+    if given:
+        raise InputError(f"{', '.join(given)} beside a collection", where=name, remedy="leave it out: the task says it")
+    return {**settings, **told}
+
+
+def reads_lists(name: str) -> bool:
+    """Whether a method reads neighbour lists, and so no public edges."""
+    return name in WITH_LISTS or name in WITH_DEGREES
+
+
+def _teller(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+    if progress is None:
+        return None
+    report = progress
+    return lambda event: report(event.named(stage, None))

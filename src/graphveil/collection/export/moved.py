@@ -1,0 +1,167 @@
+"""How far forged reports can move what a server computes, whatever they say: bounds to be printed beside results.
+
+    of n reports k are replaced, k = share n rounded up:
+
+    share of a class       k / (n (p - q))                                    its estimate is (f - q) / (p - q)
+    mean of a feature      2 s K / n,  s = d / m (high - low) / 2 g           each report of it is worth s or -s
+    averaged features      (high - low) g k / n on average                    of everybody, or of anybody's neighbours
+    a person's links       k / (1 - 2 p)                                      one bit a report, worth 1 / (1 - 2 p)
+    labels that train      v: margin_v <= 2 (P^K 1_F)_v                       targets argmax P^K Y' of LPGNN
+
+g = 1 / (1 - 2 T / 2^64). K is how many forgers are asked for one of d coordinates: assigned ones, so that it is no more
+than a binomial count exceeds once in 10^6 for any of them. Of forgers who choose, K is k, and the bound far larger.
+The last is of forgers at random places F, who send any labels: a report that goes from one class to another moves the
+difference of two by twice its weight. The largest share of `PLACINGS` placings is exceeded by one more placing once in
+`PLACINGS` + 1, as any of them is the largest as often. Accuracy of a trained network has no such bound: it is measured
+(benchmarks/README.md, "Forged reports").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy import stats
+
+from graphveil.collection.export.suspects import ALARM
+from graphveil.collection.task import law
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
+from graphveil.device.task import Task
+from graphveil.errors import InputError
+
+Masks = npt.NDArray[np.bool_] | npt.NDArray[np.float64]
+#: The share of forged reports that is printed, and for how many placings labels are looked at.
+PRINTED, PLACINGS = 0.05, 100
+#: Where it is told what forged reports cost on published graphs.
+MEASURED = "docs/how-to/forged-reports.md"
+#: Placings that are looked at together: more would take memory and save no time.
+_TOGETHER = 10
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How far one result can be moved.
+
+    Args:
+        what: is moved. most: by at most so much. unit: of it.
+    """
+
+    what: str
+    most: float
+    unit: str
+
+    @property
+    def sentence(self) -> str:
+        """The bound in words, rounded up."""
+        digits = 10 ** (2 - math.floor(math.log10(self.most))) if self.most > 0 else 1
+        return f"{self.what} by at most {math.ceil(self.most * digits) / digits:g} {self.unit}".rstrip()
+
+
+def bounds(task: Task, reports: int, share: float = PRINTED) -> tuple[Bound, ...]:
+    """Return how far a share of forged reports moves what is computed of a collection.
+
+    Args:
+        task: what was asked. reports: n, how many came. share: of them.
+
+    Raises:
+        InputError: a share outside 0 to 1, or no reports.
+    """
+    if not 0 <= share <= 1 or reports < 1:
+        raise InputError(f"{share} of {reports} reports", where="forged reports", allowed="a share of 0 to 1, of some")
+    forged = math.ceil(share * reports)
+    found: list[Bound] = []
+    for field in task.fields:
+        if isinstance(field, Label):
+            found.append(Bound("the share of a class", of_class(field, reports, forged), ""))
+        elif isinstance(field, Features):
+            found.append(Bound("averaged features", on_average(field, reports, forged), "on average"))
+            found.append(Bound("the mean of any one feature", of_mean(field, reports, forged), ""))
+        elif isinstance(field, Links):
+            found.append(Bound("a person's number of links", forged / (1 - 2 * law.flip_chance(field)), ""))
+    return tuple(found)
+
+
+def of_class(field: Label, reports: int, forged: int) -> float:
+    """Return the bound of a class's estimated share.
+
+    Args:
+        field: the label. reports: n. forged: k.
+    """
+    other, true = law.class_chances(field)
+    return forged / reports / (true - other)
+
+
+def worth(field: Features) -> float:
+    """Return s, what one report of a coordinate adds to its sum over people, or takes from it."""
+    least, largest = law.bit_chances(field)
+    return len(field.names) / field.sampled * (field.high - field.low) / 2 / (largest - least)
+
+
+def on_average(field: Features, reports: int, forged: int) -> float:
+    """Return the bound of an averaged feature, on average over who is asked for it and whose reports are forged.
+
+    Args:
+        field: the features. reports: n. forged: k.
+    """
+    return 2 * worth(field) * field.sampled / len(field.names) * forged / reports
+
+
+def of_mean(field: Features, reports: int, forged: int, *, chosen: bool = False) -> float:
+    """Return the bound of the largest movement of any coordinate's mean over everybody.
+
+    Args:
+        field: the features. reports: n. forged: k.
+        chosen: whether forgers chose their coordinates, which they cannot.
+    """
+    width = len(field.names)
+    asked = forged if chosen else float(stats.binom.isf(ALARM / width, forged, field.sampled / width))
+    return 2 * worth(field) * asked / reports
+
+
+def may_change(
+    spread: sp.csr_matrix, labels: npt.NDArray[np.int64], classes: int, hops: int, forgers: Masks
+) -> npt.NDArray[np.bool_]:
+    """Return whose target argmax (P^K Y')_v some labels of the forgers could change, for each placing [n, r].
+
+    Args:
+        spread: P [n, n], no entry below 0. labels: [n] as reported, -1 for none. classes: c. hops: K.
+        forgers: masks [n, r], a column a placing, or which part of a report each forges.
+    """
+    told = np.zeros((len(labels), classes))
+    told[labels >= 0, labels[labels >= 0]] = 1.0
+    weight = forgers * (labels >= 0)[:, None].astype(np.float64)
+    for _ in range(hops):
+        told, weight = spread @ told, spread @ weight
+    ends = np.sort(told, axis=1)
+    found: npt.NDArray[np.bool_] = (ends[:, -1] - ends[:, -2])[:, None] <= 2 * weight
+    return found
+
+
+def of_targets(
+    spread: sp.csr_matrix, labels: npt.NDArray[np.int64], classes: int, hops: int, share: float = PRINTED
+) -> Bound:
+    """Return the bound of the share of training targets that forgers at random places can change.
+
+    Args:
+        spread, labels, classes, hops: as `may_change`. share: of the reports of labels.
+    """
+    sent = np.flatnonzero(labels >= 0)
+    # Of public numbers alone: the placings are the same for the same people, whatever they said.
+    draws, most = np.random.default_rng([len(labels), 0xF4]), 0.0
+    for _ in range(PLACINGS // _TOGETHER):
+        forgers = np.zeros((len(labels), _TOGETHER), np.bool_)
+        for place in range(_TOGETHER):
+            forgers[draws.choice(sent, math.ceil(share * len(sent)), replace=False), place] = True
+        most = max(most, float(may_change(spread, labels, classes, hops, forgers)[sent].mean(axis=0).max()))
+    return Bound("labels that a network is trained on", 100 * most, "percent (forgers at random places)")
+
+
+def sentence_of(found: tuple[Bound, ...], share: float = PRINTED) -> str:
+    """Return bounds as a sentence, and where what has none was measured."""
+    told = "; ".join(one.sentence for one in found)
+    return f"{share:.0%} forged reports move {told}; accuracy has no bound, and was measured: {MEASURED}"

@@ -1,0 +1,286 @@
+"""From exported bodies to the reports that methods read: what a person did not send is nowhere in them.
+
+    features   bits of the coordinates that were assigned to each person    multi-bit reports of those who answered
+    label      a class, or -1 where none was sent
+    links      the lists of those who sent one, and who that was
+
+Mechanisms are built anew from the task and have to draw with its whole numbers: another threshold is another law, and
+every estimate would be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.collection.export.export import Collected
+from graphveil.collection.task.declare import below
+from graphveil.device.reports.answer import NANO
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
+from graphveil.device.task import Field
+from graphveil.errors import DataError, InputError
+from graphveil.graphs import GraphSchema, Split
+from graphveil.mechanisms import AdjacencyRR, EdgeReports, MultiBitReports, NoisyDegree
+from graphveil.mechanisms.edges.reports import DegreeReports
+from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.local_privacy import LocalPrivacy
+from graphveil.methods.base.people.released import Answers, LocalReports
+from graphveil.methods.links.collection import LinkReports
+from graphveil.methods.links.privacy import LinkPrivacy
+from graphveil.methods.links.silent_lists import of_heard
+from graphveil.privacy import SeededRandomness
+from graphveil.runtime.late import torch
+
+#: From which budget of a method each kind of field is paid.
+UNITS = {Features.kind: "features", Label.kind: "labels", Links.kind: "links", Degree.kind: "links"}
+BoolArray = npt.NDArray[np.bool_]
+Kind = TypeVar("Kind", Features, Label, Links, Degree)
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a server reads of an exported collection of features and labels.
+
+    Args:
+        collected: the export.
+    """
+
+    collected: Collected
+
+    @property
+    def people(self) -> int:
+        """n, whoever answered."""
+        return self.collected.task.people
+
+    @property
+    def schema(self) -> GraphSchema:
+        """What the task declares, as of a graph that every method takes; one column where no features are asked.
+
+        Raises:
+            InputError: no label is asked, so nothing can be learned.
+        """
+        task, asked = self.collected.task, self._asked(Features)
+        label = self._asked(Label)
+        if label is None:
+            raise InputError("the task asks for no label", where=task.name, remedy="train on a task that does")
+        links = self._asked(Links)
+        known = ("features", "labels") if links is None else ("features", "labels", "edges")
+        directed = links is not None and links[1].mode == "directed"
+        columns = (1, 0.0, 1.0) if asked is None else (len(asked[1].names), asked[1].low, asked[1].high)
+        source = f"task {task.hash.hex()}"
+        return GraphSchema(task.name, *columns, label[1].classes, directed, known, source)
+
+    def privacy(self) -> LocalPrivacy:
+        """Return the budgets of features and labels.
+
+        Raises:
+            DataError: our mechanisms draw with other whole numbers than the task.
+        """
+        schema, features, label = self.schema, self._asked(Features), self._asked(Label)
+        assert label is not None  # or there was no schema
+        epsilon_x = None if features is None else below(features[1].epsilon)
+        made = LocalPrivacy(epsilon_x, below(label[1].epsilon))
+        if features is not None:
+            usual: Any = made.features(schema)
+            # Said only where it is not the default: most tasks leave the best number to us.
+            made = replace(made, sampled=None if usual.coordinates == features[1].sampled else features[1].sampled)
+        ours = [made.labels(len(schema.classes)).share]  # type: ignore[union-attr]
+        theirs = [label[1].share]
+        if features is not None:
+            bits: Any = made.features(schema)
+            ours += [bits.coordinates, bits.law.low]
+            theirs += [features[1].sampled, features[1].threshold]
+        self._require_law(ours, theirs)
+        return made
+
+    def links_privacy(self, mechanism: str = "lists") -> LinkPrivacy:
+        """Return the budget of neighbour lists, and of degrees beside them.
+
+        Args:
+            mechanism: for which the lists stand, see `LinkPrivacy`; all but "lists" read degrees as well.
+
+        Raises:
+            InputError: no lists are asked, or degrees are missing or of other lists. DataError: as `privacy`.
+        """
+        asked, degree = self._asked(Links), self._asked(Degree)
+        if asked is None:
+            raise InputError("the task asks for no lists", where=self.schema.name)
+        field, epsilon = asked[1], below(asked[1].epsilon)
+        ours = AdjacencyRR(epsilon=epsilon, nodes=self.people, mode=field.mode)
+        self._require_law([ours.threshold], [field.threshold])
+        if mechanism == "lists":
+            return LinkPrivacy(epsilon, field.mode)
+        if degree is None or degree[1].mode != field.mode:
+            raise InputError("the task asks for no degree of these lists", where=self.schema.name)
+        counts = NoisyDegree(epsilon=below(degree[1].epsilon), nodes=self.people, mode=field.mode)
+        digits, overflow = counts.thresholds
+        theirs = [*degree[1].digits, degree[1].overflow, degree[1].lowest, degree[1].highest]
+        self._require_law([*digits, overflow, *counts.ends], theirs)
+        return _of_both(epsilon, counts.epsilon, field.mode, mechanism)
+
+    def answered(self) -> Mapping[str, BoolArray]:
+        """Return who answered each field [n], by its kind."""
+        bodies = self.collected.bodies
+        masks = {}
+        for place, field in enumerate(self.collected.task.fields):
+            masks[field.kind] = np.zeros(self.people, np.bool_)
+            masks[field.kind][bodies.numbers[bodies.answered(place)]] = True
+        return masks
+
+    def paid(self) -> Paid:
+        """Return what devices have paid at most, see `methods.base.people.epochs`."""
+        task, times = self.collected.task, self.collected.times
+        units: dict[str, int] = {}
+        for place, field in enumerate(task.fields):
+            unit = UNITS[field.kind]
+            units[unit] = max(units.get(unit, 1), int(_draws(field, times[:, place]).max(initial=1)))
+        return Paid(task.hash.hex(), units)
+
+    def most_of_one(self) -> Fraction | None:
+        """Return the epsilon that no single person has paid more than, of all fields and epochs.
+
+        At most what `paid` comes to, where the person who was asked most often for one field need not be the one for
+        another. None where relationships are asked: these belong to two people.
+        """
+        task, times = self.collected.task, self.collected.times
+        if any(isinstance(field, Links | Degree) for field in task.fields):
+            return None
+        # In billionths, as a device books it: whole numbers add up exactly.
+        nano = np.zeros(len(times), np.int64)
+        for place, field in enumerate(task.fields):
+            nano += _draws(field, times[:, place]).astype(np.int64) * int(field.epsilon * NANO)
+        return Fraction(int(nano.max(initial=0)), NANO)
+
+    def again(self) -> Mapping[str, Mapping[int, int]]:
+        """Return for each kind of field how many people answered it how often, of those who did."""
+        told = {}
+        for place, field in enumerate(self.collected.task.fields):
+            often, people = np.unique(self.collected.times[:, place], return_counts=True)
+            told[field.kind] = {int(k): int(count) for k, count in zip(often, people, strict=True) if k}
+        return told
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Return everybody's report of a label [n], -1 where none was sent."""
+        bodies, asked = self.collected.bodies, self._asked(Label)
+        sent = np.full(self.people, -1, np.int64)
+        if asked is not None:
+            told = bodies.answered(asked[0])
+            sent[bodies.numbers[told]] = bodies.values(asked[0])[told]
+        return sent
+
+    def features(self) -> MultiBitReports | Answers | None:
+        """Return the feature reports: of everybody, of those who answered, or None where none were asked."""
+        asked = self._asked(Features)
+        if asked is None:
+            return None
+        place, field = asked
+        bodies = self.collected.bodies
+        told = np.flatnonzero(bodies.answered(place))
+        # Rows of reports have no names: only their order says whose they are.
+        told = told[np.argsort(bodies.numbers[told])]
+        bits = np.ascontiguousarray(bodies.answers(place)[told])
+        reports = MultiBitReports(torch.from_numpy(self.collected.columns(field, told)), torch.from_numpy(bits))
+        if len(told) == self.people:
+            return reports
+        return Answers(torch.from_numpy(self.answered()[field.kind]), reports)
+
+    def lists(self) -> tuple[EdgeReports, BoolArray]:
+        """Return everybody's list, empty where none was sent, and who sent one [n]."""
+        bodies, asked = self.collected.bodies, self._asked(Links)
+        heard, lengths = np.zeros(self.people, np.bool_), np.zeros(self.people + 1, np.int64)
+        named = np.empty(0, np.int64)
+        if asked is not None:
+            told = np.flatnonzero(bodies.answered(asked[0]))
+            told = told[np.argsort(bodies.numbers[told])]
+            heard[bodies.numbers[told]] = True
+            rows, named = bodies.answers(asked[0])[told].nonzero()
+            lengths[1:] = np.bincount(bodies.numbers[told][rows], minlength=self.people)
+        columns = torch.from_numpy(named.astype(np.int32))
+        return EdgeReports(torch.from_numpy(lengths.cumsum()), columns), heard
+
+    def degrees(self) -> tuple[DegreeReports, BoolArray]:
+        """Return everybody's noisy degree, 0 where none was sent, and who sent one [n]."""
+        bodies, asked = self.collected.bodies, self._asked(Degree)
+        levels, heard = np.zeros(self.people, np.int32), np.zeros(self.people, np.bool_)
+        if asked is not None:
+            told = bodies.answered(asked[0])
+            heard[bodies.numbers[told]] = True
+            levels[bodies.numbers[told]] = bodies.values(asked[0])[told] + asked[1].lowest
+        return DegreeReports(torch.from_numpy(levels)), heard
+
+    def link_reports(self, split: Split, people: str, mechanism: str = "lists", *, seed: int = 0) -> LinkReports:
+        """Return what the methods on private lists read.
+
+        Args:
+            split: as `reports`. people: who took part, see `methods.links.collection.people_key`.
+            mechanism: as `links_privacy`. seed: of the thinning of "degree-preserving", which is no privacy noise.
+        """
+        lists, heard = self.lists()
+        privacy = self.links_privacy(mechanism)
+        sent: dict[str, Any] = {"lists": lists}
+        if mechanism != "lists":
+            degrees, counted = self.degrees()
+            heard = heard & counted  # who left one of them out: the other has no law of its own there
+            sent = {"degrees": degrees, "lists": of_heard(lists, torch.from_numpy(heard))}
+        if mechanism == "degree-preserving":
+            whole = privacy.parts(self.schema, self.people)["lists"]
+            thinned = whole.thinned(sent["degrees"], sent["lists"], randomness=SeededRandomness(seed))
+            sent = {"lists": thinned}
+        mask = None if heard.all() else torch.from_numpy(heard)
+        return LinkReports(self.reports(split), sent, None, privacy, people, mask)
+
+    def reports(self, split: Split) -> LocalReports:
+        """Return what the methods on a public topology read.
+
+        Args:
+            split: whose labels train and choose, of those who sent one; the labels of all others stay out.
+        """
+        labels = torch.from_numpy(self.labels())
+        train, val = split.train & (labels >= 0), split.val & (labels >= 0)
+        sent = torch.where(train | val, labels, -1)
+        ids = np.array(self.collected.ids)
+        return LocalReports(self.features(), sent, train, val, self.schema, self.privacy(), ids=ids, paid=self.paid())
+
+    def _require_law(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
+        """Refuse devices that drew with other whole numbers than our mechanisms."""
+        if list(ours) != list(theirs):
+            raise DataError(
+                f"devices drew with {theirs} where {ours} is what the epsilons give here",
+                where=self.collected.task.name,
+                allowed="tasks that `graphveil collect init` declares",
+            )
+
+    def _asked(self, kind: type[Kind]) -> tuple[int, Kind] | None:
+        """The place of a field and the field, or None where the task does not ask for it."""
+        found = ((place, one) for place, one in enumerate(self.collected.task.fields) if isinstance(one, kind))
+        return next(found, None)
+
+
+def _of_both(lists: float, degree: float, mode: str, mechanism: str) -> LinkPrivacy:
+    """Return the budget whose parts are those of the lists and the degree, or a float's last digit above them."""
+    share = degree / (lists + degree)
+    total = max(lists / (1 - share), degree / share)
+    # Never below what devices have paid: a product of floats may fall short of its exact value.
+    while total * share < degree or total * (1 - share) < lists:
+        total = math.nextafter(total, math.inf)
+    return LinkPrivacy(total, mode, mechanism, share)
+
+
+def _draws(field: Field, times: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return how many draws of a field each person may have made [n].
+
+    Args:
+        times: int32 [n], in how many epochs they answered it.
+    """
+    # Each value of a bit has one answer for good, however often it comes back.
+    most = len(field.classes) if isinstance(field, Label) else field.most
+    return times if most is None else np.minimum(times, most)

@@ -1,0 +1,301 @@
+"""Which reports of a collection no device has drawn by the law of its task, and what is left without them.
+
+    features           ones of a report; of each coordinate and of all of them together
+    label              how often each class is named
+    links              names in a list, most links where that is public; ends that differ, where both ends report
+    degree             beyond the ends by more than noise; beside the same person's list
+    copies             reports that are equal where chance makes none equal
+
+A check is passed by honest reports whatever people's true values are, see `law`. All checks together are wrong about
+an honest collection with probability `ALARM` at most: each gets an even share of it, and each of its counts an even
+share of that. What no test can find is a forger who draws by the law from another value: `collection.export.moved`
+bounds
+what those can do.
+
+Reports of suspects are left out of the training like missing ones: a choice among reports, which costs nobody
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from graphveil.collection.export.bodies import Bodies
+from graphveil.collection.export.export import Collected
+from graphveil.collection.task import law
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
+from graphveil.errors import InputError
+
+#: The probability that anything is said against a collection in which everybody is honest.
+ALARM = 1e-6
+_NOBODY = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one comparison with the law has found.
+
+    Args:
+        field: its kind. what: was compared, in words. people: int64, the numbers of those whose report fails alone.
+        amiss: whether the field as a whole fails, where nobody can say whose reports they are.
+    """
+
+    field: str
+    what: str
+    people: npt.NDArray[np.int64]
+    amiss: bool = False
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What all checks have found.
+
+    Args:
+        reports: how many were read. checks: in the order of the task's fields.
+    """
+
+    reports: int
+    checks: tuple[Check, ...]
+
+    @property
+    def suspects(self) -> npt.NDArray[np.int64]:
+        """The numbers of people whose report fails a check, ascending."""
+        found: npt.NDArray[np.int64] = np.unique(np.concatenate([_NOBODY, *(one.people for one in self.checks)]))
+        return found
+
+    @property
+    def amiss(self) -> tuple[str, ...]:
+        """The fields that fail as a whole, and in what."""
+        return tuple(f"{one.field} ({one.what})" for one in self.checks if one.amiss)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, for people."""
+        by = ", ".join(f"{one.field}: {one.what} {len(one.people):,}" for one in self.checks if len(one.people))
+        told = f"suspects {len(self.suspects):,} of {self.reports:,} reports{f' ({by})' if by else ''}"
+        whole = f"; not by the law as a whole: {', '.join(self.amiss)}" if self.amiss else ""
+        return f"{told}{whole}; an honest collection is suspected once in {1 / ALARM:,.0f}"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What was found, for programs."""
+        by = [{"field": one.field, "check": one.what, "suspects": len(one.people)} for one in self.checks]
+        told = {"reports": self.reports, "suspects": len(self.suspects), "by": by, "amiss": list(self.amiss)}
+        return {**told, "false_alarm": ALARM, "sentence": self.sentence}
+
+
+def inspect(collected: Collected, most_links: int | None = None) -> Findings:
+    """Compare a collection with the law of its task.
+
+    Args:
+        collected: the export. most_links: of one person, where that is a public fact; None: as many as people allow.
+
+    Raises:
+        InputError: `most_links` below 1.
+    """
+    if most_links is not None and most_links < 1:
+        raise InputError(f"most links = {most_links}", allowed="a whole number from 1")
+    bodies, fields = collected.bodies, collected.task.fields
+    asked = [place for place in range(len(fields)) if bodies.answered(place).any()]
+    # Counted before anything is read: a share that depended on the reports would not bound their false alarms.
+    rare = ALARM / (1 + sum(_CHECKS[one.kind] for one in fields))
+    found = [check for place in asked for check in _of_field(collected, _Answers(bodies, place, rare), most_links)]
+    if {Links.kind, Degree.kind} <= {fields[place].kind for place in asked}:
+        found.append(_degrees_beside_lists(bodies, rare))
+    return Findings(len(bodies.bits), (*found, _copies(bodies, rare)))
+
+
+def without(collected: Collected, people: npt.NDArray[np.int64]) -> Collected:
+    """Return a collection as if some had never answered.
+
+    Args:
+        collected: the export. people: their numbers.
+    """
+    if not len(people):
+        return collected
+    kept = ~np.isin(collected.bodies.numbers, people)
+    # Answers to nothing, and no fewer rows: what was paid is counted by them, and was paid all the same.
+    bits = collected.bodies.bits * kept[:, None].astype(np.uint8)
+    return replace(collected, bodies=replace(collected.bodies, bits=bits))
+
+
+#: How many checks a field of each kind has.
+_CHECKS = {Features.kind: 3, Label.kind: 1, Links.kind: 2, Degree.kind: 2}
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers to one field, and the false alarms that each of its checks may make."""
+
+    bodies: Bodies
+    place: int
+    rare: float
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Whose row holds an answer."""
+        return np.flatnonzero(self.bodies.answered(self.place))
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Who answered."""
+        return self.bodies.numbers[self.rows]
+
+    def failing(self, chances: law.Chances) -> npt.NDArray[np.int64]:
+        """Return who has answered what is too rare, of probabilities [answers]."""
+        # By people enrolled and not by answers: how many answer is a forger's choice as well.
+        return self.numbers[chances < self.rare / self.bodies.task.people]
+
+
+def _of_field(collected: Collected, answers: _Answers, most_links: int | None) -> Iterator[Check]:
+    field = answers.bodies.task.fields[answers.place]
+    if isinstance(field, Features):
+        yield from _features(answers, field, collected.columns(field, answers.rows))
+    elif isinstance(field, Label):
+        yield _label(answers, field)
+    elif isinstance(field, Links):
+        yield from _links(answers, field, most_links)
+    else:
+        yield _degree(answers, field)
+
+
+def _features(answers: _Answers, field: Features, columns: npt.NDArray[np.int32]) -> Iterator[Check]:
+    least, largest = law.bit_chances(field)
+    bits = answers.bodies.answers(answers.place)[answers.rows]
+    ones = bits.sum(axis=1, dtype=np.int64)
+    of_each = law.either(law.above(ones, field.sampled, largest), law.below(ones, field.sampled, least))
+    yield Check(field.kind, "ones of a report", answers.failing(of_each))
+    total = ones.sum(keepdims=True)
+    of_all = law.either(law.above(total, bits.size, largest), law.below(total, bits.size, least))
+    yield Check(field.kind, "ones of all reports", _NOBODY, bool(of_all[0] < answers.rare))
+    places, width = columns.ravel(), len(field.names)
+    asked = np.bincount(places, minlength=width)
+    counts = np.bincount(places[bits.ravel() == 1], minlength=width)
+    many, few = law.above(counts, asked, largest), law.below(counts, asked, least)
+    # Some coordinates far off, or all of them a little: the rarest one, and all by Fisher's chi-square.
+    chance = 4 * min(width * many.min(), width * few.min(), law.together(many), law.together(few))
+    yield Check(field.kind, "ones of each coordinate", _NOBODY, bool(chance < answers.rare))
+
+
+def _label(answers: _Answers, field: Label) -> Check:
+    other, true = law.class_chances(field)
+    counts = np.bincount(answers.bodies.values(answers.place)[answers.rows], minlength=len(field.classes))
+    chances = law.either(law.above(counts, len(answers.rows), true), law.below(counts, len(answers.rows), other))
+    return Check(field.kind, "how often a class is named", _NOBODY, bool(chances.min() < answers.rare / len(counts)))
+
+
+def _links(answers: _Answers, field: Links, most_links: int | None) -> Iterator[Check]:
+    flip, numbers = law.flip_chance(field), answers.numbers
+    lists = sp.csr_matrix(answers.bodies.answers(answers.place)[answers.rows])
+    lengths, asked = np.diff(lists.indptr).astype(np.int64), _asked(field.mode, field.people, numbers)
+    long = law.above(lengths, asked, 1 - flip) if most_links is None else law.longer(lengths, asked, flip, most_links)
+    named = Check(field.kind, "names in a list", answers.failing(law.either(long, law.below(lengths, asked, flip))))
+    yield named
+    if field.mode == "both":
+        rest = ~np.isin(numbers, named.people)
+        pairs = sp.csr_matrix(lists[rest][:, numbers[rest]]).astype(np.int64)
+        limit = answers.rare / field.people
+        yield Check(field.kind, "ends that differ", numbers[rest][unlike(pairs, 2 * flip * (1 - flip), limit)])
+
+
+def unlike(pairs: sp.csr_matrix, differs: float, limit: float) -> npt.NDArray[np.int64]:
+    """Return the places of people whose ends differ from the others' more or less often than chance has it.
+
+    Args:
+        pairs: 0 or 1 [k, k], who names whom. differs: the probability that two ends differ. limit: of chances.
+    """
+    # A pair that is linked differs as often as one that is not, so this law is known whatever the truth is.
+    left = np.arange(pairs.shape[0])
+    while len(left) > 1:
+        here = pairs[left][:, left]
+        common = np.asarray(here.multiply(here.T).sum(axis=1)).ravel()
+        differ = np.asarray(here.sum(axis=0)).ravel() + np.asarray(here.sum(axis=1)).ravel() - 2 * common
+        most = len(left) - 1
+        failing = law.either(law.above(differ, most, differs), law.below(differ, most, differs)) < limit
+        if not failing.any():
+            break
+        # The worst first: whoever is named by many forgers differs from them, and would be suspected in their place.
+        off = np.abs(differ - most * differs)
+        left = left[~(failing & (off >= off[failing].max() / 2))]
+    return np.setdiff1d(np.arange(pairs.shape[0]), left)
+
+
+def _degree(answers: _Answers, field: Degree) -> Check:
+    levels = answers.bodies.values(answers.place)[answers.rows] + field.lowest
+    asked = _asked(field.mode, answers.bodies.task.people, answers.numbers)
+    beyond = np.maximum(np.maximum(levels - asked, -levels), 0)
+    return Check(field.kind, "beyond its ends", answers.failing(2 * _rate(field) ** beyond.astype(np.float64)))
+
+
+def _degrees_beside_lists(bodies: Bodies, rare: float) -> Check:
+    """People whose list and whose degree no number of links explains both."""
+    places = {one.kind: place for place, one in enumerate(bodies.task.fields)}
+    links, degree = bodies.task.fields[places["links"]], bodies.task.fields[places["degree"]]
+    assert isinstance(links, Links) and isinstance(degree, Degree)
+    rows = np.flatnonzero(bodies.answered(places["links"]) & bodies.answered(places["degree"]))
+    # Lists and degrees of other modes are not of the same links.
+    if links.mode != degree.mode or not len(rows):
+        return Check(degree.kind, "beside the list", _NOBODY)
+    numbers = bodies.numbers[rows]
+    flip, asked = law.flip_chance(links), _asked(links.mode, links.people, numbers)
+    lengths = bodies.answers(places["links"])[rows].sum(axis=1, dtype=np.int64)
+    levels = bodies.values(places["degree"])[rows] + degree.lowest
+    each = rare / links.people / 4
+    wide = law.list_spread(asked, flip, each) / (1 - 2 * flip) + np.log(each) / np.log(_rate(degree))
+    apart = np.abs((lengths - asked * flip) / (1 - 2 * flip) - levels) > wide
+    return Check(degree.kind, "beside the list", numbers[apart])
+
+
+def _copies(bodies: Bodies, rare: float) -> Check:
+    """People whose whole report is somebody else's, where chance makes none equal."""
+    rows = np.packbits(bodies.bits, axis=1)
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
+    _, first, group, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    last = np.zeros(len(sizes), np.int64)
+    np.maximum.at(last, group, bodies.numbers)
+    several = np.flatnonzero(sizes > 1)
+    chances = law.copies(
+        bodies.task.people, sizes[several], _equal(bodies, first[several], sizes[several], last[several])
+    )
+    return Check("report", "equal to another", bodies.numbers[np.isin(group, several[chances < np.log(rare)])])
+
+
+def _equal(
+    bodies: Bodies, first: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
+) -> law.Chances:
+    """Return the logarithm of the largest probability that the reports of each group are equal, [groups].
+
+    Args:
+        bodies: of everybody. first: a report of each group. sizes: of the groups. last: the largest number in each.
+    """
+    log = np.zeros(len(first))
+    for place, field in enumerate(bodies.task.fields):
+        told = bodies.answered(place)[first]
+        if isinstance(field, Features):
+            log += told * field.sampled * law.log_equal(law.bit_chances(field), sizes)
+        elif isinstance(field, Label):
+            other, true = law.class_chances(field)
+            log += told * law.log_equal([true, *[other] * (len(field.classes) - 1)], sizes)
+        elif isinstance(field, Links):
+            flip = law.flip_chance(field)
+            # Where one of them does not answer, the bit is 0 of all: those are left out.
+            shared = field.people - (last + 1 if field.mode == "lower" else sizes)
+            log += told * np.maximum(shared, 0) * law.log_equal([flip, 1 - flip], sizes)
+    return log
+
+
+def _asked(mode: str, people: int, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For how many others each person answers."""
+    return people - 1 - numbers if mode == "lower" else np.full(len(numbers), people - 1, np.int64)
+
+
+def _rate(field: Degree) -> float:
+    return law.degree_rate(field.digits, field.overflow)

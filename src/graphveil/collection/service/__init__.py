@@ -1,0 +1,1 @@
+"""The collector's service: its doors, answers and pages."""

@@ -1,0 +1,99 @@
+"""Where a row lies must not tell when it came: of all that came within an hour, nobody can tell what came first.
+
+Rows are laid anew when an epoch is closed, and each hour as long as that takes a moment. SQLite's log, which holds
+pages in the order in which they were written, is emptied every minute, and where it has grown: whoever writes would
+otherwise do so themselves, and all reports would wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from graphveil.collection.service.troubles import write_down
+from graphveil.collection.store.rewriting import empty_log, has_room, log_size, rewrite, size_of
+from graphveil.collection.store.store import HOUR, Store
+from graphveil.collection.store.tables import COUNTS
+
+#: Bytes of a database that is laid anew each hour: a second or two, in which who writes waits.
+SMALL = 256 << 20
+#: Seconds between two emptyings of SQLite's log, and between two looks at its size; bytes at which it is emptied.
+EVERY, OFTEN, GROWN = 60.0, 1.0, 16 << 20
+#: The setting that holds how many epochs were closed, and how much had come, when rows were laid anew.
+_MARK = "laid"
+
+
+def forget(store: Store, small: int = SMALL) -> bool:
+    """Lay rows anew that came since the last time; return whether none is left where it came.
+
+    Args:
+        store: of the collection. small: bytes of the largest database that is laid anew while its epoch is open.
+    """
+    try:
+        done = _forgotten(store, small)
+        return empty_log(store.engine) and done
+    except SQLAlchemyError as error:
+        # Nothing is lost by it, and the next time comes.
+        write_down(error)
+        return False
+
+
+def _forgotten(store: Store, small: int) -> bool:
+    # Before rows are laid anew: what comes meanwhile is left for the next time.
+    closed, came = str(len(store.closed())), _came(store)
+    mark = f"{closed} {came}".encode()
+    before = store.setting(_MARK) or b"0 0"
+    if before == mark:
+        return True
+    size = size_of(store.engine)
+    if (size > small and before.split()[0].decode() == closed) or not has_room(store.engine, size):
+        return False
+    rewrite(store.engine, in_memory=size <= small)
+    store.keep(_MARK, mark)
+    return True
+
+
+def _came(store: Store) -> int:
+    with store.reader.connect() as connection:
+        return int(connection.execute(select(func.sum(COUNTS.c.count))).scalar() or 0)
+
+
+@dataclass
+class Arrival:
+    """Forgets the order of arrival for as long as a collector runs.
+
+    Args:
+        store: of the collection. small: see `forget`. clock: seconds since 1970.
+    """
+
+    store: Store
+    small: int = SMALL
+    clock: Callable[[], float] = time.time
+    _hour: int | None = field(default=None, repr=False)
+    _emptied: float = field(default=0.0, repr=False)
+
+    def look(self) -> None:
+        """Forget the hour that is over; empty the log."""
+        hour = int(self.clock()) // HOUR
+        if hour != self._hour:
+            # Also at the first look: the process before this one may have been killed.
+            self._hour, self._emptied = hour, self.clock()
+            forget(self.store, self.small)
+            return
+        try:
+            if self.clock() - self._emptied >= EVERY or log_size(self.store.engine) >= GROWN:
+                self._emptied = self.clock()
+                empty_log(self.store.engine)
+        except SQLAlchemyError as error:
+            write_down(error)
+
+    async def kept(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.to_thread(self.look)
+            await asyncio.sleep(OFTEN)

@@ -1,0 +1,136 @@
+"""`POST /reports`, as a plain ASGI application: one report or many in a body, an answer for each, in order.
+
+What is slow or large is cut off before it is read to its end; neither addresses nor bodies are written anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphveil.collection.service.answers import problem, told
+from graphveil.collection.service.connections import PROVEN
+from graphveil.collection.service.intake import reports_in
+from graphveil.collection.service.troubles import code_of, write_down
+from graphveil.collection.task.group import Group
+from graphveil.collection.task.limits import Buckets
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+#: Status, headers and body.
+Response = tuple[int, list[tuple[bytes, bytes]], bytes]
+
+
+#: Bytes of a request, whatever a report takes.
+LARGEST = 1 << 24
+
+
+class TooLarge(Exception):
+    """A body of more bytes than are read."""
+
+
+def said_size(scope: Scope) -> int:
+    """Return how many bytes a request says that its body has, 0 where it does not say."""
+    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(told) if told.isdigit() else 0
+
+
+@dataclass(frozen=True)
+class Door:
+    """Takes reports.
+
+    Args:
+        group: what stores them. addresses: how many requests an address may make. room: whether the disk has room.
+        refused: hears the code of each request that holds nothing to check, and of what ends a body too early.
+        proves: whether bytes are a report with a right tag: where memory is short, a body that begins so stays.
+        size: bytes of a report. most: reports of a request. patience: seconds in which a request must have come.
+    """
+
+    group: Group
+    addresses: Buckets
+    room: Callable[[], bool]
+    refused: Callable[[str], None]
+    proves: Callable[[bytes], bool]
+    size: int
+    most: int = 1_000
+    patience: float = 15.0
+
+    @property
+    def largest(self) -> int:
+        """Bytes of a request: one report more than it may hold is told from none."""
+        return min((self.most + 1) * self.size, LARGEST)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        status, headers, body = await self._answer(scope, receive)
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        # Held in memory alone, and no longer than its bucket.
+        address = (scope.get("client") or ("", 0))[0]
+        if not self.addresses.take(address):
+            return self._no("too-often")
+        if not self.room():
+            return self._no("disk-full")
+        # Before a byte of it is read.
+        if said_size(scope) > self.largest:
+            return self._no("too-large")
+        try:
+            async with asyncio.timeout(self.patience):
+                data = await self._read(scope, receive)
+        # Whoever sends a byte a second holds a connection for seconds, and nothing else.
+        except TimeoutError:
+            return self._no("too-slow")
+        except TooLarge:
+            return self._no("too-large")
+        reports, wrong = reports_in(data, self.most)
+        if wrong == "too-many" or not reports:
+            return self._no(wrong or "truncated")
+        return await self._store(reports, len(data), wrong)
+
+    async def _store(self, reports: list[Any], size: int, wrong: str | None) -> Response:
+        try:
+            # What is stored after that is acknowledged when it is sent again.
+            async with asyncio.timeout(2 * self.patience):
+                answers = await self.group.submit(reports, size)
+        except TimeoutError:
+            return self._no("busy")
+        except Exception as error:
+            write_down(error)
+            return self._no(code_of(error))
+        # Refused and not queued: who comes again in a second is served sooner than a queue that only grows.
+        if answers is None:
+            return self._no("busy")
+        if wrong:
+            self.refused(wrong)
+        # What could not be read is refused once; what stands before it is stored.
+        return told([*answers, wrong] if wrong else answers)
+
+    def _no(self, code: str) -> Response:
+        self.refused(code)
+        return problem(code)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        # In one piece: a list of many small ones would take many times their size.
+        body, judged = bytearray(), False
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > self.largest:
+                raise TooLarge
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                return bytes(body)
+            if not judged and len(body) >= self.size:
+                judged = True
+                await self._judge(scope, bytes(body[: self.size]))
+
+    async def _judge(self, scope: Scope, report: bytes) -> None:
+        server = scope.get("extensions", {}).get(PROVEN)
+        if server is not None and await asyncio.to_thread(self.proves, report):
+            server["call"]()

@@ -1,0 +1,156 @@
+"""What `/openapi.json` says of each route: its answer, and the refusals that it can give.
+
+Nothing here decides anything: the routes answer and refuse by themselves, and a test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from graphveil.collection.service import metrics, models
+from graphveil.collection.service.answers import LATER, STATUS
+from graphveil.collection.service.refusal_codes import REFUSAL_CODES
+
+#: Of answers with the status 422, which nothing gives here.
+_FRAMEWORKS = ("HTTPValidationError", "ValidationError")
+_PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
+#: Of everything that is looked at by the framework; of the public, of what reads the database, and of what writes it.
+_ANY = ("too-large", "wrong-host")
+_OPEN = (*_ANY, "too-often")
+_READ = ("busy", "disk-full", "fault")
+_STORED = (*_OPEN, *_READ)
+_ADMIN = ("not-admitted", *_STORED)
+#: Of `door`, which is past the framework.
+_REPORTS = (
+    *("conflict", "closed", "not-open", "wrong-task", "wrong-length", "impossible", "unknown-enrolment", "bad-tag"),
+    *("truncated", "bad-version", "too-many", "too-large", "too-slow", "too-often", "wrong-host"),
+    *_READ,
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said of a route.
+
+    Args:
+        summary: what it does. answer: a model of JSON, or another media type and its schema. refusals: codes.
+    """
+
+    summary: str
+    answer: type[BaseModel] | tuple[str, Mapping[str, str]]
+    refusals: tuple[str, ...]
+
+
+_TEXT, _BYTES = {"type": "string"}, {"type": "string", "format": "binary"}
+ROUTES: Final[Mapping[str, Told]] = {
+    "GET /task": Told("The task, as it was signed", models.SignedTask, _OPEN),
+    "GET /opening": Told("Which epochs were opened, signed", models.SignedOpening, (*_STORED, "no-opening")),
+    "GET /ids": Told(
+        "Everybody's id, a JSON text a line, where links are asked for",
+        ("application/x-ndjson", _TEXT), (*_STORED, "not-found"),
+    ),
+    "GET /epoch": Told("Whether reports are taken now", models.Round, _STORED),
+    "POST /enrolments": Told(
+        "Bind a token to a device's key", models.Enrolled, (*_STORED, "bad-request", "bad-enrolment", "bad-token")
+    ),
+    "GET /heartbeat": Told("Whether it runs", models.Alive, _OPEN),
+    "GET /version": Told("What runs", models.Version, _OPEN),
+    "GET /metrics": Told("Public counters", (metrics.KIND.partition(";")[0], _TEXT), _STORED),
+    "GET /admin/status": Told("How the collection stands", models.Status, _ADMIN),
+    "GET /admin/expected": Told("What the answers would say", models.Expected, (*_ADMIN, "bad-request")),
+    "POST /admin/open": Told("Open an epoch", models.Opened, (*_ADMIN, "not-now", "no-key")),
+    "POST /admin/close": Told("Close the epoch that is open", models.Closed, (*_ADMIN, "not-now")),
+    "POST /admin/export": Told(
+        "Export into a folder beside the collection's files", models.Exported, (*_ADMIN, "bad-request", "not-now")
+    ),
+    "GET /admin/export": Told("Download the export", ("application/zip", _BYTES), (*_ADMIN, "not-now")),
+    "POST /admin/tokens": Told(
+        "Give somebody another token", models.Replaced, (*_ADMIN, "bad-request", "not-now")
+    ),
+}  # fmt: skip
+
+
+def add(routes: APIRouter, answers: Mapping[str, Callable[..., Any]]) -> None:
+    """Add routes with what is said of each.
+
+    Args:
+        routes: of the application, or of a part of it. answers: what answers each of some `ROUTES`.
+    """
+    for route, answer in answers.items():
+        method, path = route.split()
+        routes.add_api_route(path, answer, methods=[method], **_described(route))
+
+
+def _described(route: str) -> dict[str, Any]:
+    told = ROUTES[route]
+    # The answers are told and not made anew: a model in their place would be filled in again for each of them.
+    made: dict[str, Any] = {"summary": told.summary, "operation_id": _name(route), "response_model": None}
+    if isinstance(told.answer, tuple):
+        # Not JSON, which is what the framework would say.
+        made["response_class"] = Response
+        kind, schema = told.answer
+        return {**made, "responses": {200: {"content": {kind: {"schema": schema}}}, **refusals(told.refusals)}}
+    return {**made, "responses": {200: {"model": told.answer}, **refusals(told.refusals)}}
+
+
+def refusals(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
+    """Return the responses of some refusals, by status.
+
+    Args:
+        codes: of `answers.STATUS`.
+    """
+    by_status = groupby(sorted(codes, key=lambda code: (STATUS[code], code)), STATUS.__getitem__)
+    return {status: _refusal(tuple(same)) for status, same in by_status}
+
+
+def completed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the framework's document with what it does not know, and without what is not so.
+
+    Args:
+        document: of all routes but `POST /reports`.
+    """
+    paths = {
+        path: {method: _answered_here(one) for method, one in methods.items()}
+        for path, methods in document["paths"].items()
+    }
+    schemas = {name: one for name, one in document["components"]["schemas"].items() if name not in _FRAMEWORKS}
+    schemas |= {one.__name__: one.model_json_schema() for one in (models.Answers, models.Problem)}
+    paths["/reports"] = {"post": _reports()}
+    return {**document, "paths": paths, "components": {**document["components"], "schemas": schemas}}
+
+
+def _answered_here(operation: Mapping[str, Any]) -> dict[str, Any]:
+    """A route without the status of what cannot be read, which is `bad-request` here."""
+    return {**operation, "responses": {code: one for code, one in operation["responses"].items() if code != "422"}}
+
+
+def _reports() -> dict[str, Any]:
+    schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}
+    taken = {
+        "200": {"description": "Stored before, or a code for each of many reports", "content": schema},
+        "201": {"description": "Stored", "content": schema},
+    }
+    refused = {str(status): one for status, one in refusals(_REPORTS).items()}
+    body = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
+    told = {"summary": "Take one report or many, as docs/standard/wire.md describes them", "requestBody": body}
+    return {**told, "operationId": _name("POST /reports"), "responses": taken | refused}
+
+
+def _refusal(codes: tuple[str, ...]) -> dict[str, Any]:
+    """The response of codes that have one status."""
+    named = {"properties": {"status": {"const": STATUS[codes[0]]}, "code": {"enum": list(codes)}}}
+    content = {"application/problem+json": {"schema": {"allOf": [_PROBLEM, named]}}}
+    told = {"description": "; ".join(f"{one}: {REFUSAL_CODES[one].sentence}" for one in codes), "content": content}
+    if not any(one in LATER for one in codes):
+        return told
+    return {**told, "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}}}
+
+
+def _name(route: str) -> str:
+    return route.lower().replace(" /", "_").replace("/", "_")

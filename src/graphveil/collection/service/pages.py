@@ -1,0 +1,90 @@
+"""The pages of a collector, and what they are made of: files of the wheel, under a policy that lets nothing else in.
+
+GET /              the person's page             GET /organiser     the organiser's
+GET /assets/NAME   a style sheet or a script, of the list below and no other
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from fastapi import APIRouter, Request, Response
+
+FOLDER = Path(__file__).parents[1] / "assets"
+PAGES: Mapping[str, str] = MappingProxyType({"/": "person.html", "/organiser": "organiser.html"})
+#: All that is served by its name. `device.js` and `people.js` are the client of `clients/js`, as it was built there;
+#: so is `lines.mjs`, which no page needs.
+ASSETS = (
+    *("look.css", "icon.svg", "device.js", "people.js", "dom.js", "numbers.js"),
+    # Of the person's page.
+    *("person.css", "person.js", "accounts.js", "answers.js", "collector.js", "connections.js", "file.js", "home.js"),
+    *("numbers-form.js", "outcome.js", "reading.js", "refusals.js", "round.js", "terms.js", "visit.js"),
+    # Of the organiser's page.
+    *("organiser.css", "organiser.js", "admin.js", "standing.js"),
+)
+_KINDS = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_HEADERS = {
+    # Neither a script of somebody else's nor one that was slipped into a text runs, and nothing is sent elsewhere.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # Asked for anew each time, and answered without a body where nothing changed: files of two versions never meet.
+    "Cache-Control": "no-cache",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file of a page.
+
+    Args:
+        data: its bytes. kind: its media type. tag: of its bytes, quoted as in ETag.
+    """
+
+    data: bytes
+    kind: str
+    tag: str
+
+    @classmethod
+    def of(cls, path: Path) -> Asset:
+        """Return what a file holds.
+
+        Args:
+            path: of an ending of `_KINDS`.
+        """
+        data = path.read_bytes()
+        return cls(data, f"{_KINDS[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+
+    def answer(self, known: str | None) -> Response:
+        """Return the answer to whoever has the files of these tags already.
+
+        Args:
+            known: If-None-Match.
+        """
+        headers = {**_HEADERS, "ETag": self.tag}
+        if known is not None and self.tag in known:
+            return Response(status_code=304, headers=headers)
+        return Response(self.data, media_type=self.kind, headers=headers)
+
+
+def page_routes() -> APIRouter:
+    """Return the routes of the pages; their files are read once."""
+    routes = APIRouter(include_in_schema=False)
+    addresses = {**PAGES, **{f"/assets/{name}": name for name in ASSETS}}
+    for address, name in addresses.items():
+        routes.get(address)(_served(Asset.of(FOLDER / name)))
+    return routes
+
+
+def _served(asset: Asset) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        return asset.answer(request.headers.get("if-none-match"))
+
+    return answer

@@ -1,0 +1,286 @@
+"""The collector as one ASGI application: the door for reports, and what devices and organisers ask for.
+
+GET  /task  /opening  /ids        what devices check and answer; ids only where links are asked for
+GET  /epoch                       {"epoch", "open", "until"}: whether reports are taken now
+POST /enrolments                  {"token", "key"} -> {"number", "joined"}
+POST /reports                     see `door`
+GET  /heartbeat /version /metrics
+GET, POST /admin/...              see `administration`
+GET  /  /organiser  /assets/NAME  see `pages`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from sqlalchemy.exc import SQLAlchemyError
+
+import graphveil
+from graphveil.collection.desk import Desk
+from graphveil.collection.service import metrics
+from graphveil.collection.service.addresses import host_of, is_host, name_of
+from graphveil.collection.service.administration import Administration, Refused
+from graphveil.collection.service.arrival import Arrival, forget
+from graphveil.collection.service.door import Door, Receive, Scope, Send, said_size
+from graphveil.collection.service.intake import Intake
+from graphveil.collection.service.models import Enrolling, Round
+from graphveil.collection.service.openapi import add, completed
+from graphveil.collection.service.pages import page_routes
+from graphveil.collection.service.tally import Tally
+from graphveil.collection.service.troubles import code_of, write_down
+from graphveil.collection.store.store import Store
+from graphveil.collection.task.group import Group
+from graphveil.collection.task.limits import Buckets, Rate
+from graphveil.device.reports.degree import Degree
+from graphveil.device.reports.links import Links
+from graphveil.device.task import VERSION
+from graphveil.device.wire import HEAD, TAG
+
+#: Bytes of a disk that are left to everything else.
+RESERVE = 256 << 20
+#: Bytes of a request that is none of reports.
+_LARGEST = 1 << 16
+#: From one address: tokens cannot be guessed, and whoever tries is slowed down all the same.
+ENROLMENTS = Rate(1.0, 30.0)
+#: From one address: pages, tasks, counters. A visit of the person's page is less than thirty requests: a hundred
+#: people behind one router may come at the same moment, and three each second after that.
+VISITS = Rate(100.0, 3_000.0)
+#: Ids that cost an address one more of these: to read and send as many takes as long as the counters do.
+IDS_A_VISIT = 500
+
+
+class Collector:
+    """The application.
+
+    Args:
+        store: of a collection that was begun. room: whether the disk has room. requests: a second, from one address.
+        enrolments: how often one address may enrol. visits: how often it may ask for anything public.
+        wrong_tokens: how often it may say a wrong administration's token; None: as `administration.WRONG_TOKENS`.
+        desk: the organiser's folder, where the administration may use it. hosts: names under which it may be asked,
+        beside localhost, numbers and the name in people's links.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        room: Callable[[], bool] = lambda: True,
+        requests: float = 50.0,
+        burst: float = 500.0,
+        enrolments: Rate = ENROLMENTS,
+        visits: Rate = VISITS,
+        wrong_tokens: Buckets | None = None,
+        desk: Desk | None = None,
+        hosts: Collection[str] = (),
+    ) -> None:
+        self.store, self.task = store, store.task()
+        self._hosts = {name.casefold() for name in hosts}
+        intake = Intake(store, self.task)
+        self.group = Group(intake.take)
+        self.tally = Tally(store.count)
+        self.arrival = Arrival(store)
+        addresses, size = Buckets(requests, burst), HEAD + -(-self.task.bits // 8) + TAG
+        self.door = Door(self.group, addresses, room, self.tally.add, intake.proves, size)
+        self._enrolling, self._visits = enrolments.buckets(), visits.buckets()
+        self._administration = Administration(store, self.task, desk, room, wrong_tokens)
+        self._counted = 0.0, ""
+        self.others = self._made()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.others(scope, receive, send)
+            return
+        # All limits go by this name; the address itself is held nowhere.
+        scope = {**scope, "client": (name_of((scope.get("client") or ("", 0))[0]), 0)}
+        if not await self._is_asked(host_of(scope["headers"])):
+            self.tally.add("wrong-host")
+            await Refused("wrong-host").answer()(scope, receive, send)
+        elif scope["path"] == "/reports" and scope["method"] == "POST":
+            # Past the framework, whose routing and models cost as much as storing the report.
+            await self.door(scope, receive, send)
+        elif (code := self._turned_away(scope)) is not None:
+            self.tally.add(code)
+            await Refused(code).answer()(scope, receive, send)
+        else:
+            await self._answered(scope, receive, send)
+
+    async def _is_asked(self, host: str | None) -> bool:
+        if host is None or is_host(host, self._hosts):
+            return host is not None
+        # Links may have been made since: by the name in them people come.
+        url = await asyncio.to_thread(self.store.setting, "url")
+        linked = None if url is None else host_of([(b"host", urlsplit(url).netloc)])
+        if host == linked:
+            self._hosts.add(host)
+        return host == linked
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.others(scope, receive, send)
+        except Exception as error:
+            # It was answered. The server would write down what it says, which may be what somebody sent.
+            write_down(error)
+
+    def _turned_away(self, scope: Scope) -> str | None:
+        """Why a request is refused before it is looked at, if it is."""
+        if _too_large(scope):
+            return "too-large"
+        # What has a limit of its own, or asks for a token whose guesses have one: an organiser is not kept out by a
+        # crowd behind the same address.
+        if scope["method"] == "POST" or scope["path"].startswith("/admin/"):
+            return None
+        return None if self._visits.take(scope["client"][0], self._price(scope["path"])) else "too-often"
+
+    def _price(self, path: str) -> float:
+        """How many visits a request costs: of the longest list all that an address may have at once, and no more."""
+        more = self.task.people // IDS_A_VISIT if path == "/ids" else 0
+        return min(1.0 + more, self._visits.size)
+
+    @asynccontextmanager
+    async def _alive(self, _: FastAPI) -> AsyncIterator[None]:
+        running = [asyncio.create_task(one.kept()) for one in (self.tally, self.arrival)]
+        yield
+        self.group.close()
+        for one in running:
+            one.cancel()
+        self.tally.write()
+        forget(self.store)
+
+    def _made(self) -> FastAPI:
+        title, version = "graphveil collector", graphveil.__version__
+        # No pages of the framework's: they load scripts of others.
+        app = FastAPI(
+            title=title, version=version, lifespan=self._alive, docs_url=None, redoc_url=None, openapi_url=None
+        )
+        app.include_router(page_routes())
+        app.add_exception_handler(Refused, _refuse)
+        app.add_exception_handler(RequestValidationError, _unread)
+        # What the framework itself refuses: bytes that are no text, or that nest too deeply, are its 400.
+        app.add_exception_handler(400, _unread)
+        for status in (404, 405):
+            app.add_exception_handler(status, _unknown)
+        app.add_exception_handler(SQLAlchemyError, _failed)
+        app.add_exception_handler(Exception, _failed)
+        add(app.router, self._public())
+        app.include_router(self._administration.routes())
+        # Made when somebody asks: it takes longer than all else here.
+        document = cache(lambda: completed(app.openapi()))
+        app.get("/openapi.json", include_in_schema=False, response_model=None)(document)
+        return app
+
+    def _public(self) -> dict[str, Callable[..., Any]]:
+        """What answers each route that asks for no token."""
+        version = {"version": graphveil.__version__, "standard": VERSION}
+        return {
+            "GET /task": self._task,
+            "GET /opening": self._opening,
+            "GET /ids": self._ids,
+            "GET /epoch": self._round,
+            "POST /enrolments": self._enrol,
+            "GET /heartbeat": lambda: {"alive": True},
+            "GET /version": lambda: version,
+            "GET /metrics": self._metrics,
+        }
+
+    def _task(self) -> Response:
+        return Response(self.task.data, media_type="application/json")
+
+    def _opening(self) -> Response:
+        data = self.store.setting("opening")
+        if data is None:
+            raise Refused("no-opening")
+        return Response(data, media_type="application/json")
+
+    def _round(self) -> Round:
+        running = self.store.epoch()
+        epoch = self.store.opened() if running is None else running
+        taken = running is not None and self.task.opens <= time.time() < self.task.closes
+        return Round(epoch=epoch, open=taken, until=self.task.closes if taken else None)
+
+    def _ids(self) -> Response:
+        # Who names neighbours has to know how everybody is numbered, and checks it by the hash. Nobody else asks.
+        if not any(isinstance(one, Links | Degree) for one in self.task.fields):
+            raise Refused("not-found")
+        lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in self.store.ids())
+        # Each part goes from thread to thread: with a line in each, all takes thirty times as long.
+        parts = ("".join(part) for part in iter(lambda: list(islice(lines, IDS_A_VISIT)), []))
+        return StreamingResponse(parts, media_type="application/x-ndjson; charset=utf-8")
+
+    def _enrol(self, asked: Enrolling, request: Request) -> dict[str, int]:
+        try:
+            return self._enrolled(asked, request)
+        except Refused as error:
+            self.tally.add(error.code)
+            raise
+
+    def _enrolled(self, asked: Enrolling, request: Request) -> dict[str, int]:
+        if not self._enrolling.take(request.client.host if request.client else ""):
+            raise Refused("too-often")
+        try:
+            token, key = bytes.fromhex(asked.token), bytes.fromhex(asked.key)
+        except ValueError:
+            raise Refused("bad-enrolment") from None
+        if len(key) != 32:
+            raise Refused("bad-enrolment")
+        found = self.store.enrol(self.task, token, key)
+        # One answer for a token that was never given out and for one of somebody else: it tells a guesser nothing.
+        if found is None:
+            raise Refused("bad-token")
+        return {"number": found.number, "joined": found.joined}
+
+    def _metrics(self) -> Response:
+        # Anybody may ask: a collection so large that counting takes a while is counted a tenth of the time at most.
+        start = time.monotonic()
+        if start >= self._counted[0]:
+            text = metrics.exposition(self.store.status())
+            took = time.monotonic() - start
+            self._counted = start + (10 * took if took > 0.1 else 0.0), text
+        return Response(self._counted[1], media_type=metrics.KIND)
+
+
+def room_at(folder: Path) -> Callable[[], bool]:
+    """Return what tells whether the disk of a folder has room for more.
+
+    Args:
+        folder: of the database.
+    """
+    return lambda: shutil.disk_usage(folder).free > RESERVE
+
+
+def _too_large(scope: Scope) -> bool:
+    # The framework reads a body to its end, whatever its size; in chunks, it would not say its size.
+    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    return chunked or said_size(scope) > _LARGEST
+
+
+def _refuse(_: Request, error: Exception) -> Response:
+    return (error if isinstance(error, Refused) else Refused("fault")).answer()
+
+
+def _unread(_: Request, __: Exception) -> Response:
+    # Without what was sent, which the framework would repeat: it may hold a token.
+    return Refused("bad-request").answer()
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    if isinstance(error, SQLAlchemyError):
+        write_down(error)
+    return Refused(code_of(error)).answer()
+
+
+def _unknown(_: Request, error: Exception) -> Response:
+    return Refused("not-found").answer()

@@ -1,0 +1,180 @@
+"""The collector on a port: loopback unless told, TLS by certificate files, no log of who asks."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.collection.desk import ADMIN, Desk
+from graphveil.collection.service.addresses import names_in
+from graphveil.collection.service.door import Receive, Scope, Send
+from graphveil.collection.service.troubles import SELDOM
+from graphveil.collection.task.limits import Rate
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+#: What ASGI calls an application.
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+#: Connections that wait to be taken.
+_WAITING = 2048
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a collector listens.
+
+    Args:
+        host: name or address. port: 0 for any that is free. certificate, key: of TLS, PEM files, both or neither.
+        names: under which people reach it, beside `host` and those of the certificate.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8700
+    certificate: Path | None = None
+    key: Path | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Names under which it may be asked.
+
+        Raises:
+            InputError: the certificate is none.
+        """
+        try:
+            certified = frozenset() if self.certificate is None else names_in(self.certificate)
+        except ValueError as error:
+            raise InputError(f"{self.certificate} is no certificate", where="TLS", allowed="a PEM file") from error
+        return certified | {self.host, *self.names}
+
+    @property
+    def here(self) -> bool:
+        """Whether no other machine can reach it."""
+        return self.host in ("localhost", "127.0.0.1", "::1")
+
+    def require_files(self) -> None:
+        """Refuse TLS without one of its files.
+
+        Raises:
+            InputError: one is missing.
+        """
+        given = (self.certificate, self.key)
+        # With half of it the server would listen in the clear where its organiser believes it does not.
+        if (self.certificate is None) != (self.key is None):
+            raise InputError("half of TLS", allowed="--certificate and --certificate-key together, or neither")
+        for path in given:
+            if path is not None and not path.is_file():
+                raise InputError(f"{path} is no file", where="TLS", allowed="a PEM file")
+
+
+def serve(desk: Desk, place: Place, enrolments: Rate, started: Callable[[dict[str, object]], None]) -> None:
+    """Serve a collection until the process is told to end.
+
+    Args:
+        desk: with a task that was signed. place: where to listen. enrolments: how often one address may enrol.
+        started: hears the address, the administration's token the first time, and the file that keeps it.
+
+    Raises:
+        InputError: the address or a file of TLS cannot be used.
+    """
+    from graphveil.collection.service.service import Collector, room_at
+
+    place.require_files()
+    with desk.store() as store, listening(place) as own:
+        task = store.task()
+        # Before the address is told: whoever hears it may ask at once, and waits in the queue.
+        collector = Collector(store, room=room_at(desk.folder), enrolments=enrolments, desk=desk, hosts=place.hosts)
+        server = server_of(collector, place)
+        told: dict[str, object] = {
+            "url": address(own, place),
+            "task": task.hash.hex(),
+            "admin": desk.admin_token(store),
+            "admin_file": str(desk.folder / ADMIN) if (desk.folder / ADMIN).is_file() else None,
+        }
+        with _ended_by_signals(server):
+            started(told)
+            run(server, own)
+
+
+def run(server: uvicorn.Server, own: socket.socket) -> None:
+    """Serve in a process that does nothing else, until it is told to end.
+
+    Args:
+        server: see `server_of`. own: listens.
+    """
+    # Everything that was imported and made stays until the end. To look through it for what could be thrown away, as
+    # Python does now and then, takes a tenth of a second in which nobody is answered.
+    gc.collect()
+    gc.freeze()
+    server.run(sockets=[own])
+
+
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a server in peace, whenever they come: also before it has begun."""
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def server_of(application: Application, place: Place, handshake: float | None = None) -> uvicorn.Server:
+    """Return what serves an application; it writes down neither requests nor addresses.
+
+    Args:
+        application: what answers. place: where, and with which certificate.
+        handshake: seconds in which a client must have ended that of TLS; None: as long as for the head of a request.
+    """
+    import uvicorn
+
+    from graphveil.collection.service.connections import AT_ONCE, PATIENCE, Connection, PatientServer
+
+    files: dict[str, Any] = {}
+    if place.certificate is not None and place.key is not None:
+        files = {"ssl_certfile": str(place.certificate), "ssl_keyfile": str(place.key)}
+    # The access log would hold addresses, and when they reported, for as long as anybody keeps it. No settings of
+    # logging either: they close the handlers of other libraries, and some of these close the streams they write to.
+    quiet: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
+    # Nor many lines: strangers cause them, as fast as they can send.
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(SELDOM)
+    taken: dict[str, Any] = {"http": Connection, "ws": "none", "backlog": AT_ONCE}
+    config = uvicorn.Config(application, **quiet, **taken, **files)
+    return PatientServer(config, PATIENCE if handshake is None else handshake)
+
+
+@contextmanager
+def listening(place: Place) -> Iterator[socket.socket]:
+    """Give a socket that listens at a place."""
+    # Bound here and not by the server: a port that is taken is one line, and port 0 can be told before anybody asks.
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    with socket.socket(family) as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind((place.host, place.port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot listen at {place.host} port {place.port} ({reason})") from error
+        own.listen(_WAITING)
+        yield own
+
+
+def address(own: socket.socket, place: Place) -> str:
+    """Return under which address a socket is asked."""
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{'https' if place.certificate else 'http'}://{host}:{own.getsockname()[1]}"

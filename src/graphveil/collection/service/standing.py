@@ -1,0 +1,120 @@
+"""How a collection stands, for its organiser: counts, what was refused and why, what can be done next, how to train."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import distinct, func, select
+
+from graphveil.collection.service.empty import empty_in
+from graphveil.collection.service.refusal_codes import ORGANISER, REFUSAL_CODES
+from graphveil.collection.store.store import Store
+from graphveil.collection.store.tables import COUNTS, EPOCHS, REPORTS
+from graphveil.device.reports.learned import decimal
+from graphveil.device.task import Task, short_key
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the administration tells.
+
+    Args:
+        store: of the collection. task: its task. clock: seconds since 1970.
+    """
+
+    store: Store
+    task: Task
+    clock: Callable[[], float] = time.time
+    _counted: dict[int, int] = field(default_factory=dict, repr=False)
+
+    def told(self) -> dict[str, Any]:
+        """Return what the organiser's page shows, but for what depends on the server's folder."""
+        task, status = self.task, self.store.status()
+        refused = [{**_explained(code), "count": count} for code, count in sorted(status.pop("refused").items())]
+        asked = [{"kind": one.kind, "epsilon": decimal(one.epsilon)} for one in task.fields]
+        words = {"name": task.name, "organiser": task.organiser, "purpose": task.purpose, "contact": task.contact}
+        return {
+            **words,
+            "task": task.hash.hex(),
+            "signed_by": short_key(task.key),
+            "asked": asked,
+            "guarantee": list(task.guarantee),
+            "public": list(task.public),
+            "opens": task.opens,
+            "closes": task.closes,
+            "now": int(self.clock()),
+            "least": task.least,
+            **status,
+            **self.spoken(status["epoch"], status["received"]),
+            "hours": self.hours(),
+            "answered": self.answered(),
+            "epochs": [digest.hex() for _, digest in self.store.closed()],
+            "scrubbed": self.store.is_scrubbed,
+            "refused": refused,
+        }
+
+    def hours(self) -> list[dict[str, int]]:
+        """Return how many reports came in each hour of the last epoch; finer times are stored nowhere."""
+        last = select(func.max(EPOCHS.c.epoch)).scalar_subquery()
+        mine = (COUNTS.c.kind == "received") & (COUNTS.c.epoch == last)
+        asked = select(COUNTS.c.hour, func.sum(COUNTS.c.count)).where(mine)
+        with self.store.reader.connect() as connection:
+            rows = connection.execute(asked.group_by(COUNTS.c.hour).order_by(COUNTS.c.hour)).all()
+        return [{"hour": hour * 3600, "reports": int(count)} for hour, count in rows]
+
+    def spoken(self, epoch: int, received: int) -> dict[str, int]:
+        """Return how many reports of an epoch say something, as an export counts them, and how many are empty.
+
+        Args:
+            epoch: its number. received: its reports.
+        """
+        empty = self.store.empty(epoch)
+        return {"received": received - empty, "empty": empty}
+
+    def answered(self) -> int:
+        """Return how many people an export would count: whose last report of all closed epochs says something."""
+        closed = len(self.store.closed())
+        # Counted once: a closed epoch does not change, and ten million reports take seconds.
+        if closed not in self._counted:
+            frozen = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+            asked = select(func.count(distinct(REPORTS.c.number))).where(REPORTS.c.epoch.in_(frozen))
+            with self.store.reader.connect() as connection:
+                people = int(connection.execute(asked).scalar_one())
+            epochs = range(1, closed + 1)
+            # Most collections have none, and need not look for them.
+            some = any(self.store.empty(epoch) for epoch in epochs)
+            self._counted[closed] = people - (empty_in(self.store, self.task, epochs) if some else 0)
+        return self._counted[closed]
+
+
+def training(task: Task, folder: Path) -> list[str]:
+    """Return the commands that train on an export of a task.
+
+    Args:
+        task: of the collection. folder: of the export.
+    """
+    data, more = shlex.quote(str(folder)), {True: " --edges edges.parquet", False: ""}
+    return [f"graphveil train {method} {data}{more[edges]} --out {method}-run" for method, edges in _methods(task)]
+
+
+def _methods(task: Task) -> Iterator[tuple[str, bool]]:
+    """Methods that read what a task asks, and whether they read public edges."""
+    # Here and not above: what learns loads far more than what collects.
+    from graphveil.collection.export.learning import LABELS_ALONE, WITH_FEATURES, WITH_LISTS
+
+    kinds = {one.kind for one in task.fields}
+    if "label" not in kinds or "degree" in kinds:
+        return
+    names = WITH_LISTS if "links" in kinds else WITH_FEATURES if "features" in kinds else LABELS_ALONE
+    yield from ((name, names is not WITH_LISTS) for name in names)
+
+
+def _explained(code: str) -> Mapping[str, str]:
+    # What a person should do is told to the person: who runs the collection reads what they can do themselves.
+    entry, to_do = REFUSAL_CODES[code], ORGANISER.get(code, "")
+    return {"code": code, "says": entry.sentence, "means": entry.means, "to_do": to_do[:1].upper() + to_do[1:]}

@@ -1,0 +1,154 @@
+"""One-time tokens, which an organisation hands out through a channel of its own: a table of ids and tokens.
+
+Whoever has a token can enrol in a person's place, once; the collector keeps its hash alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.remote import Remote
+from graphveil.device.token import NUMBER_BYTES, RANDOM_BYTES, number_of, numbered
+from graphveil.errors import InputError
+from graphveil.files.writing import sync_folder
+
+if TYPE_CHECKING:
+    from graphveil.collection.store.store import Store
+
+#: Random bytes of a token.
+BYTES = 20
+_ALLOWED = "columns id and token: 42 hexadecimal digits or more, each different"
+#: Different bytes that a token drawn at random has.
+_DIFFERENT = 6
+
+
+def write_tokens(
+    path: Path, ids: Iterable[str], link: Callable[[bytes], str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Make a token for each id, write both down, and yield them.
+
+    Args:
+        path: of a csv file that is not there yet; its owner alone may read it. ids: of everybody, in order.
+        link: what opens a person's page from their token, a third column.
+
+    Raises:
+        InputError: the file is there.
+    """
+    try:
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise InputError(f"{path} is there already", remedy="other tokens enrol nobody: take another file") from error
+    with os.fdopen(place, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "token", *([] if link is None else ["link"])])
+        # One by one, so that a table of any length is in memory nowhere.
+        for number, one in enumerate(ids):
+            token = numbered(secrets.token_bytes(BYTES), number)
+            rows.writerow([one, token.hex(), *([] if link is None else [link(token)])])
+            yield one, token
+        # Before the database has the hashes: tokens are told once, and these could be met by nobody after a power cut.
+        file.flush()
+        os.fsync(file.fileno())
+        sync_folder(path.parent)
+
+
+def links_at(url: str, task: bytes) -> Callable[[bytes], str]:
+    """Return how a token is made a link to a person's page.
+
+    Args:
+        url: of the collector, as people reach it. task: its hash.
+
+    Raises:
+        InputError: an address that devices refuse.
+    """
+    try:
+        Remote(url)
+    except DeviceError as error:
+        raise InputError(
+            f"{url!r} is no address for people", where="--url", allowed="https://..., http://localhost"
+        ) from error
+    # Behind "#", which browsers send to nobody: neither a server nor a log on the way hears of it.
+    return lambda token: f"{url.rstrip('/')}/#{token.hex()}.{task.hex()}"
+
+
+def replaced(store: Store, id: str) -> dict[str, str]:
+    """Give somebody who lost their token another one, and return id and token, which is kept nowhere.
+
+    Args:
+        store: of the collection. id: of a person who has not enrolled.
+
+    Raises:
+        InputError: as `Store.replace_token`.
+    """
+    return {"id": id, "token": store.replace_token(id, secrets.token_bytes(BYTES)).hex()}
+
+
+def read_tokens(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield ids and tokens of a table that somebody else made.
+
+    Args:
+        path: of a csv file with columns id and token.
+
+    Raises:
+        InputError: it is no UTF-8 text, a column is missing, an id or a token is there twice, or a token is short, no
+            hexadecimal number, or not drawn at random.
+    """
+    ids: set[str] = set()
+    tokens: set[bytes] = set()
+    try:
+        # Spreadsheets write a mark before the first column, which would be part of its name.
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for line, row in enumerate(csv.DictReader(file), start=2):
+                one, token, where = row.get("id"), _token(row.get("token")), f"{path}, line {line}"
+                if one is None or token is None or token in tokens:
+                    raise InputError("no id with a token of its own", where=where, allowed=_ALLOWED)
+                if one in ids:
+                    raise InputError(f"a second token for {one!r}", where=where, allowed="one line for each id")
+                # Of 16 random bytes, fewer are different once in 10^17 tokens.
+                if len(set(token)) < _DIFFERENT:
+                    raise InputError("a token that anybody may guess", where=where, remedy="draw each at random")
+                ids.add(one)
+                tokens.add(token)
+                yield one, token
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError("is no table in UTF-8", where=str(path), remedy="save it as CSV UTF-8") from error
+
+
+def _token(told: str | None) -> bytes | None:
+    try:
+        token = bytes.fromhex(told or "")
+    except ValueError:
+        return None
+    return token if len(token) >= RANDOM_BYTES + NUMBER_BYTES else None
+
+
+def in_order(path: Path, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Return ids and tokens of a table that somebody else made, in the order in which people are numbered.
+
+    Args:
+        path: see `read_tokens`. ids: of the task.
+
+    Raises:
+        InputError: the file cannot be read, has other ids, or a token does not end with the person's number.
+    """
+    try:
+        found = dict(read_tokens(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from error
+    # One id too few would leave a person without a number; one too many would be nobody's.
+    if set(found) != set(ids):
+        raise InputError("other ids than those of the task", where=str(path), allowed=f"all {len(ids):,} of ids.txt")
+    wrong = next((number for number, one in enumerate(ids) if number_of(found[one]) != number), None)
+    if wrong is not None:
+        raise InputError(
+            f"the token of {ids[wrong]!r} does not end with their number",
+            where=str(path),
+            allowed=f"random digits, then {numbered(b'', wrong).hex()}: line {wrong + 1} of ids.txt is number {wrong}",
+        )
+    return ((one, found[one]) for one in ids)

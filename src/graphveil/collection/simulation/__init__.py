@@ -1,0 +1,1 @@
+"""A collection rehearsed with made-up people."""

@@ -1,0 +1,43 @@
+"""The programs that simulated people answer with: ours in Python, ours in JavaScript under Node.js."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphveil.errors import InputError
+
+#: The program of `clients/js`, as it was built there: it lies beside the pages, and none of them loads it.
+LINES = Path(__file__).parents[1] / "assets" / "lines.mjs"
+
+
+def commands_of(names: str, js: Path | None = None) -> dict[str, Sequence[str]]:
+    """Return how each client is started.
+
+    Args:
+        names: python, js or both, with a comma. js: another program than ours in JavaScript.
+
+    Raises:
+        InputError: another name, one twice, or what JavaScript needs is not here.
+    """
+    asked = [name.strip() for name in names.split(",")]
+    for name in asked:
+        if name not in ("python", "js"):
+            raise InputError(f"unknown client '{name}'", where="--clients", allowed="python, js")
+    if len(set(asked)) < len(asked):
+        raise InputError(f"{names!r} names a client twice", where="--clients", allowed="python, js, or python,js")
+    return {
+        name: _javascript(js or LINES) if name == "js" else [sys.executable, "-m", "graphveil.device", "lines"]
+        for name in asked
+    }
+
+
+def _javascript(program: Path) -> Sequence[str]:
+    found = shutil.which("node")
+    if found is None:
+        raise InputError("there is no node", where="--clients js", remedy="install Node.js 20 or later")
+    if not program.is_file():
+        raise InputError(f"{program} is no file", where="--js", remedy="leave the option out: our client is installed")
+    return [found, str(program)]

@@ -1,0 +1,151 @@
+"""Made-up phones at a collector that runs on this machine: a rehearsal beside a device of one's own.
+
+Everybody whose token is left enrols, waits until the epoch opens, and answers with a graph's values. What they send is
+stored like any other report; that is why only a collector on this machine takes them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+from graphveil.collection.desk import TOKENS
+from graphveil.collection.service.serving import Place
+from graphveil.collection.service.tokens import read_tokens
+from graphveil.collection.simulation.played import Cast, Client, Device, report_of, shown, values_of
+from graphveil.collection.task.drafts import refusals
+from graphveil.device.errors import DeviceError
+from graphveil.device.remote import Remote
+from graphveil.device.task import Opening, Task
+from graphveil.device.token import number_of
+from graphveil.device.wire import read
+from graphveil.errors import InputError
+from graphveil.graphs.load import load_parts
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+
+def ring(
+    folder: Path, data: str, url: str, cast: Cast, tell: ProgressCallback, tokens: Path | None = None
+) -> dict[str, Any]:
+    """Let everybody whose token is left take part in one epoch.
+
+    Args:
+        folder: of the organiser. data: whose nodes are the people, in the order of the tokens. url: of the collector.
+        cast: programs, dropouts, retries, seed. tell: hears of progress. tokens: their file; None: that of the folder.
+
+    Returns:
+        How many enrolled, whose tokens were taken, how many answered and sent again.
+
+    Raises:
+        InputError: a collector elsewhere, other people than the tokens', or no token is left.
+    """
+    if not Place(urlsplit(url).hostname or "").here:
+        raise InputError(f"{url} is another machine", where="--url", allowed="http://localhost:..., a rehearsal")
+    with ExitStack() as stack, refusals(url):
+        remote, graph = Remote(url), load_parts(data)
+        found, task = _tokens(tokens or folder / TOKENS, graph.num_nodes), Task.of(remote.task())
+        clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
+        shown(task, clients)
+        phones = Phones(remote, graph, cast, clients, tell)
+        return phones.answered(task, phones.enrolled(found))
+
+
+@dataclass(frozen=True)
+class Phones:
+    """Made-up phones.
+
+    Args:
+        remote: the collector. graph: whose nodes the people are. cast: who plays. clients: that they answer
+        with, in turn. tell: hears of progress. wait: lets seconds pass.
+    """
+
+    remote: Remote
+    graph: GraphParts
+    cast: Cast
+    clients: Sequence[Client]
+    tell: ProgressCallback
+    wait: Callable[[float], None] = time.sleep
+
+    def enrolled(self, tokens: Sequence[str]) -> list[Device]:
+        """Enrol everybody whose token is left.
+
+        Args:
+            tokens: of everybody, by number.
+
+        Raises:
+            InputError: none is left.
+        """
+        found: list[Device] = []
+        for node, token in enumerate(tokens):
+            key = os.urandom(32)
+            told = self._enrolled(token, key)
+            if told is not None:
+                found.append(Device(node, *told, self.clients[len(found) % len(self.clients)], key))
+            self.tell(Progress(node + 1, len(tokens), "enrolling"))
+        if not found:
+            raise InputError("no token is left", remedy="phones keep nothing: begin another collection")
+        return found
+
+    def answered(self, task: Task, devices: Sequence[Device]) -> dict[str, Any]:
+        """Wait for the epoch of the devices, and answer in it; return how many did what.
+
+        Args:
+            task: what is asked. devices: as they enrolled.
+        """
+        opening, draws = self._opened(task, devices[0].joined), Random(self.cast.seed)
+        kinds, counts = [one.kind for one in task.fields], Counter[str]()
+        for place, one in enumerate(devices):
+            if draws.random() >= self.cast.dropouts:
+                sent = read(report_of(task, opening, one, values_of(self.graph, one.node, kinds)))[0]
+                counts.update(self.remote.send(sent) for _ in range(2 if draws.random() < self.cast.retries else 1))
+            self.tell(Progress(place + 1, len(devices), "answering"))
+        taken = task.people - len(devices)
+        return {"phones": len(devices), "elsewhere": taken, "answered": counts["accepted"], "again": counts["again"]}
+
+    def _enrolled(self, token: str, key: bytes) -> tuple[int, int] | None:
+        """Number and first epoch, or None where somebody else has used the token."""
+        while True:
+            try:
+                return self.remote.enrol(token, key.hex())
+            except DeviceError as error:
+                if error.code == "bad-token":
+                    return None
+                # All phones here share one address, and what one address may ask for is limited.
+                if error.code != "too-often":
+                    raise
+            self.wait(1.0)
+
+    def _opened(self, task: Task, epoch: int) -> str:
+        for seconds in count():
+            try:
+                data = self.remote.opening()
+                if Opening.of(data, task).epoch >= epoch:
+                    return data.decode()
+            except DeviceError as error:
+                if error.code != "no-opening":
+                    raise
+            self.tell(Progress(seconds, 0, "waiting for the round to open"))
+            self.wait(1.0)
+        raise AssertionError("seconds never end")
+
+
+def _tokens(path: Path, people: int) -> list[str]:
+    try:
+        # By number and not by line: a file of the organiser's own may name people in any order.
+        found = [token.hex() for _, token in sorted(read_tokens(path), key=lambda row: number_of(row[1]))]
+    except OSError as error:
+        remedy = "make them: `graphveil collect enrol FOLDER`, or name the file that holds them: --tokens FILE"
+        raise InputError(f"{path} holds no tokens", remedy=remedy) from error
+    if len(found) != people:
+        raise InputError(f"{len(found):,} tokens, and {people:,} nodes", where=str(path))
+    return found

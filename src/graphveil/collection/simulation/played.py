@@ -1,0 +1,377 @@
+"""A whole collection played over the network on this machine: organiser, collector, and a device for each person.
+
+Everything is thrown away but the export: keys, tokens, secrets and the database are made for the play alone, under a
+task of its own, so that no made-up report can ever count in the collection that it tries out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from graphveil.collection.desk import TOKENS, Desk, require_extra
+from graphveil.collection.export.public_edges import FILE, write_edges
+from graphveil.collection.service.door import Receive, Scope, Send
+from graphveil.collection.service.service import Collector
+from graphveil.collection.service.serving import Place, address, listening, server_of
+from graphveil.collection.task.drafts import TASK, Draft, read_draft, refusals, write_draft
+from graphveil.device.remote import Remote
+from graphveil.device.task import Task
+from graphveil.device.wire import read
+from graphveil.errors import InputError
+from graphveil.files.outputs import Output
+from graphveil.graphs.load import load_parts
+from graphveil.graphs.value.parts import GraphParts, SparseRows
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+#: What stands in a task of a play for what its organiser has not written yet.
+_PLAYED = {"opens": "2026-01-01", "closes": "2099-01-01"}
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who plays.
+
+    Args:
+        people: how many enrol, None for all. clients: programs that answer lines of the standard, by name; people use
+        them in turn.
+        dropouts: share of people who enrol and never answer. retries: share of those who answer that never hear they
+        were heard, and send again. seed: of who does what; it never changes noise.
+        epochs: how often they are asked. changed: share of people whose values are others in each epoch after the
+        first. late: share of people who enrol after the first epoch alone.
+    """
+
+    people: int | None
+    clients: Mapping[str, Sequence[str]]
+    dropouts: float = 0.1
+    retries: float = 0.1
+    seed: int = 0
+    epochs: int = 1
+    changed: float = 0.0
+    late: float = 0.0
+
+    def of(self, people: int) -> int:
+        """Return how many enrol of so many people."""
+        return people if self.people is None else self.people
+
+
+@dataclass(frozen=True)
+class Device:
+    """A person's device in a play.
+
+    Args:
+        node: of the person. number, joined: as the collector told it. client: what answers. secret, key: its own.
+    """
+
+    node: int
+    number: int
+    joined: int
+    client: Client
+    key: bytes = field(repr=False)
+    secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+
+class Client:
+    """A program that answers lines of the standard.
+
+    Args:
+        name: of it. command: that starts it.
+
+    Raises:
+        InputError: it does not start.
+    """
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise InputError(f"{command[0]} does not start ({error.strerror})", where=f"--clients {name}") from error
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Closing its input ends it; what it still had to say is nobody's any more.
+        self._process.communicate()
+
+    def asked(self, **line: object) -> dict[str, Any]:
+        """Return what the program answers to a line.
+
+        Raises:
+            InputError: it refuses, or has ended.
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        told = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(line) + "\n")
+            self._process.stdin.flush()
+            told = self._process.stdout.readline()
+        found: dict[str, Any] = json.loads(told) if told else {"error": "it has ended"}
+        if "error" in found:
+            raise InputError(f"the client '{self.name}' refuses {line['op']} ({found['error']})")
+        return found
+
+
+class Apart:
+    """A collector to which each connection comes from an address of its own, as those of phones do.
+
+    Args:
+        inner: the collector.
+    """
+
+    def __init__(self, inner: Collector) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        # All of them are this machine here, and what one address may ask for is limited.
+        if scope["type"] == "http" and scope.get("client"):
+            port = int(scope["client"][1])
+            scope = {**scope, "client": (f"10.0.{port >> 8}.{port & 255}", port)}
+        await self._inner(scope, receive, send)
+
+
+def play(folder: Path, data: str, cast: Cast, tell: ProgressCallback, *, out: Output | None = None) -> dict[str, Any]:
+    """Play a collection from enrolment to export.
+
+    Args:
+        folder: with the draft of the task, signed or not; nothing of it is changed. data: whose nodes are the people.
+        cast: who plays. tell: hears of progress. out: where to write the export; None: nowhere.
+
+    Returns:
+        How many enrolled, dropped out, answered and sent again, by client; what was refused; the hash of the epoch.
+
+    Raises:
+        InputError: the draft has no price, or its people are not the nodes of the data.
+    """
+    require_extra()
+    draft, graph = read_draft(folder), load_parts(data)
+    _require_fit(draft, graph, cast, data)
+    started = time.monotonic()
+    # On a disk of its own that nobody keeps: secrets of a play are worth nothing, and look like real ones.
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        desk = _signed(draft, Path(made), cast)
+        clients = [stack.enter_context(Client(name, command)) for name, command in cast.clients.items()]
+        with served(desk) as url:
+            stage = _Stage(desk, Remote(url), graph, cast, tell)
+            told = stage.played(clients)
+        told["refused"] = desk.status()["refused"]
+        if out is not None:
+            told["folder"] = out.write(desk.export)["folder"]
+            told |= _with_edges(draft, graph, out.path)
+    return {"simulation": True, "data": data, **told, "seconds": round(time.monotonic() - started, 3)}
+
+
+@contextmanager
+def served(desk: Desk) -> Iterator[str]:
+    """Give the address of a desk's collector, which runs in a thread of this process.
+
+    Args:
+        desk: with a task that was signed.
+    """
+    place = Place(port=0)
+    with desk.store() as store, listening(place) as own:
+        server = server_of(Apart(Collector(store)), place)
+        thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+        thread.start()
+        try:
+            yield address(own, place)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def values_of(graph: GraphParts, node: int, kinds: Sequence[str]) -> dict[str, object]:
+    """Return what a person knows of themselves, by kind of field; a label that nobody knows is left out.
+
+    Args:
+        graph: the people. node: one of them. kinds: what is asked.
+    """
+    # The one place that reads them: what it returns goes to one device, and to nobody else.
+    told: dict[str, object] = {}
+    if "features" in kinds:
+        told["features"] = _row(graph.x, node).tolist()
+    if "label" in kinds and graph.y[node] >= 0:
+        told["label"] = graph.schema.classes[int(graph.y[node])]
+    if "links" in kinds or "degree" in kinds:
+        # Sorted by their first ends, so a person's list is one piece of the edges.
+        first, last = np.searchsorted(graph.edge_index[0], [node, node + 1])
+        told["links"] = graph.edge_index[1, first:last].tolist()
+    return told
+
+
+def _row(x: np.ndarray | SparseRows, node: int) -> np.ndarray:
+    if not isinstance(x, SparseRows):
+        return np.asarray(x[node])
+    row = np.zeros(x.shape[1], np.float32)
+    part = slice(x.starts[node], x.starts[node + 1])
+    row[x.columns[part]] = x.values[part]
+    return row
+
+
+def _with_edges(draft: Draft, graph: GraphParts, out: Path) -> dict[str, str]:
+    """Write the graph's edges beside the export, where people are not asked for them and they are public."""
+    if draft.prices.links is not None or draft.prices.degree is not None or "edges" in graph.schema.private:
+        return {}
+    write_edges(graph, draft.subject.ids, out / FILE)
+    return {"edges": str(out / FILE)}
+
+
+def _require_fit(draft: Draft, graph: GraphParts, cast: Cast, data: str) -> None:
+    people = len(draft.subject.ids)
+    # By their places: ids of a task are texts, and those of a graph may be numbers.
+    if graph.num_nodes != people:
+        raise InputError(f"{data} has {graph.num_nodes:,} nodes, and the task is for {people:,} people")
+    if cast.of(people) > people:
+        raise InputError(f"--people {cast.people:,}", allowed=f"1 to {people:,}, the people of the task")
+    if not draft.asks:
+        raise InputError("price missing", where=TASK, remedy="fill in what is asked, and at which epsilon")
+    if draft.prices.label is not None and graph.y.ndim == 2:
+        raise InputError(f"{data} has several labels a node", allowed="one class a person")
+
+
+def _signed(draft: Draft, folder: Path, cast: Cast) -> Desk:
+    """A desk whose task asks the same, says that it is played, and is another one by its nonce."""
+    words = replace(draft.words, name=f"simulation of {draft.words.name}")
+    told = {name: getattr(words, name) or "(simulation)" for name in ("name", "organiser", "purpose", "contact")}
+    # The window is open whatever was declared: a collection is tried out before it begins.
+    least = min(draft.least or 1, cast.of(len(draft.subject.ids)))
+    write_draft(folder, draft.subject, {**told, **_PLAYED, "least": least, "public": list(words.public)}, draft.prices)
+    desk = Desk(folder)
+    desk.sign()
+    desk.enrol()
+    return desk
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Where a collection is played.
+
+    Args:
+        desk: with a task that was signed. remote: its collector. graph: the people. cast: who plays. tell: hears of
+        progress.
+    """
+
+    desk: Desk
+    remote: Remote
+    graph: GraphParts
+    cast: Cast
+    tell: ProgressCallback
+
+    def played(self, clients: Sequence[Client]) -> dict[str, Any]:
+        """Return how many did what, over all epochs, and the hash of the last."""
+        task, counts = Task.of(self.remote.task()), Counter[str]()
+        shown(task, clients)
+        # Of each person's own values; who changed keeps those that they have then.
+        lives, devices, hash = {node: node for node in range(task.people)}, list[Device](), ""
+        for epoch, nodes in enumerate(self._arrivals(task.people)):
+            # All before the first answer, as in a real collection: the nonce is drawn after the last token.
+            devices += self._enrolled(task, nodes, clients, len(devices))
+            if epoch:
+                counts["changed"] += self._change(lives, devices, epoch)
+            self.desk.open()
+            counts += self._answered(task, devices, lives, epoch)
+            hash = self.desk.close()["hash"]
+        return _told(counts, clients, len(devices), self.cast) | {"hash": hash}
+
+    def _arrivals(self, people: int) -> list[list[int]]:
+        """Who enrols before each epoch."""
+        chosen = sorted(Random(self.cast.seed).sample(range(people), self.cast.of(people)))
+        if self.cast.epochs == 1:
+            return [chosen]
+        draws = Random(self.cast.seed + 2)
+        late = {node for node in chosen if draws.random() < self.cast.late}
+        first = [node for node in chosen if node not in late]
+        return [first, sorted(late), *([] for _ in range(self.cast.epochs - 2))]
+
+    def _enrolled(self, task: Task, nodes: Sequence[int], clients: Sequence[Client], before: int) -> Iterator[Device]:
+        with (self.desk.folder / TOKENS).open(newline="", encoding="utf-8") as file:
+            tokens = [row["token"] for row in csv.DictReader(file)]
+        for place, node in enumerate(nodes):
+            key = os.urandom(32)
+            with refusals("enrolment"):
+                number, joined = self.remote.enrol(tokens[node], key.hex())
+            yield Device(node, number, joined, clients[(before + place) % len(clients)], key)
+            self.tell(Progress(place + 1, len(nodes), "enrolling"))
+
+    def _change(self, lives: dict[int, int], devices: Sequence[Device], epoch: int) -> int:
+        """Give some of those who have been asked the values of somebody else; return how many they are."""
+        draws, changed = Random(self.cast.seed + 1000 * epoch), 0
+        for one in devices:
+            if one.joined <= epoch and draws.random() < self.cast.changed:
+                lives[one.node] = draws.randrange(len(lives))
+                changed += 1
+        return changed
+
+    def _answered(self, task: Task, devices: Sequence[Device], lives: Mapping[int, int], epoch: int) -> Counter[str]:
+        opening, draws = self.remote.opening().decode(), Random(self.cast.seed + 1 + 1000 * epoch)
+        kinds, counts = [one.kind for one in task.fields], Counter[str]()
+        for place, one in enumerate(devices):
+            # Whoever drops out is known to have enrolled, and says nothing: their report is missing, not zero.
+            if draws.random() >= self.cast.dropouts:
+                sent = report_of(task, opening, one, _values(self.graph, one.node, lives[one.node], kinds))
+                # Byte for byte the same: whoever hears nothing sends again, and is counted once.
+                times = 2 if draws.random() < self.cast.retries else 1
+                with refusals("report"):
+                    counts.update(self.remote.send(read(sent)[0]) for _ in range(times))
+                counts[f"by {one.client.name}"] += 1
+            self.tell(Progress(place + 1, len(devices), "answering"))
+        return counts
+
+
+def _values(graph: GraphParts, node: int, life: int, kinds: Sequence[str]) -> dict[str, object]:
+    """What a person knows of themselves who lives as somebody else does; nobody is linked to themselves."""
+    told = values_of(graph, life, kinds)
+    friends = told.get("links")
+    if isinstance(friends, list):
+        told["links"] = [one for one in friends if one != node]
+    return told
+
+
+def _told(counts: Counter[str], clients: Sequence[Client], enrolled: int, cast: Cast) -> dict[str, Any]:
+    by = {client.name: counts[f"by {client.name}"] for client in clients}
+    # Of several epochs somebody may have answered one and not the next: how many said nothing is in the export.
+    often = {"epochs": cast.epochs, "changed": counts["changed"]}
+    more = {"dropped": enrolled - sum(by.values())} if cast.epochs == 1 else often
+    return {"enrolled": enrolled, **more, "answered": counts["accepted"], "again": counts["again"], "clients": by}
+
+
+def shown(task: Task, clients: Sequence[Client]) -> None:
+    """Show a task to programs, each of which checks signature, hash and thresholds itself.
+
+    Args:
+        task: what is asked. clients: that will answer it.
+    """
+    for client in clients:
+        client.asked(op="task", data=task.data.decode(), expected=task.hash.hex())
+
+
+def report_of(task: Task, opening: str, one: Device, values: Mapping[str, object]) -> bytes:
+    """Return the report that a device's program makes of a person's values.
+
+    Args:
+        task: what is asked. opening: as the collector told it. one: the device. values: see `values_of`.
+    """
+    known = {"task": task.hash.hex()}
+    secret = one.secret.hex()
+    opened = one.client.asked(op="opening", **known, data=opening, joined=one.joined)
+    person = {"number": one.number, "nonce": opened["nonce"], "secret": secret}
+    body = one.client.asked(op="answer", **known, **person, values=values)["body"]
+    made = {"epoch": opened["epoch"], "body": body, "secret": secret, "key": one.key.hex()}
+    return bytes.fromhex(one.client.asked(op="report", **known, **made)["data"])

@@ -1,0 +1,182 @@
+"""The reports of the closed epochs: what is exported, and compared with an export before it is forgotten."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.collection.store.seals import SHORT, flag_places, flags_of, leaf_of, leaf_size, salt_of, seal_of
+from graphveil.device.task import Task
+from graphveil.errors import InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Numbers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+#: Number, epoch, first epoch, body; None where it was scrubbed.
+Row = tuple[int, int, int, bytes | None]
+_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class Last:
+    """Everybody's last report, by number.
+
+    Args:
+        numbers, epochs, joined: int64 [n], who sent it, of which epoch it is, and in which they joined.
+        salts: uint8 [n, 16]. bodies: uint8 [n, bytes].
+    """
+
+    numbers: Numbers
+    epochs: Numbers
+    joined: Numbers
+    salts: Bytes
+    bodies: Bytes
+
+    def keeps(self, rows: Iterator[Row]) -> bool:
+        """Return whether these are the reports that a database holds, each and no other.
+
+        Args:
+            rows: see `last_of`; a body that was scrubbed before has nothing to lose.
+        """
+        at = 0
+        while block := list(islice(rows, _AT_ONCE)):
+            part = slice(at, at + len(block))
+            kept = (self.numbers[part], self.epochs[part], self.joined[part])
+            facts = np.array([row[:3] for row in block], np.int64).T
+            # Row by row, so that one too few or too many is another row at its place.
+            if not all(np.array_equal(one, other) for one, other in zip(kept, facts, strict=True)):
+                return False
+            bodies = zip(self.bodies[part], (row[3] for row in block), strict=True)
+            if not all(body is None or body == one.tobytes() for one, body in bodies):
+                return False
+            at += len(block)
+        return at == len(self.numbers)
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """What the hashes of the epochs are made of, see `seals`: of every report, by epoch and number.
+
+    Args:
+        epochs: int64 [r]. leaves: uint8 [r, bytes].
+    """
+
+    epochs: Numbers
+    leaves: Bytes
+
+    @property
+    def numbers(self) -> Numbers:
+        """Who sent each, int64 [r]."""
+        return np.ascontiguousarray(self.leaves[:, :8]).view(">i8").ravel().astype(np.int64)
+
+    @property
+    def flags(self) -> Bytes:
+        """Whether each answers each field, [r, fields]."""
+        return self.leaves[:, 8:-SHORT]
+
+    @property
+    def seals(self) -> Bytes:
+        """Of each, [r, 16]."""
+        return self.leaves[:, -SHORT:]
+
+
+class Gathered:
+    """Reports as they are read from a database, one after the other.
+
+    Args:
+        task: what was asked. secrets: of each closed epoch, None where it was scrubbed.
+    """
+
+    def __init__(self, task: Task, secrets: Mapping[int, bytes | None]) -> None:
+        self._task, self._secrets, self._places = task, secrets, flag_places(task)
+        # Of the machine's own numbers: of Python's, a row would take four times as much.
+        self._facts, self._of_leaf = (array("q"), array("q"), array("q")), array("q")
+        self._salts, self._bodies, self._leaves = bytearray(), bytearray(), bytearray()
+
+    def add(self, number: int, epoch: int, joined: int, body: bytes | None) -> None:
+        """Take a report; of one person, the one of a later epoch comes later.
+
+        Raises:
+            InputError: it was scrubbed.
+        """
+        secret = self._secrets[epoch]
+        if body is None or secret is None:
+            raise scrubbed()
+        salt = salt_of(secret, number)
+        self._of_leaf.append(epoch)
+        self._leaves += leaf_of(number, flags_of(body, self._places), seal_of(salt, joined, body))
+        if self._facts[0] and self._facts[0][-1] == number:
+            # An earlier epoch's, which this one stands for.
+            del self._bodies[-len(body) :], self._salts[-SHORT:]
+            for column in self._facts:
+                column.pop()
+        for column, one in zip(self._facts, (number, epoch, joined), strict=True):
+            column.append(one)
+        self._salts += salt
+        self._bodies += body
+
+    def made(self) -> tuple[Last, Leaves]:
+        """Return everybody's last report, and the leaves of all."""
+        numbers, epochs, joined = (np.frombuffer(column, np.int64) for column in self._facts)
+        width = -(-self._task.bits // 8)
+        salts, bodies = _rows(self._salts, SHORT), _rows(self._bodies, width)
+        of_leaf, leaves = np.frombuffer(self._of_leaf, np.int64), _rows(self._leaves, leaf_size(self._task))
+        # They came by number: stable, so that they stay so within an epoch.
+        order = np.argsort(of_leaf, kind="stable")
+        return Last(numbers, epochs, joined, salts, bodies), Leaves(of_leaf[order], leaves[order])
+
+
+def rows_of(connection: Connection, epochs: Sequence[int]) -> Iterator[Row]:
+    """Yield every report of some epochs, by number and epoch.
+
+    Args:
+        connection: of the database. epochs: the closed ones.
+    """
+    # Here and not above: who trains on an export reads no database.
+    from sqlalchemy import select
+
+    from graphveil.collection.store.tables import ENROLMENTS, REPORTS
+
+    columns = REPORTS.c.number, REPORTS.c.epoch, ENROLMENTS.c.joined, REPORTS.c.body
+    asked = select(*columns).join(ENROLMENTS, ENROLMENTS.c.number == REPORTS.c.number)
+    ordered = asked.where(REPORTS.c.epoch.in_(epochs)).order_by(REPORTS.c.number, REPORTS.c.epoch)
+    # For this statement alone: on the connection it would make a cursor of every later one.
+    with connection.execute(ordered, execution_options={"yield_per": _AT_ONCE}) as rows:
+        for number, epoch, joined, body in rows:
+            yield number, epoch, joined, None if body is None else bytes(body)
+
+
+def last_of(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the last report of each person.
+
+    Args:
+        rows: see `rows_of`.
+    """
+    held: Row | None = None
+    for row in rows:
+        if held is not None and held[0] != row[0]:
+            yield held
+        held = row
+    if held is not None:
+        yield held
+
+
+def scrubbed(remedy: str = "train on the export that was made before") -> InputError:
+    """Return the refusal to read what was forgotten, or to go on without it.
+
+    Args:
+        remedy: what to do instead.
+    """
+    return InputError("this collection was scrubbed", remedy=remedy)
+
+
+def _rows(held: bytearray, width: int) -> Bytes:
+    return np.frombuffer(held, np.uint8).reshape(-1, width)

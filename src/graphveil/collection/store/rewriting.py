@@ -1,0 +1,135 @@
+"""A database's own files: rows in the order of their keys, nothing that was overwritten, an empty log.
+
+SQLite       a page fills from its end, so that the latest row lies first, whatever its key; VACUUM lays all anew
+PostgreSQL   ctid, xmin and xmax count up: an UPDATE gives all rows one xmin and no xmax, CLUSTER one ctid by key
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, Table
+
+from graphveil.collection.store.tables import ALONE, ENROLMENTS, EPOCHS, PATIENCE, PEOPLE, REPORTS
+from graphveil.errors import InputError
+
+#: What grows as people come.
+_GROWING = (PEOPLE, ENROLMENTS, REPORTS)
+#: Milliseconds for which PostgreSQL waits until nobody uses a table: whoever comes meanwhile waits behind.
+_LOCK = 5_000
+#: Milliseconds in which readers of SQLite's log are to be done with it: meanwhile nobody writes.
+_SHORT = 20
+
+
+def size_of(engine: Engine) -> int:
+    """Return the bytes of what grows as people come.
+
+    Args:
+        engine: see `tables.opened`.
+    """
+    if engine.dialect.name == "sqlite":
+        return _file(engine).stat().st_size
+    asked = " + ".join(f"pg_total_relation_size('{table.name}')" for table in _GROWING)
+    with engine.connect() as connection:
+        return int(connection.exec_driver_sql(f"SELECT {asked}").scalar_one())
+
+
+def has_room(engine: Engine, size: int) -> bool:
+    """Return whether the disk has room for a second copy and a log of it; PostgreSQL's disk is its own concern.
+
+    Args:
+        engine: see `tables.opened`. size: bytes of the database.
+    """
+    return engine.dialect.name != "sqlite" or shutil.disk_usage(_file(engine).parent).free > 3 * size
+
+
+def rewrite(engine: Engine, *, in_memory: bool) -> None:
+    """Lay all rows anew in the order of their keys; who writes meanwhile waits. Killed, it has changed nothing.
+
+    Args:
+        engine: see `tables.opened`. in_memory: whether SQLite makes its copy there, and not in a temporary file.
+    """
+    if engine.dialect.name == "sqlite":
+        with _alone(engine) as connection:
+            connection.exec_driver_sql(f"PRAGMA temp_store={'MEMORY' if in_memory else 'DEFAULT'}")
+            connection.exec_driver_sql("VACUUM")
+        return
+    for table in _GROWING:
+        column = next(one.name for one in table.columns if not one.primary_key)
+        with engine.begin() as connection:
+            # Of two processes one after the other: each would wait for rows of the other.
+            connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE UPDATE EXCLUSIVE MODE")
+            connection.exec_driver_sql(f"UPDATE {table.name} SET {column} = {column}")
+        _cluster(engine, table)
+
+
+def overwrite(engine: Engine) -> None:
+    """Leave nothing of what reports said before in the database's own files.
+
+    Args:
+        engine: see `tables.opened`.
+
+    Raises:
+        InputError: somebody reads SQLite's log for so long that it cannot be emptied.
+    """
+    # PostgreSQL keeps old rows in the table until it is written anew; SQLite has overwritten them by now, and its log
+    # still tells what stood there.
+    if engine.dialect.name == "postgresql":
+        for table in (REPORTS, EPOCHS):
+            _cluster(engine, table)
+    elif not empty_log(engine, PATIENCE):
+        raise InputError(
+            "the database's log still holds what was forgotten: somebody is reading it",
+            remedy="run the same again when they are done",
+        )
+
+
+def empty_log(engine: Engine, wait: int = _SHORT) -> bool:
+    """Copy SQLite's log into the file and cut it to nothing; return whether that could be done now.
+
+    Args:
+        engine: see `tables.opened`. wait: milliseconds for whoever reads.
+    """
+    if engine.dialect.name != "sqlite":
+        return True
+    with _alone(engine) as connection:
+        # First all that keeps nobody waiting.
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
+        try:
+            return not connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={PATIENCE}")
+
+
+def _cluster(engine: Engine, table: Table) -> None:
+    # Unlike a copy under the same name, a backup that began before finds its rows.
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK}")
+        connection.exec_driver_sql(f"CLUSTER {table.name} USING {table.name}_pkey")
+
+
+def _file(engine: Engine) -> Path:
+    return Path(str(engine.url.database))
+
+
+def log_size(engine: Engine) -> int:
+    """Return the bytes of SQLite's log, 0 of another database.
+
+    Args:
+        engine: see `tables.opened`.
+    """
+    if engine.dialect.name != "sqlite":
+        return 0
+    log = Path(f"{engine.url.database}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """Give a connection of SQLite whose statements run in no transaction."""
+    with engine.connect() as connection:
+        yield connection.execution_options(**ALONE)

@@ -1,0 +1,499 @@
+"""One collection in a database: who may take part, who has, what they sent, and what is frozen.
+
+Everything that is written is written in one transaction, and an answer leaves after its commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from graphveil.collection.store.forgetting import OPEN, is_scrubbed, require_bodies, require_closed
+from graphveil.collection.store.frozen import Gathered, Last, Leaves, last_of, rows_of
+from graphveil.collection.store.rewriting import overwrite
+from graphveil.collection.store.seals import epoch_hash, flag_places, flags_of, leaf_of, salt_of, seal_of
+from graphveil.collection.store.tables import (
+    COUNTS,
+    ENROLMENTS,
+    EPOCHS,
+    PEOPLE,
+    READS,
+    REFUSALS,
+    REPORTS,
+    SETTINGS,
+    TOKENS,
+)
+from graphveil.collection.task.drafts import refusals
+from graphveil.device.task import Task
+from graphveil.device.token import numbered
+from graphveil.device.wire import enrolment_id
+from graphveil.errors import InputError
+
+_AT_ONCE = 1 << 14
+#: Ids that are read at a time.
+_IDS = 1 << 9
+#: Seconds.
+HOUR = 3600
+_CLOSED = select(EPOCHS.c.epoch).where(EPOCHS.c.hash.is_not(None))
+_COUNTED = select(func.sum(COUNTS.c.count))
+_INTO_SQLITE = str(insert(REPORTS).compile(dialect=sqlite.dialect()))
+
+
+def _added(dialect: Any) -> Any:
+    made = dialect.insert(COUNTS)
+    return made.on_conflict_do_update(
+        index_elements=list(COUNTS.primary_key), set_={"count": COUNTS.c.count + made.excluded.count}
+    )
+
+
+_COUNT_IN_SQLITE = str(_added(sqlite).compile(dialect=sqlite.dialect()))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A report that is right, but for what the database knows.
+
+    Args:
+        number: who sent it. epoch: for which it was made. digest: of all its bytes, id included, 16 bytes.
+        body: of the report.
+    """
+
+    number: int
+    epoch: int
+    digest: bytes
+    body: bytes
+
+    @property
+    def name(self) -> tuple[int, int, bytes]:
+        """What tells it from all others."""
+        return self.number, self.epoch, self.digest
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """Who stands behind an enrolment's name: number, key of the tags, first epoch."""
+
+    number: int
+    key: bytes
+    joined: int
+
+
+class Store:
+    """A collection's database.
+
+    Args:
+        engine: see `tables.opened`. Its `reader` waits for nobody, and nobody for it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.reader = engine, engine.execution_options(**READS)
+        self._writer = secrets.randbits(62)
+
+    # ---- task and people ----
+
+    def begin(self, task: Task, people: Iterable[tuple[str, bytes]]) -> None:
+        """Keep a task and who may take part in it.
+
+        Args:
+            task: signed. people: id and token of everybody, in their order.
+
+        Raises:
+            InputError: the database has a task already.
+        """
+        with self.engine.begin() as connection:
+            if self._setting(connection, "task") is not None:
+                raise InputError("the database holds a collection already", remedy="take another file or database")
+            connection.execute(insert(SETTINGS), {"name": "task", "value": task.data})
+            _write_people(connection, people)
+
+    def withdraw(self, task: bytes) -> None:
+        """Forget a task that never came out, so that another one can begin here.
+
+        Args:
+            task: as it was signed; any other one stays.
+        """
+        with self.engine.begin() as connection:
+            mine = (SETTINGS.c.name == "task") & (SETTINGS.c.value == task)
+            connection.execute(delete(SETTINGS).where(mine))
+
+    def invite(self, people: Iterable[tuple[str, bytes]]) -> None:
+        """Keep who may take part, of a collection that began without them.
+
+        Args:
+            people: id and token of everybody, in their order.
+
+        Raises:
+            InputError: there are people already.
+        """
+        with self.engine.begin() as connection:
+            if connection.execute(select(PEOPLE.c.number).limit(1)).scalar_one_or_none() is not None:
+                raise InputError("tokens were given out already", remedy="they are told once: find that file")
+            _write_people(connection, people)
+
+    def task(self) -> Task:
+        """Return the task.
+
+        Raises:
+            InputError: there is none, or it is of another version of the standard.
+        """
+        data = self.setting("task")
+        if data is None:
+            raise InputError("the database holds no collection", remedy="`graphveil collect sign` makes one")
+        with refusals("the database"):
+            return Task.of(data)
+
+    def setting(self, name: str) -> bytes | None:
+        """Return a setting, None where it was not made."""
+        with self.reader.connect() as connection:
+            return self._setting(connection, name)
+
+    def keep(self, name: str, value: bytes) -> None:
+        """Keep a setting, in place of what it was."""
+        with self.engine.begin() as connection:
+            # One row a name, by its key: another process may keep the same one now.
+            connection.execute(self._or_nothing(SETTINGS), {"name": name, "value": value})
+            connection.execute(update(SETTINGS).where(SETTINGS.c.name == name).values(value=value))
+
+    # ---- enrolment ----
+
+    def enrol(self, task: Task, token: bytes, key: bytes) -> Enrolment | None:
+        """Bind a token to a device's key for good; again with the same key it is the same enrolment.
+
+        Args:
+            task: of the collection. token: as it was handed out. key: 32 bytes that the device made.
+
+        Returns:
+            Who they are, or None where no such token was given out, or it is bound to another key.
+        """
+        with self.engine.begin() as connection:
+            # Held: a token that is being replaced enrols before that, or not at all.
+            asked = select(PEOPLE.c.number).where(PEOPLE.c.token == hashed(token)).with_for_update()
+            number = connection.execute(asked).scalar_one_or_none()
+            if number is None:
+                return None
+            joined = (connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0) + 1
+            name = enrolment_id(task.hash, key)
+            made = {"number": number, "enrolment": name, "key": key, "joined": joined}
+            # By the constraint: of two devices with one token at once, the first is enrolled and the other is not.
+            fresh = self._or_nothing(ENROLMENTS).returning(ENROLMENTS.c.number)
+            if connection.execute(fresh, made).scalar_one_or_none() is not None:
+                self._count(connection, "enrolled", joined, 0, 1)
+            # What stands now, whoever wrote it: an answer that was lost is given again to the same device alone.
+            row = connection.execute(select(ENROLMENTS).where(ENROLMENTS.c.number == number)).one_or_none()
+        return Enrolment(row.number, row.key, row.joined) if row is not None and row.key == key else None
+
+    def replace_token(self, id: str, random: bytes) -> bytes:
+        """Give somebody another token, and return it; the one before enrols nobody any more.
+
+        Args:
+            id: of a person who has not enrolled. random: of the new one.
+
+        Raises:
+            InputError: nobody has this id, or they have enrolled.
+        """
+        with self.engine.begin() as connection:
+            asked = select(PEOPLE.c.number).where(PEOPLE.c.id == id).with_for_update()
+            number = connection.execute(asked).scalar_one_or_none()
+            if number is None:
+                raise InputError(f"nobody has the id {id!r}", allowed="an id of ids.txt, letter by letter")
+            taken = select(ENROLMENTS.c.number).where(ENROLMENTS.c.number == number)
+            # A second device would draw noise anew: two reports of one value tell more than what was promised.
+            if connection.execute(taken).scalar_one_or_none() is not None:
+                raise InputError(
+                    f"{id!r} has enrolled a device already",
+                    remedy="that device answers; a second one would be a second answer, at a price nobody agreed to",
+                )
+            token = numbered(random, number)
+            changed = update(PEOPLE).where(PEOPLE.c.number == number).values(token=hashed(token))
+            connection.execute(changed)
+        return token
+
+    def enrolled(self, names: Sequence[bytes]) -> dict[bytes, Enrolment]:
+        """Return who stands behind names on the wire; those that nobody has are left out.
+
+        Args:
+            names: 16 bytes each.
+        """
+        asked = select(ENROLMENTS).where(ENROLMENTS.c.enrolment.in_(names))
+        with self.reader.connect() as connection:
+            rows = connection.execute(asked).all()
+        return {bytes(row.enrolment): Enrolment(row.number, bytes(row.key), row.joined) for row in rows}
+
+    # ---- epochs ----
+
+    def open_epoch(self, nonce: bytes) -> int:
+        """Begin an epoch, and return its number.
+
+        Args:
+            nonce: 16 bytes, drawn now.
+
+        Raises:
+            InputError: the epoch before it is not closed, or bodies were scrubbed.
+        """
+        with self.engine.begin() as connection:
+            require_bodies(connection)
+            last = connection.execute(select(EPOCHS).order_by(EPOCHS.c.epoch.desc()).limit(1)).one_or_none()
+            if last is not None and last.hash is None:
+                raise InputError(f"epoch {last.epoch} is open", remedy="close it first")
+            epoch = 1 if last is None else last.epoch + 1
+            connection.execute(insert(EPOCHS), {"epoch": epoch, "nonce": nonce, "hash": None})
+        return int(epoch)
+
+    def nonces(self) -> tuple[bytes, ...]:
+        """Return the nonce of every epoch, in order."""
+        with self.reader.connect() as connection:
+            return tuple(map(bytes, connection.execute(select(EPOCHS.c.nonce).order_by(EPOCHS.c.epoch)).scalars()))
+
+    def opened(self) -> int:
+        """Return how many epochs there have been."""
+        with self.reader.connect() as connection:
+            return connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
+
+    def epoch(self) -> int | None:
+        """Return the epoch that is open, if any."""
+        with self.reader.connect() as connection:
+            return connection.execute(OPEN).scalar_one_or_none()
+
+    @property
+    def is_scrubbed(self) -> bool:
+        """Whether bodies were scrubbed: the collection can neither be exported nor go on."""
+        with self.reader.connect() as connection:
+            return is_scrubbed(connection)
+
+    def close_epoch(self) -> tuple[int, bytes]:
+        """Freeze the open epoch: return its number and the hash of everything that was received up to now.
+
+        Raises:
+            InputError: none is open.
+        """
+        task, secret = self.task(), secrets.token_bytes(32)
+        with self.engine.begin() as connection:
+            found = connection.execute(select(EPOCHS).where(EPOCHS.c.hash.is_(None)).with_for_update()).one_or_none()
+            if found is None:
+                raise InputError("no epoch is open")
+            places = flag_places(task)
+            # In the order of people and not of arrival: the hash tells what was received, and not when.
+            leaves = (
+                leaf_of(number, flags_of(body or b"", places), seal_of(salt_of(secret, number), joined, body or b""))
+                for number, _, joined, body in rows_of(connection, [found.epoch])
+            )
+            digest = epoch_hash(task, found.epoch, bytes(found.nonce), leaves)
+            done = update(EPOCHS).where(EPOCHS.c.epoch == found.epoch).values(hash=digest, secret=secret)
+            connection.execute(done)
+        return int(found.epoch), digest
+
+    def closed(self) -> list[tuple[bytes, bytes]]:
+        """Return nonce and hash of every closed epoch, in order."""
+        asked = select(EPOCHS.c.nonce, EPOCHS.c.hash).where(EPOCHS.c.hash.is_not(None)).order_by(EPOCHS.c.epoch)
+        with self.reader.connect() as connection:
+            return [(bytes(row.nonce), bytes(row.hash)) for row in connection.execute(asked)]
+
+    # ---- reports ----
+
+    def add(self, sent: Sequence[Sent], *, inside: bool = True) -> list[str]:
+        """Store reports in one transaction; see `intake` for what is checked before.
+
+        Args:
+            sent: reports. inside: whether it is time for new ones; those that stand are told so at any time.
+
+        Returns:
+            For each: "accepted", "again" (the same report was stored before), "conflict" (another one of the person
+            was), or "closed" (its epoch is not open any more, or it is not the time).
+        """
+        with self.engine.begin() as connection:
+            # Shared: an epoch is not closed, and hashed, while reports of it are on their way.
+            found_open = connection.execute(OPEN.with_for_update(read=True)).scalar_one_or_none()
+            epoch = found_open if inside else None
+            before, taken = self._stored(connection, [one.number for one in sent], epoch)
+            # Of this epoch alone, and found out here: another process may have closed one and opened the next since
+            # the tag was checked.
+            free = [one for one in reversed(sent) if one.epoch == epoch and one.number not in taken]
+            fresh = {one.number: one for one in free}
+            written = self._write(connection, list(fresh.values()), epoch)
+            # Another process may have written the same report since: it stands, and this one did not write it.
+            others = self._stored(connection, [number for number in fresh if number not in written], epoch)[0]
+            stands = before | others | {fresh[number].name for number in written}
+        found = []
+        for one in sent:
+            accepted = one.number in written and fresh[one.number] is one
+            missed = "conflict" if one.epoch == epoch else "closed"
+            found.append("accepted" if accepted else "again" if one.name in stands else missed)
+        return found
+
+    def _write(self, connection: Connection, fresh: Sequence[Sent], epoch: int | None) -> set[int]:
+        """Write reports of different people unless they have one of the epoch; return whose were written."""
+        if not fresh:
+            return set()
+        # The hour and no finer: when somebody answered may tell who they are.
+        hour = int(time.time()) // HOUR
+        rows = [(one.number, epoch, one.digest, one.body, hour) for one in fresh]
+        written = self._insert(connection, rows)
+        if written and epoch is not None:
+            self._count(connection, "received", epoch, hour, len(written))
+            # Counted as they come: to look for them later would read all rows.
+            empty = sum(one.number in written and not any(one.body) for one in fresh)
+            if empty:
+                self._count(connection, "empty", epoch, hour, empty)
+        return written
+
+    def _insert(self, connection: Connection, rows: list[tuple[int, int | None, bytes, bytes, int]]) -> set[int]:
+        # The lock of SQLite is held since it was read who has one; were it otherwise, the key would refuse them aloud.
+        if self.engine.dialect.name == "sqlite":
+            # As the driver takes them: to name and convert each value costs more than to store it.
+            connection.exec_driver_sql(_INTO_SQLITE, rows)
+            return {number for number, *_ in rows}
+        named = [dict(zip(REPORTS.columns.keys(), row, strict=True)) for row in rows]
+        return set(connection.execute(self._or_nothing(REPORTS).returning(REPORTS.c.number), named).scalars())
+
+    def frozen(self) -> tuple[Last, Leaves]:
+        """Return everybody's last report of the closed epochs, and what the hashes of these are made of.
+
+        Raises:
+            InputError: bodies were scrubbed.
+        """
+        task = self.task()
+        with self.reader.connect() as connection:
+            asked = select(EPOCHS.c.epoch, EPOCHS.c.secret).where(EPOCHS.c.hash.is_not(None))
+            held = {row.epoch: row.secret and bytes(row.secret) for row in connection.execute(asked)}
+            gathered = Gathered(task, held)
+            for row in rows_of(connection, list(held)):
+                gathered.add(*row)
+        return gathered.made()
+
+    def ids(self) -> Iterator[str]:
+        """Yield the id of everybody who may take part, by number."""
+        last = -1
+        while True:
+            # A page, and nothing is held meanwhile: whoever reads slowly would keep a connection for themselves. A
+            # small one, since thousands may read slowly at the same time.
+            asked = select(PEOPLE.c.number, PEOPLE.c.id).where(PEOPLE.c.number > last)
+            with self.reader.connect() as connection:
+                page = connection.execute(asked.order_by(PEOPLE.c.number).limit(_IDS)).all()
+            if not page:
+                return
+            yield from (id for _, id in page)
+            last = page[-1].number
+
+    def scrub(self, kept: Last) -> int:
+        """Forget the bodies of closed epochs, and return how many; that they were sent stays known for good.
+
+        The database's own files hold them no longer: not its pages, not its log. Backups and copies of the disk do.
+
+        Args:
+            kept: everybody's last report, as an export holds them.
+
+        Raises:
+            InputError: an epoch is open, or the closed ones hold another one; or as `rewriting.overwrite`.
+        """
+        with self.engine.begin() as connection:
+            require_closed(connection)
+            # One by one: an epoch that is closed from now on was compared with nothing.
+            epochs = connection.execute(_CLOSED).scalars().all()
+            if not kept.keeps(last_of(rows_of(connection, epochs))):
+                raise InputError(
+                    "the export holds other reports than those to be forgotten",
+                    remedy="export the collection as it stands now, then scrub it",
+                )
+            old = REPORTS.c.epoch.in_(epochs) & REPORTS.c.body.is_not(None)
+            forgotten = int(connection.execute(update(REPORTS).where(old).values(body=None)).rowcount)
+            # Short bodies could be guessed again: their seals are in the export, and the secret salts them.
+            connection.execute(update(EPOCHS).where(EPOCHS.c.epoch.in_(epochs)).values(secret=None))
+        overwrite(self.engine)
+        return forgotten
+
+    def count(self, refused: Mapping[str, int]) -> None:
+        """Add to the counters of refusals.
+
+        Args:
+            refused: how many, by code.
+        """
+        if not refused:
+            return
+        with self.engine.begin() as connection:
+            # In one order everywhere: two processes that count the same codes wait for each other, and not both ways.
+            for code, more in sorted(refused.items()):
+                added = update(REFUSALS).where(REFUSALS.c.code == code).values(count=REFUSALS.c.count + more)
+                if not connection.execute(added).rowcount:
+                    # Another process may have been first.
+                    connection.execute(self._or_nothing(REFUSALS), [{"code": code, "count": 0}])
+                    connection.execute(added)
+
+    def status(self) -> dict[str, Any]:
+        """Return how many may take part, have enrolled, have sent a report in the present epoch, and were refused."""
+        with self.reader.connect() as connection:
+            last = connection.execute(select(func.max(PEOPLE.c.number))).scalar()
+            # They are numbered from 0 on, all of them.
+            people = 0 if last is None else last + 1
+            epoch = connection.execute(select(func.max(EPOCHS.c.epoch))).scalar() or 0
+            of = COUNTS.c.kind
+            enrolled = int(connection.execute(_COUNTED.where(of == "enrolled")).scalar() or 0)
+            mine = _COUNTED.where(of == "received", COUNTS.c.epoch == epoch)
+            received = int(connection.execute(mine).scalar() or 0)
+            open = connection.execute(OPEN).scalar_one_or_none()
+        told = {"people": people, "enrolled": enrolled, "epoch": epoch, "open": open is not None, "received": received}
+        return {**told, "refused": self.refusals()}
+
+    def empty(self, epoch: int) -> int:
+        """Return how many reports of an epoch say nothing: everything was left out, so the body is all zeros.
+
+        Args:
+            epoch: its number.
+        """
+        with self.reader.connect() as connection:
+            asked = _COUNTED.where(COUNTS.c.kind == "empty", COUNTS.c.epoch == epoch)
+            return int(connection.execute(asked).scalar() or 0)
+
+    def refusals(self) -> dict[str, int]:
+        """Return how many reports were refused, by code."""
+        with self.reader.connect() as connection:
+            return {row.code: row[1] for row in connection.execute(select(REFUSALS))}
+
+    def _stored(
+        self, connection: Connection, numbers: list[int], epoch: int | None
+    ) -> tuple[set[tuple[int, int, bytes]], set[int]]:
+        """The names of what some people have sent, in any epoch, and who of them has sent something in one."""
+        if not numbers:
+            return set(), set()
+        asked = select(REPORTS.c.number, REPORTS.c.epoch, REPORTS.c.digest).where(REPORTS.c.number.in_(numbers))
+        rows = connection.execute(asked).all()
+        names = {(row.number, row.epoch, bytes(row.digest)) for row in rows}
+        return names, {row.number for row in rows if row.epoch == epoch}
+
+    def _count(self, connection: Connection, kind: str, epoch: int, hour: int, more: int) -> None:
+        """Add to what this process has counted, in the transaction of what it counts."""
+        row = (kind, epoch, hour, self._writer, more)
+        if self.engine.dialect.name == "sqlite":
+            connection.exec_driver_sql(_COUNT_IN_SQLITE, row)
+        else:
+            connection.execute(_added(postgresql), dict(zip(COUNTS.columns.keys(), row, strict=True)))
+
+    def _or_nothing(self, table: Any) -> Any:
+        dialect: Any = sqlite if self.engine.dialect.name == "sqlite" else postgresql
+        return dialect.insert(table).on_conflict_do_nothing()
+
+    @staticmethod
+    def _setting(connection: Connection, name: str) -> bytes | None:
+        value = connection.execute(select(SETTINGS.c.value).where(SETTINGS.c.name == name)).scalar_one_or_none()
+        return None if value is None else bytes(value)
+
+
+def _write_people(connection: Connection, people: Iterable[tuple[str, bytes]]) -> None:
+    numbered = enumerate(people)
+    TOKENS.drop(connection)
+    while part := list(islice(numbered, _AT_ONCE)):
+        rows = [{"number": number, "id": id, "token": hashed(token)} for number, (id, token) in part]
+        connection.execute(insert(PEOPLE), rows)
+    TOKENS.create(connection)
+
+
+def hashed(token: bytes) -> bytes:
+    """Return how a token is stored: 128 bits, as hard to meet as the shortest token."""
+    return hashlib.sha256(b"graphveil/token/1" + token).digest()[:16]

@@ -1,0 +1,1 @@
+"""The task that is signed: what people are asked, and by whom."""

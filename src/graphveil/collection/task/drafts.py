@@ -1,0 +1,287 @@
+"""The draft of a task: a plain file that its organiser fills in, beside what the data's declaration says.
+
+task.toml     what people read, window, least number, prices: to be edited until it is signed
+schema.json   classes, columns and ranges, of the declaration
+ids.txt       the id of everybody who may take part, a line each, in JSON
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from graphveil.collection.task.declare import Prices, Words, task_facts
+from graphveil.collection.task.subject import Subject, require_people
+from graphveil.device.errors import DeviceError
+from graphveil.device.task import body_bits, fields_of
+from graphveil.device.telling import hidden_in
+from graphveil.errors import InputError
+from graphveil.files.reading import read_json, read_toml
+from graphveil.files.writing import write_text
+from graphveil.graphs.value.schema import schema_facts, schema_from
+
+TASK, SCHEMA, IDS = "task.toml", "schema.json", "ids.txt"
+#: What people read, and the window, with what each means.
+WORDS: Mapping[str, str] = {
+    "name": "what the collection is called",
+    "organiser": "who asks",
+    "purpose": "what for, in words that everybody understands",
+    "contact": "where people can ask back",
+    "opens": "first moment, UTC: 2027-01-31, or 2027-01-31T08:00",
+    "closes": "last moment",
+}
+#: What may be asked, with what its price is of.
+PRICES: Mapping[str, str] = {
+    "features": "a person's whole list of features",
+    "label": "a person's class",
+    "links": "one possible link in a person's list",
+    "degree": "one link in a person's number of links",
+}
+_KEYS = {*WORDS, "least", "public", "price"}
+_AGAIN = "edit task.toml alone, and let `collect init` make the rest again"
+_HEAD = """\
+# What people are asked, by whom, what for, and at which price. Fill in what is empty; once it is signed nothing can be
+# changed, because every device knows the task by its hash.
+"""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A task before it is signed.
+
+    Args:
+        subject: what may be asked, and of whom. words: that people read, empty where they are missing.
+        opens, closes: as they were written. least: reports, below which nothing is exported; 0 where it is missing.
+        prices: what is asked.
+    """
+
+    subject: Subject
+    words: Words
+    opens: str
+    closes: str
+    least: int
+    prices: Prices
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What has still to be filled in."""
+        # An empty purpose could be signed, and nobody would know what they give their data for.
+        texts = {name: getattr(self.words, name) for name in ("name", "organiser", "purpose", "contact")}
+        told: dict[str, object] = {**texts, "opens": self.opens, "closes": self.closes, "least": self.least}
+        empty = [name for name, value in told.items() if not value]
+        return (*empty, *(() if self.asks else ("price",)))
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything has a price."""
+        return any(getattr(self.prices, name) is not None for name in PRICES)
+
+    def facts(self) -> dict[str, object]:
+        """Return the facts of the task.
+
+        Raises:
+            InputError: something is missing, or is no fact of a task.
+        """
+        if self.missing:
+            raise InputError(f"{', '.join(self.missing)} missing", where=TASK, remedy="fill it in, then sign again")
+        told = {"opens": self.opens, "closes": self.closes, "least": self.least}
+        require_possible(told, len(self.subject.ids))
+        return self._declared(moment_of("opens", self.opens), moment_of("closes", self.closes), self.least)
+
+    def guarantee(self) -> list[str]:
+        """Return what is promised at the prices, in sentences; nothing where there are none.
+
+        Raises:
+            InputError: a price that no task can have.
+        """
+        # Of no window and least number: neither changes what is promised.
+        guarantee: Any = self._declared(0, 1, 1)["guarantee"] if self.asks else []
+        return list(guarantee)
+
+    def report_bytes(self) -> int:
+        """Return the bytes of one report at the prices, 0 where nothing is asked.
+
+        Raises:
+            InputError: a price that no task can have.
+        """
+        if not self.asks:
+            return 0
+        with refusals(TASK):
+            return -(-body_bits(fields_of(self._declared(0, 1, 1), len(self.subject.ids))) // 8)
+
+    def _declared(self, opens: int, closes: int, least: int) -> dict[str, object]:
+        about = self.subject
+        window = {"opens": opens, "closes": closes, "least": least}
+        self._require_seen()
+        with refusals(TASK):
+            return task_facts(about.schema, about.names, about.ids, self.prices, self.words, **window)
+
+    def _require_seen(self) -> None:
+        """Refuse texts that do not read as they are written: people agree to what they see."""
+        told = {**asdict(self.words), "classes": self.subject.schema.classes, "names": self.subject.names}
+        for name, texts in {**told, "ids": self.subject.ids}.items():
+            hidden = hidden_in(texts if isinstance(texts, str) else "".join(texts))
+            if hidden is not None:
+                what = f"{name}: the letter U+{ord(hidden):04X} is not seen, or turns what stands beside it round"
+                raise InputError(what, where=TASK, remedy="leave it out; text from right to left needs none")
+
+
+def write_draft(folder: Path, subject: Subject, typed: Mapping[str, object], prices: Prices) -> None:
+    """Write a draft.
+
+    Args:
+        folder: that is there. subject: what may be asked. typed: what is known of the words, window and least number.
+        prices: what is known of them.
+    """
+    # No default stands for the least number: what is safe to publish is the organiser's to say.
+    told = {"name": subject.schema.name, "least": 0, **typed}
+    lines = [f"{name} = {_toml(told.get(name, ''))}  # {meaning}" for name, meaning in WORDS.items()]
+    lines.append(f"least = {told['least']}  # reports, below which nothing is exported")
+    lines.append(f"public = {_toml(told.get('public', []))}  # sentences: what everybody knows anyway")
+    lines += ["", "[price]  # epsilon of one report; empty: not asked"]
+    lines += [f"{name} = {_toml(getattr(prices, name) or '')}  # {meaning}" for name, meaning in PRICES.items()]
+    lines.append(f"mode = {_toml(prices.mode)}  # who reports a link: lower (one of the two), both, directed")
+    write_text(folder / TASK, _HEAD + "\n".join(lines) + "\n")
+    about = {"schema": schema_facts(subject.schema), "names": list(subject.names)}
+    write_text(folder / SCHEMA, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
+    write_text(folder / IDS, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in subject.ids))
+
+
+def read_draft(folder: Path) -> Draft:
+    """Return the draft of a folder.
+
+    Raises:
+        InputError: there is none, or a file of it is not as it was written.
+    """
+    try:
+        told = read_toml(folder / TASK, error=InputError)
+        about = read_json(folder / SCHEMA, error=InputError)
+        ids = read_ids(folder)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{folder} holds no draft of a task", remedy="`graphveil collect init DATA -o FOLDER` makes one"
+        ) from error
+    where = str(folder / TASK)
+    # A misspelt "public" or "least" would be left out of what everybody agrees to.
+    _require_keys(told, _KEYS, where)
+    price = told.get("price", {})
+    if not isinstance(price, dict):
+        raise InputError("price is no table", where=where, allowed="[price]")
+    _require_keys(price, {*PRICES, "mode", "sampled"}, where)
+    texts = {name: _text(told, name, where) for name in WORDS}
+    words = Words(**{name: texts[name] for name in ("name", "organiser", "purpose", "contact")}, public=_public(told))
+    # Texts and no numbers: 0.1 is no binary number, and devices check the decimal that people read.
+    prices = Prices(
+        **{name: _text(price, name, where) or None for name in PRICES},
+        mode=_text(price, "mode", where) or "lower",
+        sampled=_whole(price, "sampled", where) or None,
+    )
+    if prices.mode not in ("lower", "both", "directed"):
+        raise InputError(f"mode is {prices.mode!r}", where=where, allowed="lower, both, directed")
+    # From their own files: an organiser who edits classes or columns by hand would leave the declaration behind.
+    try:
+        subject = Subject(schema_from(about["schema"]), tuple(about["names"]), ids)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{SCHEMA} is not as it was written", where=str(folder), remedy=_AGAIN) from error
+    return Draft(subject, words, texts["opens"], texts["closes"], _whole(told, "least", where), prices)
+
+
+def read_ids(folder: Path) -> tuple[str, ...]:
+    """Return who may take part, in order."""
+    # By "\n" alone: an id may hold what else Python takes for the end of a line.
+    lines = (folder / IDS).read_text(encoding="utf-8").split("\n")
+    try:
+        ids = tuple(json.loads(line) for line in lines if line)
+    except ValueError as error:
+        raise InputError(f"{IDS} is not as it was written", where=str(folder), remedy=_AGAIN) from error
+    if not all(isinstance(one, str) for one in ids):
+        raise InputError(f"{IDS} holds what is no text", where=str(folder), remedy=_AGAIN)
+    require_people(ids, str(folder / IDS))
+    return ids
+
+
+@contextmanager
+def refusals(where: str) -> Iterator[None]:
+    """Turn what a device refuses while the block runs into an error of the program.
+
+    Args:
+        where: it was found.
+    """
+    try:
+        yield
+    except DeviceError as error:
+        raise InputError(error.said, where=where) from error
+
+
+def _toml(value: object) -> str:
+    # Texts and lists of texts in JSON are TOML too, but for the one letter that TOML does not take as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def moment_of(name: str, told: str) -> int:
+    """Return a day or moment of a draft in seconds since 1970.
+
+    Args:
+        name: of the fact. told: as it was written.
+
+    Raises:
+        InputError: it is neither.
+    """
+    try:
+        found = datetime.fromisoformat(told)
+    except ValueError as error:
+        raise InputError(f"{name} is {told!r}", where=TASK, allowed="2027-01-31, or 2027-01-31T08:00") from error
+    # Without a zone it is UTC, here and on every device: the organiser's own zone is known to nobody else.
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def require_possible(told: Mapping[str, object], people: int) -> None:
+    """Refuse a window or a least number that no task can have, whatever else is filled in.
+
+    Args:
+        told: what is known of them. people: how many may take part.
+
+    Raises:
+        InputError: a day that is none, an end before the beginning, or more reports than people.
+    """
+    opens, closes = (str(told.get(name) or "") for name in ("opens", "closes"))
+    seconds = {name: moment_of(name, day) for name, day in (("opens", opens), ("closes", closes)) if day}
+    if len(seconds) == 2 and seconds["closes"] <= seconds["opens"]:
+        raise InputError(f"closes is {closes!r}", where=TASK, allowed=f"after opens, {opens!r}")
+    least: Any = told.get("least", 0)
+    if least > people:
+        raise InputError(f"least is {least:,}", where=TASK, allowed=f"1 to {people:,}, the people")
+
+
+def _require_keys(told: Mapping[str, object], known: set[str], where: str) -> None:
+    for key in told:
+        if key not in known:
+            raise InputError(f"unknown key '{key}'", where=where, allowed=", ".join(sorted(known)))
+
+
+def _text(told: Mapping[str, object], name: str, where: str) -> str:
+    value = told.get(name, "")
+    if isinstance(value, date):  # TOML has days of its own, which need no quotes
+        value = value.isoformat()
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r}", where=where, allowed=f'a text in quotes: {name} = "..."')
+    return value.strip()
+
+
+def _whole(told: Mapping[str, object], name: str, where: str) -> int:
+    value = told.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} is {value!r}", where=where, allowed="a whole number")
+    return value
+
+
+def _public(told: Mapping[str, object]) -> tuple[str, ...]:
+    value: Any = told.get("public", [])
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        raise InputError(f"public is {value!r}", where=TASK, allowed='a list such as ["who takes part"]')
+    return tuple(value)

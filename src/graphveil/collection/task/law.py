@@ -1,0 +1,140 @@
+"""How likely a report is under the law that its task declares, whatever the true values are.
+
+    a bit of features      1 with probability T / 2^64 to 1 - T / 2^64
+    a class                each is sent with probability q to p
+    a bit of a list        1 with probability p where there is no link, 1 - p where there is one
+    two ends of a pair     differ with probability 2 p (1 - p), link or not
+
+So a count of m answers lies between two binomial ones in the stochastic order, and where both ends report a pair it is
+known exactly. Each function returns a probability that an honest report meets at most as often as it says: tails of
+binomial counts are exact, sums of unlike bits are bounded (Bernstein), tests of many counts are joined by Fisher's
+chi-square, -2 sum ln P_j, which honest counts stay below since their P_j are uniform at the least.
+
+Sources: W. Hoeffding, "On the distribution of the number of successes in independent trials", Ann. Math. Stat. 27,
+1956; R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1; S. Boucheron,
+G. Lugosi, P. Massart, "Concentration Inequalities", 2013, corollary 2.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from graphveil.device.reports.exact import DIGIT, WORD
+from graphveil.device.reports.features import Features
+from graphveil.device.reports.label import Label
+from graphveil.device.reports.links import Links
+
+Chances = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+def bit_chances(field: Features) -> tuple[float, float]:
+    """Return the least and the largest probability of a 1."""
+    return field.threshold / WORD, (WORD - field.threshold) / WORD
+
+
+def class_chances(field: Label) -> tuple[float, float]:
+    """Return (q, p): how likely another class is sent, and the true one."""
+    return field.share / WORD, (WORD - (len(field.classes) - 1) * field.share) / WORD
+
+
+def flip_chance(field: Links) -> float:
+    """Return p, the probability of a wrong bit."""
+    return field.threshold / WORD
+
+
+def above(counts: Counts, trials: Counts | int, chance: float) -> Chances:
+    """Return Pr[Bin(trials, chance) >= counts].
+
+    Args:
+        counts: of ones. trials: of as many answers. chance: the largest that one of them is 1.
+    """
+    found: Chances = stats.binom.sf(np.asarray(counts) - 1, trials, chance)
+    return found
+
+
+def below(counts: Counts, trials: Counts | int, chance: float) -> Chances:
+    """Return Pr[Bin(trials, chance) <= counts].
+
+    Args:
+        counts: of ones. trials: of as many answers. chance: the least that one of them is 1.
+    """
+    found: Chances = stats.binom.cdf(counts, trials, chance)
+    return found
+
+
+def either(first: Chances, second: Chances) -> Chances:
+    """Return the probability of something as rare as the rarer of two."""
+    found: Chances = np.minimum(2 * np.minimum(first, second), 1.0)
+    return found
+
+
+def together(chances: Chances) -> float:
+    """Return Fisher's probability of many independent ones.
+
+    Args:
+        chances: of single tests, each uniform or larger where all is honest.
+    """
+    logs = np.log(np.maximum(chances, np.finfo(np.float64).tiny))
+    return float(stats.chi2.sf(-2 * logs.sum(), 2 * len(logs))) if len(logs) else 1.0
+
+
+def longer(lengths: Counts, asked: Counts, flip: float, most: int) -> Chances:
+    """Return a bound of Pr[a list names so many or more], of people with at most `most` links.
+
+    Args:
+        lengths: of the lists. asked: for how many people each answers. flip: p. most: links, a public fact.
+    """
+    links = np.minimum(most, asked)
+    excess = np.maximum(lengths - links * (1 - flip) - (asked - links) * flip, 0.0)
+    bound: Chances = np.exp(-(excess**2) / np.maximum(2 * (asked * flip * (1 - flip) + excess / 3), 1e-300))
+    return bound
+
+
+def list_spread(asked: Counts, flip: float, rare: float) -> Chances:
+    """Return how far a list's length is from its mean with probability 1 - 2 rare, whatever the links are.
+
+    Args:
+        asked: for how many people each answers. flip: p. rare: the probability of more on one side.
+    """
+    log = -np.log(rare)
+    spread: Chances = log / 3 + np.sqrt(log**2 / 9 + 2 * log * asked * flip * (1 - flip))
+    return spread
+
+
+def degree_rate(digits: Sequence[int], overflow: int) -> float:
+    """Return r, for which a degree's noise exceeds k with probability r^k at most.
+
+    Args:
+        digits, overflow: of the task. Digit i is 1 with odds that r^(2^i) is not below.
+    """
+    # Independent digits, each no likelier than those of a geometric number: so is their sum no larger.
+    logs = [np.log(float(digit) / float(DIGIT - digit)) / 2.0**place for place, digit in enumerate(digits)]
+    return float(np.exp(max([*logs, np.log(float(overflow) / float(DIGIT)) / 2.0 ** len(digits)])))
+
+
+def copies(people: int, sizes: Counts, equal: Chances) -> Chances:
+    """Return bounds of the logarithm of Pr[any so many of n reports are equal].
+
+    Args:
+        people: n. sizes: of groups, from 2. equal: the logarithm of the largest probability that given ones are equal.
+    """
+    ways = special.gammaln(people + 1) - special.gammaln(sizes + 1) - special.gammaln(people - sizes + 1)
+    # 1 / size^2 of it to groups of each size: together they are less than 1.
+    found: Chances = ways + equal + 2 * np.log(sizes)
+    return found
+
+
+def log_equal(chances: Sequence[float], sizes: Counts) -> Chances:
+    """Return the logarithm of the largest probability that so many answers are all the same.
+
+    Args:
+        chances: of one answer's outcomes. sizes: how many answers.
+    """
+    # By Hoelder's inequality people with unlike true values are equal less often than people with the same one.
+    found: Chances = special.logsumexp(np.log(chances) * sizes[:, None], axis=1)
+    return found

@@ -1,0 +1,94 @@
+"""The first step of a collection: its draft, and what a plan says of the method that its reports would train."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from graphveil.collection.task.declare import Prices
+from graphveil.collection.task.drafts import TASK, Draft, read_draft, write_draft
+from graphveil.collection.task.subject import Subject
+from graphveil.files.writing import new_folder
+from graphveil.methods.base.plan import Plan
+from graphveil.methods.links.privacy import SHARES
+from graphveil.methods.runs.plan import plan
+
+
+def drafted(
+    out: Path, subject: Subject, typed: Mapping[str, object], prices: Prices
+) -> tuple[dict[str, Any], Plan | None]:
+    """Write the draft of a task into a new folder.
+
+    Args:
+        out: the folder. subject: what may be asked, and of whom. typed: what is known of the words, window and least
+        number. prices: what is known of them.
+
+    Returns:
+        What is missing, what is promised and what a report takes; the plan, where there is a graph to plan with.
+
+    Raises:
+        InputError: a price that no task can have, or a folder that is used.
+    """
+    with new_folder(out) as partial:
+        # The organiser's alone, before its key and everybody's tokens come to lie here.
+        partial.chmod(0o700)
+        write_draft(partial, subject, typed, prices)
+        # As it will be read: what cannot be signed is refused before the folder is there.
+        draft = replace(read_draft(partial), subject=subject)
+        guarantee, size, made = draft.guarantee(), draft.report_bytes(), planned(draft)
+    told = {"folder": str(out), "file": str(out / TASK), "people": len(subject.ids), "missing": list(draft.missing)}
+    # As devices send it, in whole bytes, and no method's own account of it.
+    made = None if made is None else replace(made, report_bytes=float(size))
+    plan = None if made is None else made.to_dict()
+    return {**told, "guarantee": guarantee, "report_bytes": size, "plan": plan}, made
+
+
+def planned(draft: Draft) -> Plan | None:
+    """Return what training on the reports would promise and cost; None where no method or no graph is at hand.
+
+    Args:
+        draft: with prices that a task can have.
+    """
+    method, graph, prices = _method(draft.prices), draft.subject.parts, draft.prices
+    if method is None or graph is None:
+        return None
+    # What such a method does depends on the edges, which the organiser does not have where they are private.
+    if "edges" in graph.schema.private and prices.links is None:
+        return None
+    # A method's own default would plan a report that nobody sends; a label that is not asked is one that is known.
+    settings: dict[str, Any] = {"epsilon_y": math.inf if prices.label is None else float(prices.label)}
+    if method != "label-pool":
+        settings["epsilon_x"] = None if prices.features is None else float(prices.features)
+    return plan(method, graph, settings | _lists(prices))
+
+
+def _lists(prices: Prices) -> dict[str, Any]:
+    """The settings of what is asked about links; nothing where nothing is."""
+    if prices.links is None:
+        return {}
+    if prices.degree is None:
+        return {"epsilon_a": float(prices.links), "mode": prices.mode}
+    total, share = _both(prices)
+    return {"epsilon_a": total, "mode": prices.mode, "degree_share": share}
+
+
+def _both(prices: Prices) -> tuple[float, float]:
+    """The price of a report that carries list and degree, and the degree's share of it."""
+    degree = Fraction(prices.degree or 0)
+    total = Fraction(prices.links or 0) + degree
+    return float(total), float(degree / total)
+
+
+def _method(prices: Prices) -> str | None:
+    # Whoever asks for links has no public topology, which the methods below need; degrees are read beside lists alone.
+    if prices.degree is not None:
+        return "blink" if prices.links is not None and SHARES[0] <= _both(prices)[1] <= SHARES[1] else None
+    if prices.links is not None:
+        return "link-beliefs"
+    if prices.features is not None:
+        return "lpgnn"
+    return "label-pool" if prices.label is not None else None

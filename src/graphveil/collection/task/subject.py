@@ -1,0 +1,142 @@
+"""What a collection may ask, and of whom: the declaration of a data set, or of a folder that holds no data yet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.people.canonical_id import require_distinct
+from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Category, Column, Tags, width_of
+from graphveil.graphs.declared.declaration import FILE, Declaration, read_declaration
+from graphveil.graphs.load import is_name, load_parts
+from graphveil.graphs.tables.tables import find_table
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.schema import GraphSchema
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What may be asked, and of whom.
+
+    Args:
+        schema: what is declared. names: of its columns, as people read them. ids: of everybody, in order.
+        parts: the graph where there is one: what a plan is made of.
+    """
+
+    schema: GraphSchema
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    parts: GraphParts | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # People are numbered by their place in this list, on the wire and in every neighbour list.
+        if not self.ids:
+            raise InputError("there is no id", where=self.schema.name, allowed="one for each person")
+        require_people(self.ids, self.schema.name)
+
+
+def require_people(ids: Sequence[str], where: str) -> None:
+    """Refuse a list of people in which somebody stands twice, also under two spellings of one id.
+
+    Args:
+        ids: of everybody. where: they were found.
+
+    Raises:
+        InputError: naming both ids; or one that no device reads.
+    """
+    try:
+        require_distinct(ids)
+    except DeviceError as error:
+        alike = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
+        raise InputError(
+            error.said, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
+        ) from error
+
+
+def subject_of(data: str, root: Path | None = None, people: Path | None = None) -> Subject:
+    """Return what may be asked about a data set.
+
+    Args:
+        data: its name or folder; a folder needs no more than a `graph.toml`, as what it declares is all that is used.
+        root: where named sets are. people: a file with an id a line, or a csv file with a column of ids; without one,
+        the nodes of the data.
+
+    Raises:
+        InputError: no such data, or nobody to ask.
+    """
+    folder = Path(data)
+    of_its_own = not is_name(data) and (folder / FILE).is_file()
+    declared = read_declaration(folder / FILE) if of_its_own else None
+    # A collection begins before anybody's data is there, so a declaration must be enough.
+    if declared is not None and find_table(folder, "nodes", required=False) is None:
+        parts, schema = None, _schema(declared, folder)
+    else:
+        parts = load_parts(data, root)
+        schema = parts.schema
+    ids = _listed(people) if people is not None else _nodes(parts, folder)
+    return Subject(schema, _names(schema, declared), ids, parts)
+
+
+def _schema(declared: Declaration, folder: Path) -> GraphSchema:
+    where = str(folder / FILE)
+    columns = declared.columns
+    dimension = width_of(columns) if columns else len(declared.features or ()) or declared.dimension
+    if dimension is None:
+        raise InputError("no features are declared", where=where, remedy="add features = [...], or [columns]")
+    return GraphSchema(
+        declared.name or folder.resolve().name,
+        dimension,
+        declared.low,
+        declared.high,
+        declared.classes,
+        directed=declared.directed,
+        private=declared.private,
+        source=f"declared by the owner in {FILE}",
+        columns=columns,
+    )
+
+
+def _nodes(parts: GraphParts | None, folder: Path) -> tuple[str, ...]:
+    if parts is None:
+        raise InputError(f"{folder} lists nobody", where="--ids", remedy="name a file with the ids of the people")
+    return tuple(map(str, range(parts.num_nodes) if parts.ids is None else parts.ids))
+
+
+def _listed(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        raise InputError(f"{path} is no file", where="--ids", allowed="a text with an id a line, or a csv file")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            # An id may hold a comma, so the name of the file decides and not its content.
+            if path.suffix != ".csv":
+                return tuple(line.strip() for line in file if line.strip())
+            rows = csv.DictReader(file)
+            if "id" not in (rows.fieldnames or ()):
+                raise InputError("no column 'id'", where=str(path), allowed="a csv file with a column id")
+            return tuple(row["id"] for row in rows)
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8 text", where=str(path)) from error
+
+
+def _names(schema: GraphSchema, declared: Declaration | None) -> tuple[str, ...]:
+    if schema.columns:
+        return tuple(name for column in schema.columns for name in _blocks(column))
+    if declared is not None and declared.features is not None and len(declared.features) == schema.dimension:
+        return declared.features
+    return tuple(f"feature {place}" for place in range(schema.dimension))
+
+
+def _blocks(column: Column) -> Iterator[str]:
+    """The names of the numbers that a column is encoded as: its answers, where each has a number of its own."""
+    # Shown to people before they answer, so it should say what the number stands for.
+    kind = column.kind
+    answers = kind.values if isinstance(kind, Category) else kind.vocabulary if isinstance(kind, Tags) else ()
+    if kind.width == 1:
+        yield column.name
+    else:
+        for place in range(kind.width):
+            yield f"{column.name}: {answers[place] if place < len(answers) else place}"

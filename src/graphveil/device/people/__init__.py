@@ -1,0 +1,1 @@
+"""Who a person is: ids in one form."""

@@ -1,0 +1,110 @@
+"""What a device says: a body of one flag and one answer for each field, and the names of what it costs.
+
+A field that is not answered is a flag of 0 and zeros, so every body of a task has the same length.  That somebody
+does not answer a field is not hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.people.person import Person
+from graphveil.device.reports.bits import Bits, packed, unpacked
+from graphveil.device.reports.noise import NAME, NOISE, blocks, derived
+from graphveil.device.task import Field, Task
+
+#: Sums of epsilons are counted in these.
+NANO = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A body, and what it costs.
+
+    Args:
+        body: what is sent. names: of every part with its value, by field; they tell nothing without the secret.
+    """
+
+    body: bytes
+    names: Mapping[int, tuple[str, ...]]
+
+
+def answer(task: Task, person: Person, values: Mapping[str, object], secret: bytes) -> Answer:
+    """Return what a device sends of a person's values; the one place that reads them.
+
+    Args:
+        task: what is asked. person: who answers.
+        values: by kind of field ("features", "label", "links"; "degree" reads the links as well); what is missing is
+        not answered.
+        secret: the device's, 32 bytes.
+
+    Raises:
+        DeviceError: `bad-value`, for any value that is not as declared; nothing is drawn then.
+    """
+    unknown = set(values) - {_read_of(one) for one in task.fields}
+    if unknown:
+        raise DeviceError("bad-value", f"the task does not ask for {', '.join(sorted(unknown))}")
+    # All before the first draw: a value that is refused leaves nothing half made.
+    opened = [_opened(one, values, person) for one in task.fields]
+    body, names = [], {}
+    for place, (one, value) in enumerate(zip(task.fields, opened, strict=True)):
+        body.append(np.array([value is not None], np.uint8))
+        if value is None:
+            body.append(np.zeros(one.width, np.uint8))
+            continue
+        body.append(one.draw(value, derived(secret, NOISE, task.hash, place), person))
+        # Under a key of its own: names are kept in the clear and must tell nothing of the noise.
+        told = blocks(derived(secret, NAME, task.hash, place), *zip(*one.parts(value), strict=True))
+        names[place] = tuple(row.tobytes()[:8].hex() for row in told)
+    return Answer(packed(np.concatenate(body)), names)
+
+
+def cost(task: Task, answered: Answer, seen: Mapping[int, set[str]]) -> int:
+    """Return what an answer costs, in billionths of epsilon, rounded up for each field.
+
+    Args:
+        task: what is asked. answered: the answer. seen: names that were paid for, by field.
+    """
+    total = 0
+    for place, names in answered.names.items():
+        field, old = task.fields[place], seen.get(place, set())
+        new = [name for name in names if name not in old]
+        if new and (field.most is None or len(old) < field.most):
+            total += -(-int(field.epsilon * NANO) * len(new) // len(names))
+    return total
+
+
+def answers(task: Task, person: Person, body: bytes) -> list[Bits | None]:
+    """Return the answer of each field as bits, None where it was not answered.
+
+    Args:
+        task: what was asked. person: who answered. body: what was sent.
+
+    Raises:
+        DeviceError: `wrong-length`, `filling` or `impossible`: no device that keeps to the standard sends it.
+    """
+    bits, at, found = unpacked(body, task.bits), 0, []
+    for one in task.fields:
+        told, own = bits[at], bits[at + 1 : at + 1 + one.width]
+        at += 1 + one.width
+        if told:
+            one.require_possible(own, person)
+        elif own.any():
+            raise DeviceError("impossible", "an answer of a field that was not answered")
+        found.append(own if told else None)
+    return found
+
+
+def _opened(field: Field, values: Mapping[str, object], person: Person) -> Any:
+    value = values.get(_read_of(field))
+    return None if value is None else field.opened(value, person)
+
+
+def _read_of(field: Field) -> str:
+    """Which value a field is made of."""
+    return "links" if field.kind == "degree" else field.kind

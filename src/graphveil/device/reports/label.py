@@ -1,0 +1,83 @@
+"""One of c classes: the true one is sent with the rest of the words, each other one with `w` of them.
+
+    answer   word // w, the classes other than the true one in order; the true one from (c - 1) w on
+    epsilon  ln((2^64 - (c - 1) w) / w)
+
+Source: P. Kairouz, K. Bonawitz, D. Ramage, "Discrete Distribution Estimation under Local Privacy", ICML 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.people.person import Person
+from graphveil.device.reading import named, number, whole
+from graphveil.device.reports.bits import Bits, number_bits, number_of
+from graphveil.device.reports.exact import WORD, keeps
+from graphveil.device.reports.noise import words
+
+
+@dataclass(frozen=True)
+class Label:
+    """One of some classes.
+
+    Args:
+        classes: their names. epsilon: for one value. share: w, of 2^64.
+    """
+
+    classes: tuple[str, ...]
+    epsilon: Fraction
+    share: int
+
+    kind = "label"
+    most: int | None = None
+
+    @classmethod
+    def of(cls, facts: Mapping[str, object]) -> Label:
+        """Return the field that a task tells of."""
+        classes = named(facts, "classes")
+        if len(classes) < 2:
+            raise DeviceError("bad-task", "a single class")
+        return cls(classes, number(facts, "epsilon"), whole(facts, "share", 1, WORD // len(classes)))
+
+    def require_kept(self) -> None:
+        """Refuse a share with which more than the epsilon that is named is lost."""
+        if not keeps(WORD - (len(self.classes) - 1) * self.share, self.share, self.epsilon):
+            raise DeviceError("epsilon", "the share of the label loses more than its epsilon")
+
+    @property
+    def width(self) -> int:
+        """Bits of an answer."""
+        return (len(self.classes) - 1).bit_length()
+
+    def opened(self, value: object, person: Person) -> int:
+        """Return the number of a class.
+
+        Args:
+            value: its name. person: whose it is.
+        """
+        if value not in self.classes:
+            raise DeviceError("bad-value", f"label is none of {', '.join(self.classes[:20])}")
+        return self.classes.index(value)
+
+    def parts(self, opened: int) -> list[tuple[int, int]]:
+        """Return what is paid for."""
+        return [(opened, 0)]
+
+    def draw(self, opened: int, key: bytes, person: Person) -> Bits:
+        """Return the answer.
+
+        Args:
+            opened: the true class. key: of the field's noise. person: whose it is.
+        """
+        last = len(self.classes) - 1
+        other = min(int(words(key, [opened], [0])[0]) // self.share, last)
+        return number_bits(opened if other == last else other + (other >= opened), self.width)
+
+    def require_possible(self, bits: Bits, person: Person) -> None:
+        """Refuse bits that name no class."""
+        if number_of(bits) >= len(self.classes):
+            raise DeviceError("impossible", "no class of the task")

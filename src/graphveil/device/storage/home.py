@@ -1,0 +1,202 @@
+"""What a device keeps in a folder of its own: the secret, the tasks that it is enrolled in, the ledger, the limit.
+
+    secret          32 bytes, or where they are in the platform's key store (see `keystore`)
+                                                made once; whoever reads it can undo the noise of every report
+    ledger.jsonl, ledger.seal                   see `ledger`
+    limit           epsilon over all tasks, a decimal or none; or default, see `ledger.Limit`
+    HASH/task.json  the signed task             HASH/enrolled.json  who the person is to it
+
+The folder is its owner's alone (0700), its files too (0600).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.reading import number
+from graphveil.device.reporting import Enrolled
+from graphveil.device.reports.noise import SECRET_BYTES
+from graphveil.device.storage import keystore
+from graphveil.device.storage.durable import sync_folder, write
+from graphveil.device.storage.ledger import DeviceLedger, Limit
+from graphveil.device.task import Task
+
+_RESTORE = "Restore the folder as it was last."
+_NO_LIMIT, _LIMITS = "none", "5, 2.5, none or default"
+_OTHER = "Make it usable, or name another --folder."
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """A task that a device is enrolled in, or about to be.
+
+    Args:
+        url: of the collector. key: of the tags, hexadecimal. number, joined: the person's, None until the collector
+        has told them. id: the person's, as they said that it is; None where links are not asked.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    number: int | None = None
+    joined: int | None = None
+    id: str | None = None
+
+
+class Home:
+    """The folder of a device.
+
+    Args:
+        folder: made where it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._ledger = folder, folder / "ledger.jsonl"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_open = folder.stat().st_mode & 0o077
+        except OSError as error:
+            raise DeviceError("enrolment", f"the folder {folder} cannot be used ({error.strerror})", _OTHER) from error
+        # Others may have read the secret: whoever opened the folder should know.
+        if is_open:
+            said = f"others on this machine may open the folder {folder}, which holds your secret"
+            raise DeviceError("enrolment", said, f"Close it with chmod 700 {folder}, or name another --folder.")
+
+    def secret(self) -> bytes:
+        """Return the secret, made and kept for good before anybody uses it.
+
+        Raises:
+            DeviceError: `ledger`, where it is gone and reports were made with it, or the ledger is; `keystore`, where
+            the key store does not keep it, or not tell it.
+        """
+        held = self._held()
+        return held if isinstance(held, bytes) else held.secret()
+
+    @property
+    def place(self) -> str:
+        """Where the secret is, in words."""
+        held = self._held()
+        return f"the file {self._folder / 'secret'}" if isinstance(held, bytes) else f"the key store {held.store}"
+
+    def _held(self) -> bytes | keystore.Kept:
+        """The secret, or where it is; made where there was none."""
+        path, limit, ledger = self._folder / "secret", self._folder / "limit", self.ledger()
+        with ledger.alone():
+            # Fresh noise, or old prices forgotten: either would let the same values be told again, and nobody count it.
+            # Whoever is enrolled had a secret, though the ledger is gone with it: collectors know their key still.
+            lost_secret = not path.exists() and (ledger.booked() or self.tasks())
+            lost_ledger = path.exists() and not ledger.is_whole
+            if lost_secret or lost_ledger:
+                raise DeviceError(
+                    "ledger", f"the folder {self._folder} lost its secret, or the record of what was spent"
+                )
+            if not path.exists():
+                ledger.begin()
+                # Said before there is a secret: from then on a file that is missing is a limit that was lost.
+                if not limit.exists():
+                    write(limit, b"default")
+                secret = os.urandom(SECRET_BYTES)
+                # The mark is last: after a crash in between nothing was said with what lies in the store, and never is.
+                kept = keystore.keep(secret)
+                write(path, secret if kept is None else kept.to_bytes())
+        data = path.read_bytes()
+        return data if len(data) == SECRET_BYTES else keystore.Kept.of(data)
+
+    def limit(self, decimal: str | None = None) -> Limit:
+        """Return the limit over all tasks.
+
+        Args:
+            decimal: a new one, "none" or "default".
+
+        Raises:
+            DeviceError: `ledger`, where it cannot be read, or is gone; `command`, where the new one is none.
+        """
+        path, secret = self._folder / "limit", self._folder / "secret"
+        if decimal is not None:
+            self._keep_limit(decimal)
+        # Asked first: whoever makes the secret meanwhile has written the limit before.
+        is_begun = secret.exists()
+        if not path.exists():
+            if is_begun:
+                said = f"{path}, your own limit, is gone, or an earlier version made the folder and had none"
+                raise DeviceError("ledger", said, f"Write the limit into that file again: {_LIMITS}.")
+            return "default"
+        told = path.read_text().strip()
+        if told == "default":
+            return "default"
+        try:
+            return None if told == _NO_LIMIT else Fraction(told)
+        except ValueError as error:
+            said = f"your own limit in {path} is no number"
+            raise DeviceError("ledger", said, f"Write it there again: {_LIMITS}.") from error
+
+    def _keep_limit(self, decimal: str) -> None:
+        try:
+            if decimal not in (_NO_LIMIT, "default"):
+                number({"limit": decimal}, "limit")
+        except DeviceError as error:
+            raise DeviceError("command", error.said, f"Write a limit as one of these: {_LIMITS}.") from error
+        # Alone: who begins the folder at the same time must not write over it that there is none.
+        with DeviceLedger(self._ledger).alone():
+            write(self._folder / "limit", decimal.encode())
+
+    def ledger(self) -> DeviceLedger:
+        """Return the ledger of all tasks."""
+        return DeviceLedger(self._ledger, self.limit())
+
+    def tasks(self) -> dict[str, Enrolment]:
+        """Return the tasks that the device is enrolled in, by their hashes; those not told a number included."""
+        found = sorted(self._folder.glob("*/enrolled.json"))
+        try:
+            return {path.parent.name: Enrolment(**json.loads(path.read_bytes())) for path in found}
+        except (ValueError, TypeError) as error:
+            said = f"an enrolment in {self._folder} is damaged"
+            raise DeviceError("enrolment", said, _RESTORE) from error
+
+    def keep(self, task: Task, enrolment: Enrolment) -> None:
+        """Write down a task, and who the person is to it.
+
+        Args:
+            task: its signed bytes are kept. enrolment: replaces what was there.
+        """
+        folder = self._folder / task.hash.hex()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Before the token is spent for the key in it: without its folder's name the file would be gone after a crash.
+        sync_folder(self._folder)
+        # The signed bytes and not their facts: they are checked anew each time, so a file that was changed is refused.
+        write(folder / "task.json", task.data)
+        write(folder / "enrolled.json", json.dumps(asdict(enrolment)).encode())
+
+    def task(self, digest: str | None = None) -> tuple[Task, Enrolment, Enrolled]:
+        """Return a task, where its collector is, and who the person is to it.
+
+        Args:
+            digest: its hash, or the beginning of it; may be left out where there is one task.
+
+        Raises:
+            DeviceError: `enrolment`, where there is none or more than one.
+        """
+        tasks = self.tasks()
+        found = [(name, one) for name, one in tasks.items() if name.startswith(digest or "")]
+        if len(found) != 1:
+            raise _not_one(digest, tasks)
+        name, one = found[0]
+        if one.number is None or one.joined is None:
+            said = "the collector has not confirmed that you take part"
+            raise DeviceError("enrolment", said, "Enrol again with the same token; it counts once.")
+        task = Task.of((self._folder / name / "task.json").read_bytes(), bytes.fromhex(name))
+        return task, one, Enrolled(one.number, one.joined, self.secret(), bytes.fromhex(one.key))
+
+
+def _not_one(digest: str | None, tasks: Mapping[str, Enrolment]) -> DeviceError:
+    """Why no single task is meant."""
+    if not tasks:
+        join = "Join one with the command enrol: address, token, --task HASH."
+        return DeviceError("enrolment", "this device takes part in no collection yet", join)
+    said = f"no single task of this device begins with {digest}" if digest else "this device takes part in several"
+    return DeviceError("enrolment", said, f"Name one of these by its hash: {', '.join(sorted(tasks))}.")

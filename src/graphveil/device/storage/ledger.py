@@ -1,0 +1,196 @@
+"""What a device has said and spent: one line for each report, on disk before any byte of it leaves.
+
+    {"task", "organiser", "epoch", "nonce", "body", "names": {field: [name, ...]}, "nano": billionths of epsilon}
+
+A line that was cut by a crash was never sent, and is left out.  One process writes at a time.
+
+Beside it lies a seal, how many bytes were booked and their SHA-256: a ledger that is shorter than that, or another one,
+is refused, since whatever it has forgotten would be told and not be counted.  The seal is written second: after a crash
+between the two the ledger is a line ahead, and is sealed before the report of that line leaves.  Copies of both that
+are put back together cannot be told from the present ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from graphveil.device.errors import DeviceError
+from graphveil.device.reports.answer import NANO, Answer
+from graphveil.device.storage.durable import sync_folder, write
+from graphveil.device.task import Task
+
+#: Epsilon that all reports may cost, None for any. By default one task of each organiser is answered: whoever signs a
+#: task twice, with another nonce, is told nothing twice.
+Limit: TypeAlias = Fraction | Literal["default"] | None
+
+
+@dataclass(frozen=True)
+class Booked:
+    """One report that was paid for.
+
+    Args:
+        task: its hash, hexadecimal. organiser: the key that signed it, hexadecimal. epoch: of the opening.
+        nonce, body: hexadecimal. names: of what was paid for, by field. nano: what it cost, in billionths of epsilon.
+    """
+
+    task: str
+    organiser: str
+    epoch: int
+    nonce: str
+    body: str
+    names: dict[str, tuple[str, ...]]
+    nano: int
+
+
+class DeviceLedger:
+    """All reports of one device, in one file.
+
+    Args:
+        path: the file; it need not exist. cap: see `Limit`.
+    """
+
+    def __init__(self, path: Path, cap: Limit = "default") -> None:
+        self._path, self._cap = path, cap
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from booking meanwhile."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        place = self._path.with_suffix(".lock")
+        place.touch(mode=0o600)
+        with place.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def booked(self, task: bytes | None = None) -> list[Booked]:
+        """Return what was booked, in its order, of one task or of all.
+
+        Raises:
+            DeviceError: `ledger`, where a line that is not the last cannot be read, or lines that were booked are gone
+            or changed.
+        """
+        lines = self._sealed().split(b"\n")
+        # The last part is empty, or what a crash left of a line: it was not sent, because the line was not done.
+        try:
+            every = [Booked(**json.loads(line)) for line in lines[:-1]]
+        except (ValueError, TypeError) as error:
+            raise DeviceError("ledger", f"{self._path} holds a line that cannot be read") from error
+        return [one for one in every if task is None or one.task == task.hex()]
+
+    def seen(self, task: bytes) -> dict[int, set[str]]:
+        """Return the names that were paid for, by field of a task."""
+        found: dict[int, set[str]] = {}
+        for one in self.booked(task):
+            for field, names in one.names.items():
+                found.setdefault(int(field), set()).update(names)
+        return found
+
+    @property
+    def spent(self) -> Fraction:
+        """Epsilon, over all tasks."""
+        return Fraction(sum(one.nano for one in self.booked()), NANO)
+
+    def require_limit(self, task: Task, nano: int = 0) -> None:
+        """Refuse what the limit does not pay for.
+
+        Args:
+            task: which a report would answer. nano: what it would cost, in billionths of epsilon.
+
+        Raises:
+            DeviceError: `cap`.
+        """
+        if isinstance(self._cap, Fraction):
+            left = self._cap - self.spent
+            if Fraction(nano, NANO) > left:
+                said = f"the report costs epsilon {nano / NANO:g}, and {float(left):g} is left of your own limit"
+                raise DeviceError("cap", said)
+            return
+        theirs = [one for one in self.booked() if one.organiser == task.key.hex() and one.task != task.hash.hex()]
+        if self._cap is not None and theirs:
+            cost = sum(one.nano for one in theirs) / NANO
+            raise DeviceError(
+                "cap", f"you have answered this organiser's task {theirs[0].task[:16]}, at epsilon {cost:g}"
+            )
+
+    def book(self, task: Task, epoch: int, nonce: bytes, answered: Answer, nano: int) -> None:
+        """Write down a report and what it costs, for good.
+
+        Args:
+            task: what it answers. epoch, nonce: of the opening. answered: what will be sent. nano: what it costs.
+
+        Raises:
+            DeviceError: `cap`, where the limit does not pay for it; nothing is written.
+        """
+        self.require_limit(task, nano)
+        names = {str(field): own for field, own in answered.names.items()}
+        body, key = answered.body.hex(), task.key.hex()
+        line = json.dumps(asdict(Booked(task.hash.hex(), key, epoch, nonce.hex(), body, names, nano)))
+        self._path.touch(mode=0o600)
+        # What a crash left of a line goes before the next one is written.
+        kept = self._sealed()
+        whole = kept[: kept.rfind(b"\n") + 1]
+        with self._path.open("r+b") as file:
+            file.truncate(len(whole))
+            file.seek(0, os.SEEK_END)
+            file.write(line.encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(self._path.parent)
+        self._seal(whole + line.encode() + b"\n")
+
+    def seal(self) -> None:
+        """Seal all lines that are whole, those too that a crash kept from it.
+
+        A report that leaves from a line without a seal could be cut off afterwards, and nobody would see it.
+
+        Raises:
+            DeviceError: `ledger`, as `booked`.
+        """
+        kept = self._sealed()
+        # What another process wrote before it died may be in memory alone.
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+        self._seal(kept[: kept.rfind(b"\n") + 1])
+
+    def begin(self) -> None:
+        """Make the two files, where nothing was ever booked."""
+        self._path.touch(mode=0o600)
+        self._seal(b"")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both files are there."""
+        return self._path.exists() and self._seal_path.exists()
+
+    @property
+    def _seal_path(self) -> Path:
+        return self._path.with_suffix(".seal")
+
+    def _seal(self, booked: bytes) -> None:
+        sealed = {"bytes": len(booked), "sha256": hashlib.sha256(booked).hexdigest()}
+        write(self._seal_path, json.dumps(sealed).encode())
+
+    def _sealed(self) -> bytes:
+        """The ledger's bytes, which begin with those that the seal is of."""
+        # The seal first: a line that is booked between the two reads makes the ledger longer, and never shorter.
+        told = self._seal_path.read_bytes() if self._seal_path.exists() else None
+        data = self._path.read_bytes() if self._path.exists() else b""
+        if told is None:
+            return data
+        try:
+            seal = json.loads(told)
+            right = hashlib.sha256(data[: seal["bytes"]]).hexdigest() == seal["sha256"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DeviceError("ledger", f"{self._seal_path} cannot be read") from error
+        if not right:
+            raise DeviceError("ledger", f"{self._path} is not what was booked: lines are gone or changed")
+        return data

@@ -1,0 +1,1 @@
+"""What an owner declares of columns and classes, and values read by it."""

@@ -1,0 +1,298 @@
+"""`graph.toml`: what the owner of a folder declares in public before anybody's data is read."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from graphveil.errors import DataError
+from graphveil.files.reading import read_toml
+from graphveil.graphs.declared.column_declaration import parse_columns
+from graphveil.graphs.declared.columns import Column
+from graphveil.graphs.declared.missing import ALL, KEY, Missing, parse_missing
+from graphveil.graphs.value.schema import DIMENSIONS, PRIVATE_PARTS, RANGES, usable_dimension, usable_range
+
+FILE = "graph.toml"
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The content of a `graph.toml`.
+
+    Args:
+        private: the private parts, out of `PRIVATE_PARTS`.
+        classes: all class names in order.
+        low, high: bounds of every feature; 0 and 1 when `ranges` scales them.
+        ranges: (column pattern, low, high) for each group of columns; its values are scaled to 0..1.
+        directed: whether edges have a direction.
+        out_of_range: "refuse" or "clip" feature values outside the range.
+        name: name of the graph.
+        id, label, split: columns of the nodes file; None when not declared.
+        label_separator: what stands between the names where a node has several labels; None: one label a node.
+        features: feature columns of the nodes file; None for all the others.
+        columns: feature columns of the nodes file with what each may hold; none: all are numbers in the range.
+        missing: column or pattern and what stands for a missing value, in order; none: missing values are refused.
+        source, target: columns of the edges file.
+        dimension: d of the sparse features file.
+        public_edges: column of the edges file that says which edges everybody knows; None: none is known.
+        private_nodes: column of the nodes file that says who may have private edges; None: everybody.
+        release: whether the folder was published and holds a `release.json`.
+    """
+
+    private: tuple[str, ...]
+    classes: tuple[str, ...]
+    low: float
+    high: float
+    ranges: tuple[tuple[str, float, float], ...]
+    directed: bool = False
+    out_of_range: str = "refuse"
+    name: str | None = None
+    id: str = "id"
+    label: str | None = None
+    label_separator: str | None = None
+    split: str | None = None
+    features: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
+    missing: Missing = ()
+    source: str = "source"
+    target: str = "target"
+    dimension: int | None = None
+    public_edges: str | None = None
+    private_nodes: str | None = None
+    release: bool = False
+
+    @property
+    def clips(self) -> bool:
+        """Whether numbers outside their range are moved to the nearer end."""
+        return self.out_of_range == "clip"
+
+
+_REQUIRED = ("private", "range", "classes", "directed")
+KEYS = (
+    *_REQUIRED,
+    "out_of_range",
+    "name",
+    "id",
+    "label",
+    "label_separator",
+    "split",
+    "features",
+    "columns",
+    KEY,
+    "source",
+    "target",
+    "dimension",
+    "public_edges",
+    "private_nodes",
+    "release",
+)
+
+
+def read_declaration(path: Path) -> Declaration:
+    """Read and check a `graph.toml`.
+
+    Raises:
+        DataError: the file is absent or unparsable, or a key is missing, unknown or has a wrong value.
+    """
+    where = str(path)
+    try:
+        content = read_toml(path)
+    except FileNotFoundError as error:
+        raise _undeclared(path.parent) from error
+    # Unknown keys are refused: a misspelt `private` would leave a part open that its owner means to protect.
+    for key in content:
+        if key not in KEYS:
+            near = difflib.get_close_matches(key, KEYS, n=1)
+            remedy = f"did you mean {near[0]}?" if near else None
+            raise DataError(f"unknown key {key!r}", where=where, allowed=", ".join(KEYS), remedy=remedy)
+    for key in _REQUIRED:
+        if key not in content and not (key == "range" and "columns" in content):
+            raise DataError(f"{key} is not declared", where=where, remedy=_EXAMPLE)
+    return parse_declaration(content, where)
+
+
+_EXAMPLE = 'write for example: private = ["features", "labels"], range = [0, 1], classes = ["a", "b"], directed = false'
+#: Folders of ours that are no graph, by a file in them: what they are, and which commands take them.
+_NO_GRAPHS = {
+    "collection.json": (
+        "an exported collection: reports, whose true values nobody holds",
+        "graphveil train METHOD DATA",
+    ),
+    "result.json": ("a run", "graphveil predict, attack, report or compare-runs"),
+    "organiser.key": ("an organiser's folder of a collection", "graphveil collect"),
+    "agreement.toml": ("a party's folder of a federation", "graphveil federation"),
+}
+
+
+def _undeclared(folder: Path) -> DataError:
+    """Return the refusal of a folder without a `graph.toml`, which speaks of what it is where it is one of ours."""
+    for file, (what, commands) in _NO_GRAPHS.items():
+        if (folder / file).is_file():
+            remedy = f"name a folder with {FILE}; this is for {commands}"
+            return DataError(f"is {what}, and no graph", where=str(folder), remedy=remedy)
+    return DataError("no graph.toml found", where=str(folder / FILE), remedy=_EXAMPLE)
+
+
+def parse_declaration(content: Mapping[str, object], where: str) -> Declaration:
+    """Check the known keys of a declaration, of which `private`, `classes` and `range` or `columns` are there.
+
+    Args:
+        content: the keys of a `graph.toml` and their values.
+        where: its name in messages.
+
+    Raises:
+        DataError: a key has a wrong value.
+    """
+    private = _words(content, "private", where)
+    unknown = [part for part in private if part not in PRIVATE_PARTS]
+    if unknown:
+        raise DataError(f"private names {unknown[0]!r}", where=where, allowed=", ".join(PRIVATE_PARTS))
+    classes = _words(content, "classes", where)
+    # Declared and never counted: a class that nobody has is public all the same, and an output's width tells no label.
+    if len(classes) < 2 or len(set(classes)) != len(classes) or "" in classes:
+        raise DataError(f"classes are {list(classes)}", where=where, allowed="at least two different names")
+    missing, columns = parse_missing(content, _typed_columns(content, where), where)
+    low, high, ranges = (0.0, 1.0, ()) if columns else _ranges(content["range"], where)
+    if not columns:
+        _refuse_outside(missing, ranges or ((ALL, low, high),), where)
+    policy = content.get("out_of_range", "refuse")
+    if policy not in ("refuse", "clip"):
+        raise DataError(f"out_of_range is {policy!r}", where=where, allowed="refuse, clip")
+    declaration = Declaration(
+        private=private,
+        classes=classes,
+        low=low,
+        high=high,
+        ranges=ranges,
+        directed=_truth(content, "directed", where),
+        out_of_range=str(policy),
+        name=_word(content, "name", where),
+        id=_word(content, "id", where) or "id",
+        label=_word(content, "label", where),
+        label_separator=_word(content, "label_separator", where),
+        split=_word(content, "split", where),
+        features=_words(content, "features", where) if "features" in content else None,
+        columns=columns,
+        missing=missing,
+        source=_word(content, "source", where) or "source",
+        target=_word(content, "target", where) or "target",
+        dimension=_one(content, "dimension", where, DIMENSIONS, usable_dimension, None),
+        public_edges=_word(content, "public_edges", where),
+        private_nodes=_word(content, "private_nodes", where),
+        release=_truth(content, "release", where),
+    )
+    _refuse_shared_columns(declaration, where)
+    return declaration
+
+
+def _typed_columns(content: Mapping[str, object], where: str) -> tuple[Column, ...]:
+    """The columns whose kinds are declared; refused beside a key that says the same of all columns."""
+    if "columns" not in content:
+        return ()
+    for key in ("range", "features", "dimension"):
+        if key in content:
+            raise DataError(f"columns and {key} are both declared", where=where, remedy=f"remove {key}")
+    return parse_columns(content["columns"], where)
+
+
+def _refuse_shared_columns(declared: Declaration, where: str) -> None:
+    """Refuse a column with two meanings, and feature columns that have no name or are there twice."""
+    nodes = {
+        "id": declared.id,
+        "label": declared.label,
+        "split": declared.split,
+        "private_nodes": declared.private_nodes,
+    }
+    edges = {"source": declared.source, "target": declared.target, "public_edges": declared.public_edges}
+    for columns in (nodes, edges):
+        named = [(key, name) for key, name in columns.items() if name is not None]
+        for place, (key, name) in enumerate(named):
+            for other, same in named[place + 1 :]:
+                if name == same:
+                    raise DataError(f"{key} and {other} are both the column {name!r}", where=where, remedy=_TWO)
+    for name in declared.features or [column.name for column in declared.columns]:
+        if not name.strip():
+            raise DataError("features names a column without a name", where=where)
+        for key, taken in nodes.items():
+            if name == taken:
+                raise DataError(f"features names {name!r}, which is the column of {key}", where=where, remedy=_TWO)
+    if len(set(declared.features or ())) < len(declared.features or ()):
+        raise DataError("features names a column twice", where=where, allowed="each column once")
+
+
+_TWO = "name two different columns"
+
+
+def _one(
+    content: Mapping[str, object],
+    key: str,
+    where: str,
+    allowed: str,
+    fits: Callable[[object], bool],
+    default: _T,
+) -> _T:
+    value = content.get(key, default)
+    if value is not default and not fits(value):
+        raise DataError(f"{key} is {value!r}", where=where, allowed=allowed)
+    return value  # type: ignore[return-value]
+
+
+def _truth(content: Mapping[str, object], key: str, where: str) -> bool:
+    return _one(content, key, where, "true or false", lambda value: isinstance(value, bool), False)
+
+
+def _word(content: Mapping[str, object], key: str, where: str) -> str | None:
+    return _one(content, key, where, "a word", lambda value: isinstance(value, str) and value != "", None)
+
+
+def _words(content: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
+    values = content[key]
+    if not isinstance(values, list) or not all(_is_name(value) for value in values):
+        raise DataError(f"{key} is {values!r}", where=where, allowed='a list such as ["a", "b"]')
+    return tuple(str(value) for value in values)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number with more than 308 digits
+        return math.inf
+
+
+def _ranges(value: object, where: str) -> tuple[float, float, tuple[tuple[str, float, float], ...]]:
+    if isinstance(value, dict) and value:
+        return 0.0, 1.0, tuple((str(group), *_pair(pair, where)) for group, pair in value.items())
+    return *_pair(value, where), ()
+
+
+def _refuse_outside(missing: Missing, ranges: tuple[tuple[str, float, float], ...], where: str) -> None:
+    """Refuse what stands for missing values where every column that it stands for has another range."""
+    for name, value in missing:
+        alike = [(low, high) for pattern, low, high in ranges if pattern == name or ALL in (pattern, name)]
+        if alike and not any(low <= float(value) <= high for low, high in alike):
+            allowed = " or ".join(f"{low:g} to {high:g}" for low, high in alike)
+            raise DataError(f"missing is {value:g}", where=where, allowed=f"{allowed}, the declared range")
+
+
+def _pair(value: object, where: str) -> tuple[float, float]:
+    numbers = value if isinstance(value, list) else []
+    if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        raise DataError(
+            f"range is {value!r}",
+            where=where,
+            allowed="[low, high], or one such pair for each group of columns",
+        )
+    low, high = (_float(number) for number in numbers)
+    if not usable_range(low, high):
+        raise DataError(f"range is [{low:g}, {high:g}]", where=where, allowed=RANGES)
+    return low, high

@@ -1,0 +1,184 @@
+"""What a caller declares in Python: the facts of a `graph.toml`, as keywords or as a `GraphSchema`.
+
+Nothing here looks at values: a range or a class list read off the data would give them away. Where the caller declares
+nothing, the one fact that follows from something public is taken (the type bool has the values 0 and 1), and what has a
+default says so in the notes of the graph.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict, get_type_hints
+
+from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Kind
+from graphveil.graphs.declared.declaration import Declaration, parse_declaration
+from graphveil.graphs.value.schema import GraphSchema
+
+PRIVATE = ("features", "labels")
+"""What belongs to the people unless something else is declared."""
+
+
+class Declared(TypedDict, total=False):
+    """The public facts of a graph, known without looking at the data: from a form, a law, a sensor's manual.
+
+    Keys:
+        range: (low, high) of every feature; for named columns also {pattern: (low, high)}, which scales them to 0..1.
+        classes: all class names in order, also those that nobody has; or how many, when they are called "0", "1", ...
+        directed: whether edges have a direction; default: no.
+        private: the private parts, out of "features", "labels" and "edges"; default: features and labels.
+        out_of_range: "refuse" or "clip" feature values outside the range; default: refuse.
+        missing: what stands for a missing feature value, never computed from the data: a number inside the range, or
+            {pattern: number}; for declared columns {name: value of the column, or "own category"}; default: refuse.
+        name: name of the graph.
+    """
+
+    range: Sequence[float] | Mapping[str, Sequence[float]]
+    classes: Sequence[str] | int
+    directed: bool
+    private: Sequence[str]
+    out_of_range: Literal["refuse", "clip"]
+    missing: float | Mapping[str, float | str]
+    name: str
+
+
+class DeclaredColumns(Declared, total=False):
+    """The facts of `Declared`, and which columns mean what.
+
+    Keys:
+        id: column of the nodes; default: "id".
+        label: column of the nodes; default: "label". Without one every label is unknown.
+        label_separator: what stands between the names where a node has several labels.
+        split: column of the nodes with "train", "val", "test" or nothing.
+        features: the feature columns; default: all other columns of the nodes.
+        columns: the feature columns with what each may hold, in place of range and features: see
+        `graphveil.graphs.declared.columns`.
+        source: column of the edges; default: "source".
+        target: column of the edges; default: "target".
+        dimension: number of features, needed with sparse entries.
+        public_edges: column of the edges, true or false: the edges that everybody knows.
+        private_nodes: column of the nodes, true or false: who may have private edges.
+    """
+
+    id: str
+    label: str
+    label_separator: str
+    split: str
+    features: Sequence[str]
+    columns: Mapping[str, Kind]
+    source: str
+    target: str
+    dimension: int
+    public_edges: str
+    private_nodes: str
+
+
+def declaration_of(
+    call: str,
+    schema: GraphSchema | None,
+    facts: Mapping[str, object],
+    *,
+    columns: bool = False,
+    binary: bool = False,
+    directed: bool = False,
+) -> tuple[Declaration, tuple[str, ...]]:
+    """Return what a caller declared, and one note for each default.
+
+    Args:
+        call: the call to show in messages, such as "from_pyg(data".
+        schema: the facts as a value; then no keyword may repeat them.
+        facts: the keywords of `Declared`, or of `DeclaredColumns`.
+        columns: whether the keywords of `DeclaredColumns` are known.
+        binary: whether the features have the type bool.
+        directed: whether edges have a direction unless something else is declared.
+
+    Raises:
+        InputError: a fact is unknown, wrong, said twice or not declared; shows the line that declares it.
+    """
+    where = call.split("(")[0]
+    known = get_type_hints(DeclaredColumns if columns else Declared)
+    for key in facts:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else None
+            raise InputError(f"unknown argument {key!r}", where=where, allowed=", ".join(known), remedy=remedy)
+    notes: tuple[str, ...] = ()
+    if schema is not None:
+        facts = {**_facts_of(schema, facts, where, columns=columns), **facts}
+    else:
+        facts, notes = _with_defaults(facts, binary=binary, directed=directed)
+        _require(call, facts)
+    return parse_declaration({key: _plain(key, value) for key, value in facts.items()}, where), notes
+
+
+def _facts_of(schema: GraphSchema, facts: Mapping[str, object], where: str, *, columns: bool) -> dict[str, object]:
+    """What a schema declares; refused where a keyword says it too."""
+    if not isinstance(schema, GraphSchema):
+        raise InputError(f"schema is a {type(schema).__name__}", where=where, allowed="a graphveil.graphs.GraphSchema")
+    stated: dict[str, object] = {
+        "name": schema.name,
+        "classes": schema.classes,
+        "directed": schema.directed,
+        "private": schema.private,
+    }
+    # Of a table the cells are read as the columns declare; elsewhere features are encoded already.
+    if columns and schema.columns and "features" not in facts:
+        stated["columns"] = {column.name: column.kind for column in schema.columns}
+    else:
+        stated |= {"range": (schema.low, schema.high), "dimension": schema.dimension}
+    if schema.missing and ("columns" in stated or not schema.columns):
+        stated["missing"] = dict(schema.missing)
+    twice = [key for key in facts if key in stated]
+    if twice:
+        raise InputError(f"{twice[0]} is declared twice", where=where, remedy="leave it out, or leave out the schema")
+    return stated
+
+
+def _with_defaults(
+    facts: Mapping[str, object], *, binary: bool, directed: bool
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    filled: dict[str, object] = {"directed": directed, **facts}
+    if "private" not in facts:
+        filled["private"] = PRIVATE
+        notes += ("private by default: features and labels, not edges",)
+    # The type and not the values: bool says 0 and 1 before anybody looks.
+    if binary and "range" not in facts:
+        filled["range"] = (0, 1)
+        notes += ("range 0 to 1: the features have the type bool",)
+    return filled, notes
+
+
+def _require(call: str, facts: Mapping[str, object]) -> None:
+    """Refuse undeclared facts; the remedy is the call to write, with words where the caller's knowledge belongs."""
+    missing = [key for key in ("range", "classes") if key not in facts and not (key == "range" and "columns" in facts)]
+    if not missing:
+        return
+    given = "".join(f", {key}=..." for key in facts if key not in ("directed", "private"))
+    line = call + given + "".join(f", {_PLACEHOLDERS[key]}" for key in missing) + ")"
+    raise InputError(
+        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared",
+        where=call.split("(")[0],
+        remedy=f"write {line} with what is public: {_WHENCE}",
+    )
+
+
+_PLACEHOLDERS = {"range": "range=(LOW, HIGH)", "classes": 'classes=["NAME", "NAME"]'}
+_WHENCE = "from a form, a law, a sensor's manual, never from the data, which it would give away"
+
+
+def _plain(key: str, value: object) -> object:
+    """A value as a `graph.toml` would hold it."""
+    if hasattr(value, "tolist"):  # a NumPy array or number
+        value = value.tolist()
+    if key == "classes" and isinstance(value, int) and not isinstance(value, bool):
+        return [str(number) for number in range(value)] if 0 <= value <= _MOST_CLASSES else value
+    if isinstance(value, Mapping):
+        return {str(group): _plain(key, pair) for group, pair in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [one.item() if hasattr(one, "item") else one for one in value]
+    return value
+
+
+_MOST_CLASSES = 1_000_000

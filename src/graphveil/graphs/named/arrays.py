@@ -1,0 +1,192 @@
+"""Data sets published as one npz file of arrays: CitationFull, Amazon, Coauthor and Twitch.
+
+PyG's classes would make the features dense (Coauthor Physics 1.2 GB); the same files are read straight to
+sparse rows here, with the same result: positive features become 1, edges undirected.
+
+Sources: Shchur, Mumme, Bojchevski, Guennemann, "Pitfalls of Graph Neural Network Evaluation", 2018 (Amazon,
+Coauthor and the uncut CiteSeer of 3,312 papers); Zuegner, Akbarnejad, Guennemann, "Adversarial Attacks on Neural
+Networks for Graph Data", KDD 2018 (its largest component); Bojchevski, Guennemann, "Deep Gaussian Embedding of
+Graphs", ICLR 2018 (Cora_ML, DBLP);
+Rozemberczki, Allen, Sarkar, "Multi-Scale Attributed Node Embedding", 2019 (Twitch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import DataError
+from graphveil.graphs.named.archives import read_npz, whole_numbers, whole_rows
+from graphveil.graphs.named.embedded import EMBEDDED_SOURCE, embedded_features
+from graphveil.graphs.named.root import download, ensure_files
+from graphveil.graphs.value.checks import check_parts
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_rows
+from graphveil.graphs.value.parts import Features, GraphParts
+from graphveil.graphs.value.quiet import quiet
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.progress import ProgressCallback
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+_SOURCE = (
+    "published benchmark: each feature is a word or game, absent or present, 0 or 1; the number of features "
+    "and the classes are those of the publication"
+)
+
+
+@dataclass(frozen=True)
+class _Set:
+    kind: str  # the PyG class
+    folder: str
+    file: str
+    dimension: int
+    classes: tuple[str, ...]
+    largest_component: bool = False
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"class {index}" for index in range(count))
+
+
+_COMPUTERS = (
+    "Desktops",
+    "Data Storage",
+    "Laptops",
+    "Monitors",
+    "Computer Components",
+    "Video Projectors",
+    "Routers",
+    "Tablets",
+    "Networking Products",
+    "Webcams",
+)
+_CITESEER = ("AI", "Agents", "DB", "HCI", "IR", "ML")
+_PHYSICS = ("phys rev d", "phys rev a", "phys rev b", "phys rev c", "phys rev e")
+_SETS = {
+    "amazon-computers": _Set("Amazon", "Computers", "amazon_electronics_computers", 767, _COMPUTERS),
+    "amazon-photo": _Set("Amazon", "Photo", "amazon_electronics_photo", 745, _numbered(8)),
+    "citeseer-lcc": _Set("CitationFull-LCC", "citeseer", "citeseer", 3703, _CITESEER, largest_component=True),
+    "coauthor-cs": _Set("Coauthor", "CS", "ms_academic_cs", 6805, _numbered(15)),
+    "coauthor-physics": _Set("Coauthor", "Physics", "ms_academic_phy", 8415, _PHYSICS),
+    "cora-ml": _Set("CitationFull", "cora_ml", "cora_ml", 2879, _numbered(7)),
+    "dblp": _Set("CitationFull", "dblp", "dblp", 1639, _numbered(4)),
+    **{
+        f"twitch-{code.lower()}": _Set("Twitch", code, code, 3170, ("not mature", "mature"))
+        for code in ("DE", "EN", "ES", "FR", "PT", "RU")
+    },
+}
+ARRAY_SETS = tuple(_SETS)
+
+
+def load_arrays(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+    """One of `ARRAY_SETS` under `root/pyg`.
+
+    Args:
+        name: one of `ARRAY_SETS`.
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
+    Raises:
+        MissingDataError: the file is absent and cannot be downloaded.
+        DataError: the file is damaged.
+    """
+    about = _SETS[name]
+    folder, file = root / "pyg" / about.kind / about.folder / "raw", f"{about.file}.npz"
+
+    def fetch(target: Path, tell: ProgressCallback) -> None:
+        download(_url(about), target / file, tell)
+
+    ensure_files(folder, (file,), name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    read: Callable[[Path, _Set], _Parts] = _read_twitch if about.kind == "Twitch" else _read_sparse
+    try:
+        parts = read(folder / file, about)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise DataError(f"is not the published file of {name!r} ({error})", where=str(folder / file)) from error
+    edge_index, changes = merge_edges(parts.source, parts.target, len(parts.labels), directed=False)
+    schema = GraphSchema(
+        name, parts.x.shape[1], *parts.bounds, about.classes, source=parts.origin, notes=parts.notes + changes
+    )
+    return check_parts(GraphParts(parts.x, edge_index, parts.labels, schema))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    x: Features
+    source: np.ndarray
+    target: np.ndarray
+    labels: np.ndarray
+    bounds: tuple[float, float]
+    origin: str
+    notes: tuple[str, ...]
+
+
+def _url(about: _Set) -> str:
+    with quiet():
+        from torch_geometric import datasets
+    kind = "Coauthor" if about.kind == "CitationFull-LCC" else about.kind  # the uncut file lies beside Coauthor's
+    url: str = getattr(datasets, kind).url
+    if about.kind == "CitationFull":
+        return url.format(about.file)
+    return f"{url.rstrip('/')}/{about.file}.npz"
+
+
+def _read_sparse(path: Path, about: _Set) -> _Parts:
+    """The CSR arrays `adj_*`, `attr_*` and `labels`."""
+    from scipy.sparse import csr_matrix
+
+    names = [f"{part}_{field}" for part in ("attr", "adj") for field in ("data", "indices", "indptr", "shape")]
+    *parts, given = read_npz(path, [*names, "labels"])
+    rows, adjacency = (
+        whole_rows(csr_matrix((data, whole_numbers(indices, "indices"), whole_numbers(starts, "starts")), shape=shape))
+        for data, indices, starts, shape in (parts[:4], parts[4:])
+    )
+    labels = whole_numbers(given, "labels")
+    # In place: the rows are this function's own, and a second copy of Coauthor's would be large.
+    notes = _binarise(rows)
+    if about.largest_component:
+        inside = _largest_component(adjacency)
+        rows, adjacency, labels = rows[inside], adjacency[inside][:, inside], labels[inside]
+        notes += (f"kept the largest component: {inside.sum():,} of {inside.size:,} nodes",)
+    edges = adjacency.tocoo()
+    return _Parts(_checked(rows, about), edges.row, edges.col, labels, (0.0, 1.0), _SOURCE, notes)
+
+
+def _binarise(rows: csr_matrix) -> tuple[str, ...]:
+    """Set positive features to 1, as PyG's reader does."""
+    changed = int(np.count_nonzero((rows.data > 0) & (rows.data != 1)))
+    rows.data[rows.data > 0] = 1
+    return (f"set {changed:,} positive feature values to 1, as PyG's reader does",) if changed else ()
+
+
+def _largest_component(adjacency: csr_matrix) -> np.ndarray:
+    """Return which nodes belong to the largest (weak) component [n]."""
+    from scipy.sparse.csgraph import connected_components
+
+    _, part = connected_components(adjacency, directed=False)
+    inside: np.ndarray = part == np.bincount(part).argmax()
+    return inside
+
+
+def _checked(rows: csr_matrix, about: _Set) -> Features:
+    if rows.shape[1] != about.dimension:
+        raise ValueError(f"{rows.shape[1]} features instead of {about.dimension}")
+    return compact_rows(rows)
+
+
+def _read_twitch(path: Path, about: _Set) -> _Parts:
+    """The arrays `edges`, `features` and `target`; the features multi-hot (3,170) or PyG's 128 embedded."""
+    from scipy.sparse import csr_matrix
+
+    values, given, edges = read_npz(path, ("features", "target", "edges"))
+    labels = whole_numbers(given, "labels")
+    source, target = edges.T
+    if values.shape[1] == 128:
+        x, bounds, notes = embedded_features(values, str(path))
+        return _Parts(x, source, target, labels, bounds, EMBEDDED_SOURCE, notes)
+    return _Parts(_checked(csr_matrix(values), about), source, target, labels, (0.0, 1.0), _SOURCE, ())

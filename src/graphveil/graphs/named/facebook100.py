@@ -1,0 +1,193 @@
+"""Facebook100: the friendships of one American university in 2005, with profile fields, as a mat file.
+
+Source: Traud, Mucha, Porter, "Social Structure of Facebook Networks", Physica A 2012.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import DataError, InputError, MissingDataError
+from graphveil.graphs.declared.columns import Category, Column, width_of
+from graphveil.graphs.named.archives import whole_numbers, whole_rows
+from graphveil.graphs.named.mat import read_mat
+from graphveil.graphs.value.checks import check_parts
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_rows
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.schema import GraphSchema
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_matrix, csr_matrix
+
+YEARS = tuple(range(2004, 2010))
+"""The classes: the six class years that GAP (Sajadmanesh et al., USENIX Security 2023) uses."""
+
+# Columns of `local_info` and the number of buckets each one's code is put into (code modulo buckets). Which
+# codes occur is private, so the vocabulary may not be read off the data; code 0 means the field is empty.
+_STATUS, _GENDER, _MAJOR, _MINOR, _HOUSING, _YEAR, _SCHOOL = range(7)
+BUCKETS = {_STATUS: 8, _GENDER: 4, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _SCHOOL: 1024}
+GENDER_BUCKETS = {_STATUS: 8, _MAJOR: 256, _MINOR: 256, _HOUSING: 256, _YEAR: 64, _SCHOOL: 1024}
+
+_NAMES = ("status", "gender", "major", "minor", "housing", "year", "school")
+
+_SOURCE = (
+    "declared by graphveil: status, gender, major, minor, housing and school, each one-hot in 8, 4, 256, "
+    "256, 256 and 1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the class years 2004 to "
+    "2009, other years count as unknown"
+)
+_SOURCE_OF_GENDER = (
+    "declared by graphveil: status, major, minor, housing, year and school, each one-hot in 8, 256, 256, 256, 64 and "
+    "1024 fixed buckets (code modulo buckets), 0 or 1; the classes are the two codes of gender, 0 counts as unknown"
+)
+_SOURCE_OF_YEARS = (
+    "declared by graphveil: status, gender, major, minor and housing, each one-hot in 8, 4, 256, 256 and 256 fixed "
+    "buckets (code modulo buckets), 0 or 1; who is in the graph, and the classes, are the class years in its name"
+)
+
+
+def load_facebook100(university: str, root: Path) -> GraphParts:
+    """The graph of one university's mat file, the name compared without case.
+
+    The file is `root/facebook100/<university>.mat`, or PyG's copy `root/pyg/LINKX/<university>/raw/data.mat`.
+
+    `<university>-<first>-<last>` is the part of it that papers on private graph learning use: the people of those
+    class years alone, without their schools. `<university>-gender` asks for gender instead of the class year, as the
+    papers on graphs without homophily do.
+
+    Args:
+        university: as above, in lower case.
+        root: the data root.
+
+    Raises:
+        MissingDataError: there is no such file; names those that are there.
+        DataError: the file is damaged.
+        InputError: the last year is not after the first.
+    """
+    years, gender = None, university.endswith("-gender")
+    if gender:
+        university = university.removesuffix("-gender")
+    elif part := re.fullmatch(r"(.+)-(\d{4})-(\d{4})", university):
+        university, years = part[1], range(int(part[2]), int(part[3]) + 1)
+        if len(years) < 2:
+            raise InputError(f"class years {part[2]} to {part[3]}", allowed="at least two, the first one first")
+    path = _file_of(university, root)
+    return read_gender(path, university) if gender else read_facebook100(path, years, university)
+
+
+def _file_of(university: str, root: Path) -> Path:
+    """Return the mat file of a university; the folder of mat files comes before PyG's layout."""
+    folder = root / "facebook100"
+    paths = {path.parent.parent.name.lower(): path for path in sorted((root / "pyg/LINKX").glob("*/raw/data.mat"))}
+    paths |= {re.sub(r"[ _]", "-", path.stem.lower()): path for path in sorted(folder.glob("*.mat"))}
+    if university not in paths:
+        there = ", ".join(path.stem if path.stem != "data" else name for name, path in paths.items()) or "no mat file"
+        raise MissingDataError(
+            f"no file for {university!r}, only {there}",
+            where=str(folder),
+            remedy=f"put the university's mat file (A, local_info) into {folder}",
+        )
+    return paths[university]
+
+
+def read_facebook100(path: Path, years: range | None = None, university: str | None = None) -> GraphParts:
+    """The graph of one mat file with the sparse matrix `A` and the table `local_info`; the classes are class years.
+
+    Args:
+        years: keep the people of these class years alone, and leave schools out; default: everybody, everything.
+        university: its name in the schema; default: the file's.
+    """
+    adjacency, fields = _read_fields(path)
+    name = f"facebook100-{university or path.stem.lower()}"
+    if years is not None:
+        return _class_years(name, adjacency, fields, years)
+    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
+    year = fields[:, _YEAR]
+    y = np.where((year >= YEARS[0]) & (year <= YEARS[-1]), year - YEARS[0], -1)
+    unknown = f"{int((y < 0).sum()):,} nodes have no class year of 2004 to 2009: label unknown"
+    classes = tuple(str(label) for label in YEARS)
+    notes, columns = (unknown, *notes), columns_of(BUCKETS)
+    schema = GraphSchema(name, width_of(columns), 0.0, 1.0, classes, source=_SOURCE, notes=notes, columns=columns)
+    return check_parts(GraphParts(compact_rows(_one_hot(fields)), edge_index, y, schema))
+
+
+def read_gender(path: Path, university: str) -> GraphParts:
+    """The graph of one mat file, to be asked for gender: code 1 or 2, else unknown (Lim et al., NeurIPS 2021)."""
+    adjacency, fields = _read_fields(path)
+    edge_index, notes = merge_edges(adjacency.row, adjacency.col, len(fields), directed=False)
+    gender = fields[:, _GENDER]
+    y = np.where((gender == 1) | (gender == 2), gender - 1, -1)
+    schema = GraphSchema(
+        f"facebook100-{university}-gender",
+        sum(GENDER_BUCKETS.values()),
+        0.0,
+        1.0,
+        ("gender 1", "gender 2"),
+        source=_SOURCE_OF_GENDER,
+        notes=(f"{int((y < 0).sum()):,} nodes state no gender: label unknown", *notes),
+        columns=columns_of(GENDER_BUCKETS),
+    )
+    return check_parts(GraphParts(compact_rows(_one_hot(fields, GENDER_BUCKETS)), edge_index, y, schema))
+
+
+def columns_of(buckets: Mapping[int, int]) -> tuple[Column, ...]:
+    """Return the profile fields as declared categories; a field may be empty.
+
+    Args:
+        buckets: column of `local_info` -> how many buckets its codes are put into.
+    """
+    # Left out is an answer too: code 0 says that somebody did not fill in the field.
+    kinds = {field: Category(tuple(map(str, range(size))), empty=True) for field, size in buckets.items()}
+    return tuple(Column(_NAMES[field], kind) for field, kind in kinds.items())
+
+
+def _read_fields(path: Path) -> tuple[coo_matrix, np.ndarray]:
+    """Return friendships and profile fields, int64 [n, 7]."""
+    try:
+        content = read_mat(path)
+        adjacency, fields = whole_rows(content["A"]).tocoo(), whole_numbers(content["local_info"], "local_info")
+        if fields.shape != (adjacency.shape[0], 7):
+            raise ValueError(f"local_info has shape {fields.shape}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"is not a Facebook100 file ({error})", where=str(path), allowed="A, local_info") from error
+    return adjacency, fields
+
+
+def _class_years(name: str, adjacency: coo_matrix, fields: np.ndarray, years: range) -> GraphParts:
+    """The people of some class years, with every field but year and school."""
+    year = fields[:, _YEAR]
+    keep = np.flatnonzero((year >= years[0]) & (year <= years[-1]))
+    inside = adjacency.tocsr()[keep][:, keep].tocoo()
+    edge_index, notes = merge_edges(inside.row, inside.col, len(keep), directed=False)
+    buckets = {column: size for column, size in BUCKETS.items() if column != _SCHOOL}
+    schema = GraphSchema(
+        f"{name}-{years[0]}-{years[-1]}",
+        sum(buckets.values()),
+        0.0,
+        1.0,
+        tuple(str(label) for label in years),
+        source=_SOURCE_OF_YEARS,
+        notes=(f"{len(year) - len(keep):,} nodes of other class years are left out", *notes),
+        columns=columns_of(buckets),
+    )
+    y = year[keep] - years[0]
+    return check_parts(GraphParts(compact_rows(_one_hot(fields[keep], buckets)), edge_index, y, schema))
+
+
+def _one_hot(fields: np.ndarray, sizes: Mapping[int, int] = BUCKETS) -> csr_matrix:
+    from scipy.sparse import csr_matrix
+
+    rows, columns, start = [], [], 0
+    for column, buckets in sizes.items():
+        given = np.flatnonzero(fields[:, column])
+        rows.append(given)
+        # Modulo a fixed number: a vocabulary of the codes that occur would tell who is in the data.
+        columns.append(start + fields[given, column] % buckets)
+        start += buckets
+    where = (np.concatenate(rows), np.concatenate(columns))
+    return csr_matrix((np.ones(len(where[0]), dtype=np.float32), where), shape=(len(fields), start))

@@ -1,0 +1,161 @@
+"""Cora, CiteSeer and PubMed in the Planetoid files, with their published split.
+
+Source: Yang, Cohen, Salakhutdinov, "Revisiting Semi-Supervised Learning with Graph Embeddings", ICML 2016,
+https://github.com/kimiyoung/planetoid.  `allx` and `ally` hold the nodes before the test nodes, whose rows in `tx` and
+`ty` are in the order of `test.index`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphveil.errors import DataError
+from graphveil.files.reading import LARGEST_DATA, read_bytes
+from graphveil.graphs.named.root import download, ensure_files
+from graphveil.graphs.value.checks import check_parts
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_dense
+from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
+from graphveil.graphs.value.quiet import quiet
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.progress import ProgressCallback
+
+_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
+_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+_BINARY = "published benchmark: word absent or present, 0 or 1; the classes are those of the publication"
+_TFIDF = (
+    "published benchmark constant: the largest TF-IDF weight, count / length * ln(20807 / df), in the "
+    "published files is below 1.2634; a real collection must declare its range beforehand (any document is "
+    "bounded by ln 20807 = 9.95)"
+)
+
+
+@dataclass(frozen=True)
+class _Set:
+    folder: str
+    dimension: int
+    high: float
+    classes: tuple[str, ...]
+    source: str
+    sha256: str  # of the eight files one after the other, in the order of _PARTS
+
+
+_SETS = {
+    "cora": _Set(
+        "Cora",
+        1433,
+        1.0,
+        (
+            "Theory",
+            "Reinforcement_Learning",
+            "Genetic_Algorithms",
+            "Neural_Networks",
+            "Probabilistic_Methods",
+            "Case_Based",
+            "Rule_Learning",
+        ),
+        _BINARY,
+        "0ce1f9117972bdd087a19062d3decca8abfdfef042468c282c2b977642e057dd",
+    ),
+    "citeseer": _Set(
+        "CiteSeer",
+        3703,
+        1.0,
+        ("AI", "ML", "IR", "DB", "Agents", "HCI"),
+        _BINARY,
+        "cbadbc965a18fe92dd73960a02a21e4e098723aebcdbe7e03c407a3971644413",
+    ),
+    "pubmed": _Set(
+        "PubMed",
+        500,
+        1.2634,
+        ("class 0", "class 1", "class 2"),
+        _TFIDF,
+        "34aaa088b00e246edbc2a4ab7c320063b5b07fc3b9839d5540a663f867238d4a",
+    ),
+}
+
+
+def load_planetoid(name: str, root: Path, *, fetch_absent: bool, progress: ProgressCallback | None) -> GraphParts:
+    """The graph `cora`, `citeseer` or `pubmed` under `root/pyg/Planetoid`.
+
+    Args:
+        name: cora, citeseer or pubmed.
+        root: the data root.
+        fetch_absent: download what is absent.
+        progress: told the bytes so far while something is downloaded.
+
+    Raises:
+        MissingDataError: the raw files are absent and cannot be downloaded.
+        DataError: a raw file is damaged.
+    """
+    about = _SETS[name]
+    files = tuple(f"ind.{name}.{part}" for part in _PARTS)
+    folder = root / "pyg" / "Planetoid" / about.folder / "raw"
+
+    def fetch(target: Path, tell: ProgressCallback) -> None:
+        for file in files:
+            download(f"{_URL}/{file}", target / file, tell)
+
+    ensure_files(folder, files, name=name, fetch=fetch if fetch_absent else None, progress=progress)
+    data = _read(folder, files, name, about.sha256)
+    edge_index, notes = merge_edges(data.pairs[0], data.pairs[1], len(data.y), directed=False)
+    schema = GraphSchema(name, about.dimension, 0.0, about.high, about.classes, source=about.source, notes=notes)
+    return check_parts(GraphParts(compact_dense(data.x), edge_index, data.y, schema, masks=data.masks))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Features [n, d], edges [2, E] each way once and without loops, classes [n] and the published split."""
+
+    x: np.ndarray
+    pairs: np.ndarray
+    y: np.ndarray
+    masks: dict[Mask, np.ndarray]
+
+
+def _read(folder: Path, files: tuple[str, ...], name: str, expected: str) -> _Read:
+    contents = [read_bytes(folder / file, largest=LARGEST_DATA) for file in files]
+    # Before the first byte is unpickled: afterwards it would be too late.
+    _check_bytes(folder, b"".join(contents), name, expected)
+    *pickled, listed = contents
+    try:
+        with quiet():  # the published pickles name modules that SciPy has since moved
+            x, tx, allx, _, ty, ally, graph = (pickle.loads(content, encoding="latin1") for content in pickled)
+        return _joined(x.shape[0], (allx, tx), (ally, ty), graph, np.array(listed.split(), dtype=np.int64))
+    except Exception as error:  # whatever a damaged pickle raises
+        raise DataError(f"the files of {name!r} cannot be read ({error})", where=str(folder)) from error
+
+
+def _check_bytes(folder: Path, content: bytes, name: str, expected: str) -> None:
+    """Open the pickles only if they are the published ones: a foreign pickle could run anything."""
+    digest = hashlib.sha256(content)
+    if digest.hexdigest() != expected:
+        raise DataError(
+            f"the files of {name!r} are not the published ones (SHA-256 {digest.hexdigest()[:12]}...)",
+            where=str(folder),
+            allowed=f"SHA-256 {expected[:12]}... over all of them",
+            remedy="remove the folder to have them downloaded again",
+        )
+
+
+def _joined(train: int, features: tuple[Any, Any], classes: tuple[Any, Any], graph: Any, test: np.ndarray) -> _Read:
+    """Return the graph of pickled (other nodes, test nodes), of which the first `train` train and 500 more validate."""
+    before = features[0].shape[0]
+    # CiteSeer's test nodes have gaps: nodes without an edge, whose features and class nobody published.
+    nodes = max(before, int(test.max()) + 1)
+    x = np.zeros((nodes, features[0].shape[1]), dtype=np.float32)
+    y = np.zeros(nodes, dtype=np.int64)
+    x[:before], x[test] = features[0].toarray(), features[1].toarray()
+    y[:before], y[test] = classes[0].argmax(axis=1), classes[1].argmax(axis=1)
+    place = np.arange(nodes)
+    chosen = (place < train, (place >= train) & (place < train + 500), np.isin(place, test))
+    # A pair may be listed twice, and a node beside itself.
+    pairs = np.array(sorted({(node, end) for node, ends in graph.items() for end in ends if node != end})).T
+    return _Read(x, pairs, y, dict(zip(MASKS, chosen, strict=True)))

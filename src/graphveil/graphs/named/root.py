@@ -1,0 +1,152 @@
+"""Where data sets lie, and how an absent one gets there: whole or not at all.
+
+Downloads use the standard library. pooch 1.9, the usual choice, was read for this and left out: its check is a hash for
+each file, and most of the sets here are published without one (where one is known, every reading checks it, not the
+download alone); it takes transfers and archives of any size, where these functions set a bound; and it would bring
+`requests` for one function of twenty lines.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from graphveil.errors import MissingDataError
+from graphveil.files.writing import partial_folder
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+Fetch = Callable[[Path, ProgressCallback], None]
+"""Writes a data set's files into the folder it is given."""
+
+VARIABLE = "GRAPHVEIL_DATA"
+LARGEST_DOWNLOAD = 8 << 30
+"""The most bytes that a download may have, and that one may unpack to."""
+
+
+def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """Return the data root: the argument, else the environment variable GRAPHVEIL_DATA, else the user cache."""
+    if root is not None:
+        return Path(root).expanduser()
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE]).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "graphveil"
+
+
+def ensure_files(
+    folder: Path,
+    files: tuple[str, ...],
+    *,
+    name: str,
+    fetch: Fetch | None,
+    progress: ProgressCallback | None,
+) -> Path:
+    """Return the folder, once all files are in it; what is absent is fetched through a temporary sibling.
+
+    Args:
+        folder: where the files belong; only read when they are all there, so it may be read-only.
+        files: their paths inside the folder.
+        name: the data set, for messages.
+        fetch: writes the files into the folder it is given; None when nothing may be downloaded.
+        progress: told the bytes so far.
+
+    Raises:
+        MissingDataError: a file is absent and could not be fetched. Nothing half-written is left.
+    """
+    if not _absent(folder, files):
+        return folder
+    if fetch is None:
+        raise _missing(name, folder, files, "absent, and not downloaded")
+    try:
+        _fetch_whole(folder, fetch, progress or (lambda _: None))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise _missing(name, folder, files, f"absent, and downloading failed ({_reason(error)})") from error
+    if _absent(folder, files):
+        raise _missing(name, folder, files, "absent, also from what was downloaded")
+    return folder
+
+
+def _absent(folder: Path, files: tuple[str, ...]) -> list[str]:
+    return [file for file in files if not (folder / file).is_file()]
+
+
+def _missing(name: str, folder: Path, files: tuple[str, ...], reason: str) -> MissingDataError:
+    absent = _absent(folder, files)
+    listed = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+    return MissingDataError(
+        f"data set {name!r}: {listed} {reason}",
+        where=str(folder),
+        remedy=f"put {', '.join(files)} there, or name another data root with --data-root or {VARIABLE}",
+    )
+
+
+def _fetch_whole(folder: Path, fetch: Fetch, progress: ProgressCallback) -> None:
+    with partial_folder(folder) as partial:
+        fetch(partial, progress)
+        for file in sorted(partial.rglob("*")):
+            place = folder / file.relative_to(partial)
+            # What is there already stays: a download must not replace a file that a user put there.
+            if file.is_file() and not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
+
+
+def download(url: str, target: Path, progress: ProgressCallback, *, seconds: float = 30.0) -> Path:
+    """Download one file, with certificates checked and no connection left hanging.
+
+    Args:
+        url: its address.
+        target: where it is written.
+        progress: told the bytes so far.
+        seconds: how long to wait for an answer.
+
+    Returns:
+        The target.
+
+    Raises:
+        OSError: no connection, the transfer ended early, or it has more than `LARGEST_DOWNLOAD` bytes.
+    """
+    import urllib.request
+
+    stage = f"downloading {target.name}"
+    with urllib.request.urlopen(url, timeout=seconds) as source, target.open("wb") as sink:
+        total, done = int(source.headers.get("Content-Length") or 0), 0
+        while chunk := source.read(1 << 20):
+            sink.write(chunk)
+            done += len(chunk)
+            if done > LARGEST_DOWNLOAD:
+                raise OSError(f"{url} has more than {LARGEST_DOWNLOAD:,} bytes")
+            progress(Progress(done, total, stage))
+    # urllib ends a cut transfer without an error; half a data set would look like a small one.
+    if total and done != total:
+        raise OSError(f"{url} ended after {done} of {total} bytes")
+    return target
+
+
+def unzip(archive: Path, files: tuple[str, ...], folder: Path) -> None:
+    """Take the named files out of an archive, wherever in it they lie, and delete the archive.
+
+    Args:
+        archive: a zip file.
+        files: the names of the files, without folders.
+        folder: where they go.
+
+    Raises:
+        BadZipFile: it is damaged, or unpacks to more than `LARGEST_DOWNLOAD` bytes.
+    """
+    with zipfile.ZipFile(archive) as members:
+        # By bare name into the given folder: a path in the archive ("../") leads nowhere.
+        wanted = [member for member in members.infolist() if Path(member.filename).name in files]
+        if sum(member.file_size for member in wanted) > LARGEST_DOWNLOAD:
+            raise zipfile.BadZipFile("what was downloaded unpacks to more than a published data set takes")
+        for member in wanted:
+            with members.open(member) as source, (folder / Path(member.filename).name).open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+    archive.unlink()
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(getattr(error, "reason", None) or error).split())[:200] or type(error).__name__

@@ -1,0 +1,213 @@
+"""A seeded generator of social networks of any size, for tests and scale; linear in edges, always sparse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs.value.checks import check_parts
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_rows
+from graphveil.graphs.value.parts import GraphParts
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.graphs.value.value import graph_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from graphveil.graphs.value.protocol import Graph
+
+_TAIL = 1.5  # P[weight > w] = w^-1.5, so degrees follow a power law with exponent 2.5
+_ROUNDS = 30  # rounds of drawing further edges in place of duplicates
+
+
+def social_graph(
+    nodes: int = 10_000,
+    average_degree: float = 20.0,
+    dimension: int = 1_000,
+    classes: int = 8,
+    *,
+    homophily: float = 0.7,
+    apps: float = 20.0,
+    signal: float = 0.5,
+    seed: int = 0,
+) -> Graph:
+    """Make a social network: communities, power-law degrees, and "installed apps" as 0/1 features.
+
+    Edges follow a degree-corrected block model (Karrer, Newman, "Stochastic blockmodels and community
+    structure in networks", Phys. Rev. E 2011, eq. 14): an edge starts at a node drawn by its weight and
+    ends, with probability `homophily`, in the same class, else in another, at a node drawn by its weight.
+    Duplicates and self-loops are drawn again, so there are nodes * average_degree / 2 edges unless the graph is
+    too small.
+    Each person installs about `apps` apps; each is drawn by popularity, from the class's own ranking with
+    probability `signal`, else from the ranking everybody shares.
+
+    Args:
+        nodes: n.
+        average_degree: mean degree.
+        dimension: d, apps there are.
+        classes: communities, of equal expected size.
+        homophily: share of edges inside a class.
+        apps: mean number of draws a person.
+        signal: share of draws that depend on the class.
+        seed: the same seed gives the same graph.
+
+    Raises:
+        InputError: a setting outside its range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> social_graph(100, average_degree=4, dimension=50, seed=1).schema.name
+        'social-100'
+    """
+    parts = social_parts(
+        nodes, average_degree, dimension, classes, homophily=homophily, apps=apps, signal=signal, seed=seed
+    )
+    return graph_of(parts)
+
+
+def social_parts(
+    nodes: int = 10_000,
+    average_degree: float = 20.0,
+    dimension: int = 1_000,
+    classes: int = 8,
+    *,
+    homophily: float = 0.7,
+    apps: float = 20.0,
+    signal: float = 0.5,
+    seed: int = 0,
+) -> GraphParts:
+    """Return the parts of `social_graph`, which explains the arguments and refusals."""
+    _check(nodes, average_degree, dimension, classes, homophily, apps, signal)
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=nodes, dtype=np.int16)
+    source, target = social_edges(labels, classes, round(nodes * average_degree / 2), homophily, rng)
+    edge_index, notes = merge_edges(source, target, nodes, directed=False)
+    del source, target
+    x = compact_rows(social_features(labels, classes, dimension, apps, signal, rng))
+    schema = GraphSchema(
+        name=f"social-{nodes}",
+        dimension=dimension,
+        low=0.0,
+        high=1.0,
+        classes=tuple(f"community {index}" for index in range(classes)),
+        source="made data: an app is installed or not, 0 or 1; the communities are settings of the generator",
+        notes=(f"made by social_graph with seed {seed}", *notes),
+    )
+    return check_parts(GraphParts(x, edge_index, labels.astype(np.int64), schema))
+
+
+def _check(
+    nodes: int, degree: float, dimension: int, classes: int, homophily: float, apps: float, signal: float
+) -> None:
+    for name, value, low, high in (
+        ("nodes", nodes, 10, 2**31 - 2),
+        ("average_degree", degree, 0, (nodes - 1) / 4),
+        ("dimension", dimension, 1, 2**31 - 2),
+        ("classes", classes, 2, min(nodes // 5, 30_000)),
+        ("homophily", homophily, 0, 1),
+        ("apps", apps, 1, dimension),
+        ("signal", signal, 0, 1),
+    ):
+        if not low <= value <= high:
+            raise InputError(f"{name} is {value}", where="social_graph", allowed=f"{low} to {high:g}")
+
+
+def social_edges(
+    labels: np.ndarray, classes: int, count: int, homophily: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return different undirected edges between numbered nodes by the law of `social_graph`.
+
+    Args:
+        labels: int16 [n], the class of each node.
+        classes: how many there are.
+        count: edges to draw; fewer come where the graph is too small for them.
+        homophily: share of edges inside a class.
+        rng: what draws.
+
+    Returns:
+        The lower and the higher end of each edge, int32 [count] both.
+    """
+    n = len(labels)
+    # Cut at sqrt(n): beyond that two hubs would expect more than one edge with each other, and draws would mostly
+    # repeat.
+    weights = np.minimum((1.0 - rng.random(n)) ** (-1.0 / _TAIL), np.sqrt(n))
+    order = np.argsort(labels, kind="stable").astype(np.int32)
+    ends = np.cumsum(weights[order])  # a class is one stretch of this line
+    stops = ends[np.searchsorted(labels[order], np.arange(classes), side="right") - 1]
+    starts = np.concatenate([[0.0], stops[:-1]])
+    keys = np.empty(0, dtype=np.int64)
+    for _ in range(_ROUNDS):
+        lacking = count - len(keys)
+        if lacking <= 0:
+            break
+        fresh = _draw(labels, order, ends, starts, stops, lacking + lacking // 20 + 10, homophily, rng)
+        keys = np.concatenate([keys, fresh])
+        keys.sort()  # np.unique hashes, which takes several times as long here
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+    if len(keys) > count:
+        kept = np.ones(len(keys), dtype=bool)
+        kept[rng.choice(len(keys), len(keys) - count, replace=False)] = False
+        keys = keys[kept]
+    return (keys // n).astype(np.int32), (keys % n).astype(np.int32)
+
+
+def _draw(
+    labels: np.ndarray,
+    order: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    count: int,
+    homophily: float,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Keys lower * n + higher of up to `count` drawn pairs; self-loops left out, duplicates kept."""
+    total, last = ends[-1], len(order) - 1
+    place = rng.random(count) * total
+    place.sort()  # the order of edges does not matter, and neighbouring searches hit the same cache lines
+    source = order[np.minimum(np.searchsorted(ends, place, side="right"), last)]
+    start, stop = starts[labels[source]], stops[labels[source]]
+    place = rng.random(count)
+    inside = start + place * (stop - start)
+    outside = place * (total - (stop - start))
+    outside[outside >= start] += (stop - start)[outside >= start]  # step over the own class
+    place = np.where(rng.random(count) < homophily, inside, outside)
+    target = order[np.minimum(np.searchsorted(ends, place, side="right"), last)]
+    different = source != target
+    low, high = np.minimum(source, target)[different], np.maximum(source, target)[different]
+    keys: np.ndarray = low.astype(np.int64) * len(order) + high
+    return keys
+
+
+def social_features(
+    labels: np.ndarray, classes: int, dimension: int, apps: float, signal: float, rng: np.random.Generator
+) -> csr_matrix:
+    """Return 0/1 rows [n, dimension] by the law of `social_graph`: everybody has at least one app.
+
+    Args:
+        labels: [n], the class of each node.
+        classes: how many there are.
+        dimension: apps there are.
+        apps: mean number of draws a person.
+        signal: share of draws that depend on the class.
+        rng: what draws.
+    """
+    from scipy.sparse import csr_matrix
+
+    counts = 1 + rng.poisson(apps - 1.0, len(labels))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    popularity = np.cumsum(1.0 / np.arange(2, dimension + 2) ** 0.8)
+    rankings = np.stack([np.arange(dimension), *(rng.permutation(dimension) for _ in range(classes))]).astype(np.int32)
+    draws = int(indptr[-1])
+    rank = np.searchsorted(popularity, rng.random(draws) * popularity[-1], side="right")
+    list_of = np.repeat(labels.astype(np.int16) + 1, counts)
+    list_of[rng.random(draws) >= signal] = 0
+    items = rankings[list_of, np.minimum(rank, dimension - 1)]
+    shape = (len(labels), dimension)
+    rows = csr_matrix((np.ones(draws, dtype=np.float32), items, indptr), shape=shape)
+    rows.sum_duplicates()
+    rows.data[:] = 1.0
+    return rows

@@ -1,0 +1,137 @@
+"""Croissant metadata of data: a release, an own folder, a named set.
+
+Of data that is not released, only what its owner declared is said: no hash, no size and no number of rows, since each
+of them is a function of what people have.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from graphveil.errors import DataError
+from graphveil.files.reading import read_json
+from graphveil.graphs.declared.declaration import FILE as DECLARATION
+from graphveil.graphs.declared.declaration import Declaration, read_declaration
+from graphveil.graphs.load import is_name, load_parts
+from graphveil.graphs.releases import croissant as cr  # its vocabulary's own prefix
+from graphveil.graphs.releases.croissant_release import of_release
+from graphveil.graphs.releases.release import FILE as RELEASE
+from graphveil.graphs.tables.stored import is_stored
+from graphveil.graphs.tables.tables import find_table
+from graphveil.graphs.value.schema import GraphSchema
+
+#: Table -> what its columns may be declared to be -> type of their cells.
+_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "nodes": {"id": cr.TEXT, "label": cr.TEXT, "split": cr.TEXT, "private_nodes": cr.BOOLEAN},
+    "edges": {"source": cr.TEXT, "target": cr.TEXT, "public_edges": cr.BOOLEAN},
+    "features": {"id": cr.TEXT, "feature": cr.INTEGER, "value": cr.FLOAT},
+}
+#: Kind of a declared column -> type of its cells; yes and no, tags and categories are words.
+_KINDS: Final[Mapping[str, str]] = {"integer": cr.INTEGER, "number": cr.FLOAT}
+
+
+def of_data(data: str, *, root: str | os.PathLike[str] | None = None, credit: cr.Credit) -> dict[str, Any]:
+    """Return the metadata of a release, of an own folder, or of a named set.
+
+    Args:
+        data: a folder or the name of a set, as for `load_parts`, whose refusals these are.
+        root: the data root.
+        credit: what its owner says.
+
+    Raises:
+        DataError: a file cannot be read, or a release was changed.
+        InputError: no such data set.
+    """
+    folder = Path(data)
+    # Before anything is loaded: a folder that is not released is described by its declaration alone.
+    declared = None
+    if not is_name(data) and folder.is_dir() and not is_stored(folder):
+        declared = read_declaration(folder / DECLARATION)
+    if declared is not None and not declared.release:
+        return _declared(folder, declared, credit)
+    parts = load_parts(data, root)
+    if parts.release is None:
+        return _named(parts.schema, credit)
+    digests = read_json(folder / RELEASE)["files"]  # checked while it was loaded
+    return of_release(folder, parts.schema, parts.release, digests, credit)
+
+
+def _declared(folder: Path, declared: Declaration, credit: cr.Credit) -> dict[str, Any]:
+    """Return what the owner of a folder declares; of the tables, only the names of their columns are read."""
+    name = declared.name or folder.resolve().name
+    paths = [find_table(folder, stem, required=False) for stem in _COLUMNS]
+    found = [path for path in paths if path is not None]
+    files = [cr.File(path.name, cr.ABOUT[path.stem]) for path in found]
+    tables = [_declared_table(path, declared) for path in found]
+    more = _private(declared)
+    return cr.document(
+        name, _promise(declared.private), tables, files, classes=declared.classes, credit=credit, more=more
+    )
+
+
+def _declared_table(path: Path, declared: Declaration) -> cr.Table:
+    wanted = _COLUMNS[path.stem]
+    meanings = {getattr(declared, key, None) or key: key for key in wanted}
+    fields = []
+    for name in _header(path):
+        key = meanings.get(name)
+        if key is not None:
+            fields.append(cr.Field(name, wanted[key], cr.FIELDS[key], label=key == "label"))
+        elif path.stem == "nodes" and (said := _declared_feature(name, declared)) is not None:
+            fields.append(said)
+    return cr.table_of(path.name, fields, key=next((name for name, key in meanings.items() if key == "id"), None))
+
+
+def _declared_feature(name: str, declared: Declaration) -> cr.Field | None:
+    """Return a feature column as it is declared; None for a column that is no feature."""
+    if declared.columns:
+        kinds = (column.kind.word for column in declared.columns if column.name == name)
+        return next(
+            (cr.Field(name, _KINDS.get(word, cr.TEXT), f"A feature, declared as {word}.") for word in kinds), None
+        )
+    if declared.features is not None and name not in declared.features:
+        return None
+    groups = (pair for pattern, *pair in declared.ranges if fnmatchcase(name, pattern))
+    low, high = next(groups, (declared.low, declared.high))
+    return cr.Field(name, cr.FLOAT, f"A feature, declared from {low:g} to {high:g}.")
+
+
+def _named(schema: GraphSchema, credit: cr.Credit) -> dict[str, Any]:
+    """Return what is declared of a named set; a field needs a file, and the files of a named set are not ours."""
+    about = f"{_promise(schema.private)} Ranges and classes: {schema.source}."
+    return cr.document(schema.name, about, [], [], classes=schema.classes, credit=credit, more=_private(schema))
+
+
+def _promise(private: Sequence[str]) -> str:
+    what = f"Private: {', '.join(private)}." if private else "Nothing in it is private."
+    return f"A graph whose nodes have features and classes. {what} Only what is declared is described, no value."
+
+
+def _private(declared: Declaration | GraphSchema) -> dict[str, Any]:
+    sensitive = {"rai:personalSensitiveInformation": list(declared.private)} if declared.private else {}
+    said = {
+        "private": list(declared.private),
+        "directed": declared.directed,
+        "low": declared.low,
+        "high": declared.high,
+        "dimension": declared.dimension,
+    }
+    return {**sensitive, "graphveil:declared": cr.properties(said)}
+
+
+def _header(path: Path) -> list[str]:
+    import polars
+
+    try:
+        if path.suffix == ".parquet":
+            return list(polars.read_parquet_schema(path))
+        # The first line alone: whatever reads further to guess types has read what people have.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, ValueError, csv.Error, polars.exceptions.PolarsError) as error:
+        raise DataError("the names of its columns cannot be read", where=str(path)) from error

@@ -1,0 +1,226 @@
+"""A published graph: a folder that anyone may store, share and train on, and what it says about itself.
+
+    graph.toml, nodes.parquet, edges.parquet, features.parquet   the graph, in the format of every own folder
+    counts.parquet  in the place of private edges, where a method publishes those: noisy counts of neighbours
+    release.json    method, settings, guarantee, what the numbers mean, and the hashes of all other files
+    ledger.json     what was spent
+    card.md         the privacy card, for people; card.html the same
+    croissant.json  what hubs and loaders read: files, fields, guarantee
+    lift.json       what training on it showed, if somebody tried
+
+The hashes find damage and careless edits, not forgery: whoever forges a release can compute them too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import DataError, GraphveilError
+from graphveil.files.reading import read_json
+from graphveil.files.writing import write_text
+from graphveil.graphs.declared.declaration import FILE as DECLARATION
+from graphveil.graphs.releases.neighbour_counts import FILE as COUNTS
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts, read_counts, write_counts
+from graphveil.graphs.tables.write import new_graph_folder, write_graph
+
+if TYPE_CHECKING:
+    from graphveil.graphs.value.protocol import Graph
+    from graphveil.privacy import Guarantee, Ledger
+
+FILE = "release.json"
+LEDGER = "ledger.json"
+CARD, CARD_PAGE = "card.md", "card.html"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is known of a published graph beside the graph itself.
+
+    Attributes:
+        method: the release method; settings: its settings, JSON values.
+        guarantee: what everything that is made of the graph protects; ledger: what was spent.
+        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): as it is.
+        edges: whether the edges that are not marked public are made, not true ones.
+        notes: what to mind when reading the numbers.
+        statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
+        counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
+        version: of the program; created: when.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    guarantee: Guarantee
+    ledger: Ledger
+    keep: float = 1.0
+    flip: float = 0.0
+    edges: bool = False
+    notes: tuple[str, ...] = ()
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    created: str = ""
+    counts: NeighbourCounts | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `release.json`, hashes and the table of counts left out."""
+        return {
+            "format": FORMAT,
+            "method": self.method,
+            "settings": dict(self.settings),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_sentence": self.guarantee.sentence(),
+            "labels": {"keep": self.keep, "flip": self.flip},
+            "made_edges": self.edges,
+            "notes": list(self.notes),
+            "statistics": dict(self.statistics),
+            "version": self.version,
+            "created": self.created,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
+        """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
+        from graphveil.privacy import Guarantee
+
+        return cls(
+            method=str(content["method"]),
+            settings=dict(content["settings"]),
+            guarantee=Guarantee.from_dict(content["guarantee"]),
+            ledger=ledger,
+            keep=float(content["labels"]["keep"]),
+            flip=float(content["labels"]["flip"]),
+            edges=bool(content["made_edges"]),
+            notes=tuple(str(note) for note in content["notes"]),
+            statistics=dict(content["statistics"]),
+            version=str(content["version"]),
+            created=str(content["created"]),
+        )
+
+
+def write_release(
+    graph: Graph, path: str | os.PathLike[str], release: Release, *, card: str, page: str | None = None
+) -> Path:
+    """Write a published graph as a folder, whole or not at all.
+
+    Args:
+        graph: the released graph; nothing private is in it any more.
+        path: the new folder.
+        release: what to say about it.
+        card: the text of card.md; page: that of card.html, if there is to be one. Neither is hashed: cards are
+            written anew.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        InputError: the folder is already there, or nodes have several labels.
+    """
+    from graphveil.graphs.releases import croissant
+    from graphveil.graphs.releases.croissant_release import of_release
+
+    folder = Path(path)
+    with new_graph_folder(folder) as inside:
+        write_graph(graph, inside, format="parquet", release=True)
+        if release.counts is not None:
+            write_counts(release.counts, inside)
+        write_text(inside / LEDGER, _json(replace(release.ledger, void=release.guarantee.void).to_dict()))
+        content = release.to_dict()
+        # Cards are left out, since `report` writes them anew without changing what was published.
+        content["files"] = {file.name: _digest(file) for file in sorted(inside.iterdir())}
+        content["sha256"] = _digest_of(content)
+        write_text(inside / FILE, _json(content))
+        described = of_release(inside, graph.schema, release, content["files"], croissant.Credit())
+        # Not hashed, like cards: a licence or a page may be added to it later.
+        write_text(inside / croissant.FILE, _json(described))
+        for name, text in {CARD: card, CARD_PAGE: page}.items():
+            if text is not None:
+                write_text(inside / name, text)
+    return folder
+
+
+def read_release(folder: Path) -> Release:
+    """What a published folder says about itself, once every file is the one that was published.
+
+    Raises:
+        DataError: a file is missing, was changed or does not belong; names it.
+    """
+    file = folder / FILE
+    try:
+        content = read_json(file)
+        stored = dict(content["files"])
+        # Its own hash first: the list of the others is believed only if nobody edited it.
+        whole = content.pop("sha256") == _digest_of(content) and content["format"] == FORMAT
+    except FileNotFoundError as error:
+        raise _incomplete(folder, FILE) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _changed(file) from error
+    if not whole:
+        raise _changed(file)
+    _check_files(folder, stored)
+    from graphveil.privacy import Ledger
+
+    try:
+        ledger = Ledger.from_dict(read_json(folder / LEDGER))
+        return replace(Release.from_dict(content, ledger), counts=read_counts(folder) if COUNTS in stored else None)
+    except (KeyError, TypeError, ValueError, AttributeError, GraphveilError) as error:
+        raise _changed(file) from error
+
+
+def refuse_stray_release(folder: Path) -> None:
+    """Refuse a folder with a `release.json` that its `graph.toml` does not declare: it was put together by hand.
+
+    Raises:
+        DataError: there is one.
+    """
+    if (folder / FILE).exists():
+        raise DataError(
+            f"holds a {FILE}, but {DECLARATION} does not say release = true",
+            where=str(folder),
+            remedy="restore the published folder, or remove the file: no guarantee belongs to this graph",
+        )
+
+
+def _check_files(folder: Path, stored: Mapping[str, str]) -> None:
+    for name in (DECLARATION, LEDGER):
+        if name not in stored:
+            raise _changed(folder / FILE)
+    for name, digest in stored.items():
+        if not (folder / name).is_file():
+            raise _incomplete(folder, name)
+        if _digest(folder / name) != digest:
+            raise _changed(folder / name)
+    for stem in ("nodes", "edges", "features", "counts"):
+        for ending in ("csv", "parquet"):
+            name = f"{stem}.{ending}"
+            # A file beside those that were hashed could be read in the place of one: csv where parquet was published.
+            if name not in stored and (folder / name).exists():
+                raise DataError(f"{name} was not published with it", where=str(folder), remedy=_RESTORE)
+
+
+_RESTORE = "restore the published folder; what was changed has no guarantee"
+
+
+def _incomplete(folder: Path, name: str) -> DataError:
+    return DataError(f"the release is incomplete: {name} is missing", where=str(folder), remedy=_RESTORE)
+
+
+def _changed(file: Path) -> DataError:
+    return DataError("was changed since it was published", where=str(file), remedy=_RESTORE)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _digest_of(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

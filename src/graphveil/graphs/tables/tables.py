@@ -1,0 +1,474 @@
+"""Tables of text read from csv or parquet, and errors that name the line an editor shows."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from graphveil.engine import Block
+from graphveil.errors import DataError
+from graphveil.files.reading import require_file
+from graphveil.graphs.declared.whole_texts import whole_texts, written_otherwise
+from graphveil.graphs.tables.long_csv import LongCsv
+
+if TYPE_CHECKING:
+    import polars
+
+#: Bytes of a csv that are read whole where a longer one would be read in parts.
+HELD: Final = 1 << 26
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: every column of a csv as text, of a parquet or a frame as stored.
+
+    Attributes:
+        title: its name in messages: the path of its file, or what the caller calls it.
+        frame: its columns, in memory or on disk until they are asked for.
+        path: its file; None for a frame that was handed over.
+        row_names: what messages call its rows, where they have better names than numbers.
+    """
+
+    title: str
+    frame: polars.DataFrame | polars.LazyFrame | LongCsv
+    path: Path | None = None
+    row_names: Sequence[str] | None = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return self.frame.names if isinstance(self.frame, LongCsv) else self.frame.collect_schema().names()
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        import polars
+
+        if isinstance(self.frame, LongCsv):
+            return self.frame.rows
+        return int(self.frame.lazy().select(polars.len()).collect().item())
+
+    @property
+    def short_title(self) -> str:
+        """The name of its file without the folder, or the title."""
+        return self.title if self.path is None else self.path.name
+
+    def where(self, row: int) -> str:
+        """Return the place of data row `row` (from 0) for a message: a line of a csv, else a row."""
+        if self.row_names is not None:
+            return f"{self.title}, {self.row_names[row]}"
+        if self.path is None or self.path.suffix == ".parquet":
+            return f"{self.title}, row {row + 1}"
+        lines = (line for line, _ in _records(self.path))
+        line = next(islice(lines, row + 1, None), None)
+        return f"{self.path}, line {line}" if line else f"{self.path}, row {row + 1}"
+
+    def column(self, name: str) -> polars.Series:
+        """A column by name.
+
+        Raises:
+            DataError: there is none; names those there are.
+        """
+        return self.part(name, Block(0, 0, self.rows))
+
+    def part(self, name: str, block: Block) -> polars.Series:
+        """A block of rows of a column.
+
+        Raises:
+            DataError: as `column`, or its file can no longer be read as it was.
+        """
+        import polars
+
+        if name not in self.names:
+            names = self.names
+            # In quotation marks where a space is all that makes a name another one.
+            there = ", ".join(one if one == one.strip() else repr(one) for one in names[:12])
+            allowed = f"its columns are {there}"
+            raise DataError(f"has no column {name!r}", where=self.title, allowed=allowed, remedy=_separated(names))
+        if isinstance(self.frame, polars.DataFrame):
+            return self.frame[name][block.rows]
+        rows = block.stop - block.start
+        if isinstance(self.frame, LongCsv):
+            with _readable_csv(self.frame.path):
+                part = self.frame.column(name, block)
+        else:
+            with _readable(Path(self.title)):
+                part = self.frame.select(name).slice(block.start, rows).collect().to_series()
+        if len(part) != rows:
+            raise DataError("became shorter while it was read", where=self.title)
+        return part
+
+    def refuse(
+        self, bad: polars.Series, what: str, column: str, allowed: str | None = None, remedy: str | None = None
+    ) -> None:
+        """Refuse the first row where `bad` is true.
+
+        Args:
+            bad: one truth a row.
+            what: what is wrong; may show {column}, and as {value} what stands there.
+            column: the column in question.
+            allowed: what would have been accepted.
+            remedy: what to do.
+
+        Raises:
+            DataError: if any is; names file and line.
+        """
+        if bad.any():
+            raise self.fault(int(bad.arg_true()[0]), what, column, allowed, remedy)
+
+    def fault(
+        self, row: int, what: str, column: str, allowed: str | None = None, remedy: str | None = None
+    ) -> DataError:
+        """Return the refusal of a row (from 0), for the reasons that `refuse` takes."""
+        value = self.part(column, Block(0, row, row + 1))[0]
+        shown = what.format(column=column, value=_shown(value))
+        return DataError(shown, where=self.where(row), allowed=allowed, remedy=remedy)
+
+    def refuse_short_lines(self) -> None:
+        """Refuse lines of a csv with fewer fields than the header: cut off, they read as if the rest were empty.
+
+        Raises:
+            DataError: names file and line.
+        """
+        if self.path is None or self.path.suffix == ".parquet":
+            return
+        if self.names and self.column(self.names[-1]).has_nulls():
+            _refuse_short_lines(self.path, self.rows, len(self.names))
+
+    def text(self, name: str) -> polars.Series:
+        """A column as text, null where missing; whole numbers stored as floats lose their point."""
+        import polars
+
+        series = self.column(name)
+        if series.dtype.is_float():
+            series = series.fill_nan(None)
+        if series.dtype.is_float() and bool((series.drop_nulls() == series.drop_nulls().round()).all()):
+            series = series.cast(polars.Int64, strict=False)
+        return series.cast(polars.String)
+
+    def declared_codes(self, name: str, declared: Sequence[str], what: str) -> polars.Series:
+        """A column as an Enum of the declared names, null where a cell is empty; see `codes_of`."""
+        text = self.text(name)
+        return self.codes_of(text.set(text == "", None), name, declared, what)
+
+    def codes_of(self, cells: polars.Series, name: str, declared: Sequence[str], what: str) -> polars.Series:
+        """Return cells as an Enum of the declared names, null where one is empty.
+
+        Whole numbers that stand with a point, as pandas writes them beside missing ones, are taken as whole ones where
+        all of them are declared so.
+
+        Args:
+            cells: of a column, as text.
+            name: of the column.
+            declared: the names.
+            what: what a cell is not, in messages.
+
+        Raises:
+            DataError: a cell is no declared name; names file and line.
+        """
+        import polars
+
+        names = polars.Enum(declared)
+        for text in (cells, whole_texts(cells)):
+            codes = text.cast(names, strict=False)
+            if codes.null_count() == cells.null_count():
+                return codes
+        unknown = codes.is_null() & cells.is_not_null()
+        some = ", ".join(declared[:8]) + (", ..." if len(declared) > 8 else "")
+        remedy = written_otherwise(str(cells[int(unknown.arg_true()[0])]), declared)
+        self.refuse(unknown, f"{{column}} is {{value}}, {what}", name, some, remedy)
+        return codes
+
+    def numbers(self, name: str) -> polars.Series:
+        """A column as finite Float64.
+
+        Raises:
+            DataError: a value is missing, not a number, NaN or infinite; names file and line.
+        """
+        return self.filled_numbers(name)[0]
+
+    def filled_numbers(
+        self, name: str, stand: float | None = None, remedy: str | None = None
+    ) -> tuple[polars.Series, int]:
+        """A column as finite Float64, and how many values were missing (empty, or NaN).
+
+        Args:
+            name: of the column.
+            stand: what stands for a missing value; None: it is refused.
+            remedy: what to do then.
+
+        Raises:
+            DataError: a value is missing, not a number or infinite; names file and line.
+        """
+        import polars
+
+        series = self.column(name)
+        text = series.str.strip_chars() if series.dtype == polars.String else series
+        numbers = text.cast(polars.Float64, strict=False)
+        absent = series.is_null() | numbers.is_nan().fill_null(False)
+        if series.dtype == polars.String:
+            absent |= (text == "").fill_null(False)
+        self.refuse(numbers.is_null() & ~absent, "{column} is {value}, not a number", name, None, _NO_WORD)
+        if stand is not None:
+            numbers = numbers.set(absent, stand)
+        else:
+            self.refuse(series.is_null(), "{column} is missing", name, "a number in every row", remedy)
+            self.refuse(absent, "{column} is {value}", name, "finite numbers, no NaN", remedy)
+        self.refuse(numbers.is_infinite(), "{column} is {value}", name, "finite numbers, no NaN")
+        return numbers, int(absent.sum())
+
+
+_NO_WORD: Final = "leave the cell empty where a value is missing"
+
+
+def find_table(folder: Path, stem: str, *, required: bool = True) -> Path | None:
+    """Return the file `stem.csv` or `stem.parquet` in a folder; None when neither is there and none is required.
+
+    Args:
+        folder: where to look.
+        stem: its name without the ending.
+        required: refuse a folder without it.
+
+    Raises:
+        DataError: both are there, or none although one is required.
+    """
+    there = [path for path in (folder / f"{stem}.csv", folder / f"{stem}.parquet") if os.path.lexists(path)]
+    # Refused, not chosen between: which of two tables is the newer one, only their owner knows.
+    if len(there) > 1:
+        raise DataError(f"found both {stem}.csv and {stem}.parquet", where=str(folder), remedy="remove one")
+    if not there and required:
+        raise DataError(f"found neither {stem}.csv nor {stem}.parquet", where=str(folder))
+    if there:
+        require_file(there[0])
+    return there[0] if there else None
+
+
+def read_table(path: Path) -> Table:
+    """Read a csv (UTF-8, comma, one header line) or parquet file.
+
+    Raises:
+        DataError: the file is empty, compressed or damaged, a column has no name, or a line has more or fewer fields
+            than the header.
+    """
+    table = open_table(path, held=None)
+    import polars
+
+    if not isinstance(table.frame, polars.LazyFrame):
+        return table
+    with _readable(path):
+        return replace(table, frame=table.frame.collect())
+
+
+def open_table(path: Path, *, held: int | None = HELD) -> Table:
+    """As `read_table`, but the columns of a parquet file or a long csv stay on disk until they are asked for.
+
+    Args:
+        path: the file.
+        held: bytes of a csv that are read whole; None: any number.
+
+    Raises:
+        DataError: as `read_table`; damage inside a column shows when that is read.
+    """
+    require_file(path)
+    size = path.stat().st_size
+    if size == 0:
+        raise DataError("is empty", where=str(path), allowed="a header line and rows")
+    if path.suffix == ".parquet":
+        return _open_parquet(path)
+    if held is not None and size > held and (table := _open_csv(path)) is not None:
+        return table
+    return _read_csv(path)
+
+
+def _open_csv(path: Path) -> Table | None:
+    with _readable_csv(path):
+        lines = LongCsv.of(path)
+    if lines is None:
+        return None
+    _check_header(path)
+    return Table(str(path), lines, path)
+
+
+def _open_parquet(path: Path) -> Table:
+    import polars
+
+    with _readable(path):
+        # The footer alone: a parquet file of a kilobyte can declare more cells than there is memory.
+        frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+        table = Table(str(path), frame, path)
+        rows, schema = table.rows, frame.collect_schema()
+    most = min(LARGEST_TABLE, max(_ANY_TABLE, _CELLS_A_BYTE * path.stat().st_size))
+    if rows * len(schema) > most:
+        allowed = f"at most {most:,} cells in a file of its size"
+        raise DataError(f"holds {rows:,} rows of {len(schema):,} columns", where=str(path), allowed=allowed)
+    check_columns(schema, str(path))
+    return table
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn whatever damage a parquet file has into one error."""
+    import polars
+
+    try:
+        yield
+    except BaseException as error:
+        # Polars panics over some damaged files, which Python sees as something that is no Exception.
+        panic = type(error).__name__ == "PanicException"
+        if not (panic or isinstance(error, polars.exceptions.PolarsError | OSError | ValueError | OverflowError)):
+            raise
+        raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
+
+
+@contextlib.contextmanager
+def _readable_csv(path: Path) -> Iterator[None]:
+    """Turn whatever damage a csv has into one error, with the line where that can be told."""
+    import polars
+
+    try:
+        yield
+    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        _name_line(path)
+        raise DataError(f"cannot be read ({_first_line(error)})", where=str(path)) from error
+
+
+def _check_header(path: Path) -> None:
+    where, names = f"{path}, line 1", next((fields for _, fields in _records(path)), [])
+    _check_names(where, names)
+    for place, name in enumerate(names, 1):
+        # Left as it is, ` label` would be a feature, and nobody would have a label.
+        if name != name.strip():
+            remedy = "separate fields by commas alone, in the header and in every row"
+            raise DataError(
+                f"column {place} is {name!r}", where=where, allowed="names without spaces around", remedy=remedy
+            )
+
+
+def _read_csv(path: Path) -> Table:
+    import polars
+
+    with _readable_csv(path):
+        frame = polars.read_csv(path, infer_schema=False, glob=False)
+    _check_header(path)
+    while frame.height and all(column[-1] is None for column in frame):  # blank lines at the end
+        frame = frame[:-1]
+    table = Table(str(path), frame, path)
+    for name in frame.columns if _holds_nul(path) else ():
+        nul = frame[name].str.contains("\0", literal=True).fill_null(False)
+        table.refuse(nul, "{column} is {value}", name, "no NUL character")
+    return table
+
+
+def _holds_nul(path: Path) -> bool:
+    with path.open("rb") as raw:
+        return any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b""))
+
+
+def _refuse_short_lines(path: Path, rows: int, columns: int) -> None:
+    commas, quoted = 0, False
+    with path.open("rb") as raw:
+        while chunk := raw.read(1 << 20):
+            commas += chunk.count(b",")
+            quoted = quoted or b'"' in chunk
+    if not quoted and commas == (rows + 1) * (columns - 1):
+        return
+    for place, (line, fields) in enumerate(_records(path)):
+        if len(fields) < columns and place <= rows:
+            count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            raise DataError(f"has {count}", where=f"{path}, line {line}", allowed=f"{columns}, as in the header")
+
+
+LARGEST_TABLE: Final = 20_000_000_000
+"""Cells that a table may hold: a parquet file of a few bytes may stand for any number of equal rows."""
+_ANY_TABLE, _CELLS_A_BYTE = 1 << 27, 256
+"""Cells that a file of any size may hold, and beyond them for each of its bytes: people's tables pack less well."""
+
+
+def check_columns(columns: polars.Schema, where: str) -> None:
+    """Refuse columns whose names or values no table of people has.
+
+    Args:
+        columns: of the table; where: its name in messages.
+
+    Raises:
+        DataError: a name is missing, unprintable or there twice, or a column holds lists or other nested values.
+    """
+    import polars
+
+    _check_names(where, columns.names())
+    for name, kind in columns.items():
+        if kind.is_nested() or kind in (polars.Binary, polars.Object, polars.Unknown):
+            raise DataError(f"column {name!r} holds {kind}", where=where, allowed="text, numbers, true or false")
+
+
+def _check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse columns without a name, with one that no screen can show, or with that of another."""
+    for place, name in enumerate(names, 1):
+        if not name.strip():
+            remedy = "name it or leave it out; pandas writes such a column unless told index=False"
+            raise DataError(f"column {place} has no name", where=where, remedy=remedy)
+        if not name.isprintable():
+            saved = "save the file as UTF-8, not UTF-16" if "\0" in name else _separated(names)
+            allowed = "names without control characters"
+            raise DataError(f"column {place} is {name[:80]!r}", where=where, allowed=allowed, remedy=saved)
+    if len(set(names)) < len(names):
+        repeated = Counter(names).most_common(1)[0][0]
+        raise DataError(f"has two columns {repeated!r}", where=where)
+
+
+def _separated(names: Sequence[str]) -> str | None:
+    """Return what to do about a header that is one name, where other marks than commas stand between its parts."""
+    marks = {";": "semicolons", "\t": "tabs"}
+    used = [word for mark, word in marks.items() if len(names) == 1 and mark in names[0]]
+    return f"separate fields by commas, not {used[0]}" if used else None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
+
+
+def _name_line(path: Path) -> None:
+    """Name the first line of a csv that is not UTF-8 or has another number of fields than the header."""
+    with path.open("rb") as raw:
+        for number, content in enumerate(raw, 1):
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                remedy = "save the file as UTF-8"
+                raise DataError("is not UTF-8 text", where=f"{path}, line {number}", remedy=remedy) from error
+    width = 0
+    for line, fields in _records(path):
+        width = width or len(fields)
+        if len(fields) > width:
+            raise DataError(
+                f"has {len(fields)} fields",
+                where=f"{path}, line {line}",
+                allowed=f"{width}, as in the header",
+            )
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of a csv from the header on, with the line each starts on."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        reader = csv.reader(text)
+        start = 1
+        begun = False
+        with contextlib.suppress(csv.Error):  # from there on no line can be told
+            for fields in reader:
+                begun = begun or bool(fields)
+                if begun:
+                    yield start, fields
+                start = reader.line_num + 1

@@ -1,0 +1,373 @@
+"""Tables of nodes, edges and sparse features made into the parts of a graph, wherever the tables came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import DataError
+from graphveil.graphs.declared.declaration import Declaration
+from graphveil.graphs.declared.id_places import KnownIds, find_places, holds_numbers, plain_ids
+from graphveil.graphs.declared.missing import filled_notes, range_remedy, stand_for
+from graphveil.graphs.declared.typed_columns import encode_columns, in_range
+from graphveil.graphs.declared.whole_texts import whole_texts
+from graphveil.graphs.known import public_columns, public_rows, read_truth
+from graphveil.graphs.tables.tables import Table
+from graphveil.graphs.value.checks import DISTINCT, check_features, check_labels, twins_of
+from graphveil.graphs.value.edges import merge_edges
+from graphveil.graphs.value.features import compact_dense, compact_rows
+from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
+from graphveil.graphs.value.schema import GraphSchema
+
+if TYPE_CHECKING:
+    from graphveil.graphs.releases.release import Release
+
+_SPLITS = {"train": 0, "val": 1, "test": 2}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where tables and their declaration came from, for messages and the schema.
+
+    Attributes:
+        where: the declaration.
+        name: of the graph, unless the declaration names it.
+        source: who declared the range and the classes.
+        remedy: what to do where there are no feature columns.
+        in_file: whether the declaration is a file, else keywords in Python.
+    """
+
+    where: str
+    name: str
+    source: str
+    remedy: str
+    in_file: bool = False
+
+
+@dataclass(frozen=True)
+class People:
+    """What the tables of nodes and features hold.
+
+    Attributes:
+        ids: of the n people.
+        x: [n, d]; dimension: d.
+        y: int64 [n], or float32 [n, c].
+        masks: the declared split.
+        members: who may have private edges, where that is declared.
+        notes: what was changed.
+    """
+
+    ids: KnownIds
+    x: Features
+    dimension: int
+    y: np.ndarray
+    masks: dict[Mask, np.ndarray]
+    members: np.ndarray | None
+    notes: tuple[str, ...]
+
+
+def read_people(nodes: Table, entries: Table | None, declared: Declaration, origin: Origin) -> People:
+    """Read everything but the edges.
+
+    Args:
+        nodes: one row a node.
+        entries: one row for each sparse feature entry; None: features are columns of `nodes`.
+        declared: what is public of them.
+        origin: where they came from.
+
+    Raises:
+        DataError: names the table and, where there is one, the row.
+    """
+    ids = _ids(nodes, declared.id)
+    y, label_notes = _labels(nodes, declared)
+    if declared.columns:
+        x, dimension, notes = _typed(nodes, entries, declared, origin)
+    elif entries is None:
+        x, dimension, notes = _columns(nodes, declared, origin)
+    else:
+        x, dimension, notes = _entries(entries, ids, declared, origin)
+    masks = _masks(nodes, declared)
+    return People(ids, x, dimension, y, masks, _members(nodes, declared), (*notes, *label_notes))
+
+
+@dataclass(frozen=True)
+class ListedEdges:
+    """What the table of edges holds.
+
+    Attributes:
+        source, target: [rows] places among the people.
+        public: bool [rows], where that is declared: whether everybody knows an edge.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    public: np.ndarray | None
+
+
+def list_edges(edges: Table, people: People, declared: Declaration, engine: Engine = LOCAL) -> ListedEdges:
+    """Read the edges, block by block; the table is no longer needed afterwards.
+
+    Args:
+        edges: one row an edge.
+        people: from `read_people`.
+        declared: what is public of them.
+        engine: works on blocks of rows.
+
+    Raises:
+        DataError: names the table and, where there is one, the row.
+    """
+    source, target = (find_places(edges, column, people.ids, engine) for column in (declared.source, declared.target))
+    public = None
+    if declared.public_edges is not None:
+        public = public_rows(edges, declared.public_edges, (source, target), directed=declared.directed)
+    return ListedEdges(source, target, public)
+
+
+def join_people(
+    people: People, edges: ListedEdges, declared: Declaration, origin: Origin, release: Release | None = None
+) -> GraphParts:
+    """Return the graph of people and their edges.
+
+    Args:
+        people: from `read_people`.
+        edges: from `list_edges`.
+        declared: what is public of them.
+        origin: where they came from.
+        release: what a published graph says about itself.
+
+    Raises:
+        DataError: features or labels are not as declared.
+    """
+    edge_index, notes = merge_edges(edges.source, edges.target, len(people.ids), directed=declared.directed)
+    public = None
+    if edges.public is not None:
+        public = public_columns(edges.public, (edges.source, edges.target), edge_index, directed=declared.directed)
+    schema = GraphSchema(
+        declared.name or origin.name,
+        people.dimension,
+        declared.low,
+        declared.high,
+        declared.classes,
+        declared.directed,
+        declared.private,
+        source=origin.source,
+        notes=(*people.notes, *notes),
+        columns=declared.columns,
+        missing=declared.missing,
+    )
+    check_features(people.x, schema)
+    check_labels(people.y, len(people.ids), schema.classes)
+    ids = people.ids.texts.to_numpy()
+    return GraphParts(people.x, edge_index, people.y, schema, people.masks, ids, public, people.members, release)
+
+
+def _ids(nodes: Table, column: str) -> KnownIds:
+    """The node ids, each there once."""
+    if nodes.rows == 0 and column in nodes.names:
+        raise DataError("has no rows", where=nodes.title, allowed="one row for each node")
+    numbers = holds_numbers(nodes, column)
+    ids = plain_ids(nodes.column(column), numbers=numbers)
+    ids = ids if numbers else whole_texts(ids)
+    missing = ids.is_null() if numbers else ids.is_null() | (ids == "")
+    nodes.refuse(missing, "{column} is missing", column, "an id in every row")
+    nodes.refuse(~ids.is_first_distinct(), "{column} {value} appears twice", column, "each id once")
+    if not numbers:
+        _refuse_twins(nodes, column, ids.to_list())
+    return KnownIds(ids)
+
+
+def _refuse_twins(nodes: Table, column: str, ids: list[str]) -> None:
+    """Refuse the second of two ids that are one person's."""
+    twin = twins_of(ids)
+    if twin is not None:
+        row, said = twin
+        raise DataError(f"{column} {said}", where=nodes.where(row), allowed=DISTINCT)
+
+
+def _members(nodes: Table, declared: Declaration) -> np.ndarray | None:
+    """Who may have private edges, where that is declared."""
+    if declared.private_nodes is None:
+        return None
+    return np.flatnonzero(read_truth(nodes, declared.private_nodes))
+
+
+def _feature_names(nodes: Table, declared: Declaration, origin: Origin) -> list[str]:
+    taken = {declared.id, declared.label or "label", declared.split, declared.private_nodes}
+    names = list(declared.features or [name for name in nodes.names if name not in taken])
+    if not names:
+        raise DataError(
+            "has no feature columns",
+            where=nodes.title,
+            remedy=origin.remedy,
+        )
+    if declared.dimension not in (None, len(names)):
+        raise DataError(
+            f"dimension is {declared.dimension}, but there are {len(names)} feature columns",
+            where=origin.where,
+        )
+    return names
+
+
+def _typed(
+    nodes: Table, entries: Table | None, declared: Declaration, origin: Origin
+) -> tuple[Features, int, tuple[str, ...]]:
+    """Features from columns whose kinds are declared."""
+    if entries is not None:
+        raise DataError(
+            f"columns are declared, but {entries.short_title} exists",
+            where=origin.where,
+            remedy="remove one of the two",
+        )
+    encoded, changes = encode_columns(
+        nodes, declared.columns, dict(declared.missing), clip=declared.clips, in_file=origin.in_file
+    )
+    notes = (*changes, "encoded each feature column as its kind says, in 0..1")
+    return compact_dense(encoded), encoded.shape[1], notes
+
+
+def _columns(nodes: Table, declared: Declaration, origin: Origin) -> tuple[Features, int, tuple[str, ...]]:
+    """Features from the columns of the nodes file, one after the other."""
+    names = _feature_names(nodes, declared, origin)
+    values = np.empty((nodes.rows, len(names)), dtype=np.float32)
+    bounds, stands = _declared_of(names, declared, origin)
+    clipped, filled = 0, []
+    for index, (name, (low, high), stand) in enumerate(zip(names, bounds, stands, strict=True)):
+        remedy = range_remedy(name, low, high, alone=bool(declared.ranges), in_file=origin.in_file)
+        numbers, absent = nodes.filled_numbers(name, stand, remedy)
+        column, changed = in_range(nodes, name, numbers, (low, high), clip=declared.clips)
+        values[:, index] = (column - low) / (high - low) if declared.ranges else column
+        clipped += changed
+        if stand is not None:
+            filled.append((name, absent, stand))
+    notes = filled_notes(filled)
+    if clipped:
+        notes += (f"clipped {clipped:,} feature values to the declared range",)
+    if declared.ranges:
+        notes += ("scaled each feature column from its declared range to 0..1",)
+    return compact_dense(values), len(names), notes
+
+
+def _declared_of(
+    names: Sequence[str], declared: Declaration, origin: Origin
+) -> tuple[list[tuple[float, float]], list[float | None]]:
+    """The range of each feature and what stands for its missing values, checked before any value is read."""
+    bounds = [_range_of(name, declared, origin) for name in names]
+    stands = [stand_for(name, declared.missing) for name in names]
+    for name, (low, high), stand in zip(names, bounds, stands, strict=True):
+        if stand is not None and not low <= float(stand) <= high:
+            allowed = f"the declared range {low:g} to {high:g}"
+            raise DataError(f"missing of {name!r} is {stand:g}", where=origin.where, allowed=allowed)
+    for pattern, _ in declared.missing:
+        if not any(stand_for(name, ((pattern, 0.0),)) is not None for name in names):
+            raise DataError(f"missing names {pattern!r}", where=origin.where, allowed=", ".join(names[:8]))
+    return bounds, [None if stand is None else float(stand) for stand in stands]
+
+
+def _range_of(name: str, declared: Declaration, origin: Origin) -> tuple[float, float]:
+    if not declared.ranges:
+        return declared.low, declared.high
+    for pattern, low, high in declared.ranges:
+        if fnmatchcase(name, pattern):
+            return low, high
+    raise DataError(
+        f"range has no entry for the feature column {name!r}",
+        where=origin.where,
+        allowed=f"it has {', '.join(pattern for pattern, _, _ in declared.ranges)}",
+    )
+
+
+def _entries(
+    table: Table, ids: KnownIds, declared: Declaration, origin: Origin
+) -> tuple[Features, int, tuple[str, ...]]:
+    """Sparse features from rows (id, feature, value)."""
+    from scipy.sparse import csr_matrix
+
+    if declared.dimension is None:
+        raise DataError(
+            f"dimension is not declared, but {table.short_title} exists",
+            where=origin.where,
+            remedy="declare dimension = the number of features",
+        )
+    if declared.features or declared.ranges or not declared.low <= 0 <= declared.high:
+        raise DataError(
+            f"features from {table.short_title} have one range, and what is not listed counts as 0",
+            where=origin.where,
+            allowed="range = [low, high] with low <= 0 <= high, and no key features",
+        )
+    rows, columns = _entry_places(table, ids, declared.dimension)
+    values, clipped = np.ones(len(rows), dtype=np.float32), 0
+    filled: tuple[str, ...] = ()
+    if "value" in table.names:
+        bounds = (declared.low, declared.high)
+        stand = stand_for("value", declared.missing)
+        remedy = range_remedy("value", *bounds, alone=False, in_file=origin.in_file)
+        numbers, absent = table.filled_numbers("value", None if stand is None else float(stand), remedy)
+        filled = () if stand is None else filled_notes([("listed features", absent, stand)])
+        values, clipped = in_range(table, "value", numbers, bounds, clip=declared.clips)
+    shape = (len(ids), declared.dimension)
+    matrix = csr_matrix((values.astype(np.float32), (rows, columns)), shape=shape)
+    notes = (f"clipped {clipped:,} feature values to the declared range",) if clipped else ()
+    return compact_rows(matrix), declared.dimension, (*filled, *notes)
+
+
+def _entry_places(table: Table, ids: KnownIds, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each sparse entry, each pair once."""
+    import polars
+
+    rows = find_places(table, "id", ids)
+    numbers = table.numbers("feature")
+    listed = numbers.cast(polars.Int64, strict=False)
+    wrong = (listed != numbers) | ~listed.is_between(0, dimension - 1)
+    table.refuse(
+        wrong.fill_null(True),
+        "{column} is {value}",
+        "feature",
+        f"whole numbers 0 to {dimension - 1}",
+    )
+    twice = ~(polars.Series(rows).cast(polars.Int64) * dimension + listed).is_first_distinct()
+    table.refuse(twice, "feature {value} of this id appears twice", "feature", "each entry once")
+    return rows, listed.to_numpy()
+
+
+def _labels(nodes: Table, declared: Declaration) -> tuple[np.ndarray, tuple[str, ...]]:
+    import polars
+
+    column = declared.label or "label"
+    if declared.label_separator is not None:
+        return _several_labels(nodes, column, declared.classes, declared.label_separator), ()
+    if declared.label is None and column not in nodes.names:
+        return np.full(nodes.rows, -1), ("no label column: every label unknown",)
+    codes = nodes.declared_codes(column, declared.classes, "not a declared class")
+    labels = codes.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+    unknown = int((labels < 0).sum())
+    return labels.copy(), (f"{unknown:,} labels unknown",) if unknown else ()
+
+
+def _several_labels(nodes: Table, column: str, classes: tuple[str, ...], separator: str) -> np.ndarray:
+    """Several labels a node, names with a separator between them: float32 0/1 [n, c]; nothing: none of them."""
+    import polars
+
+    text = nodes.text(column).fill_null("")
+    listed = polars.DataFrame({"row": np.arange(len(text)), "name": text.str.split(separator)}).explode("name")
+    listed = listed.filter(polars.col("name") != "")
+    codes = listed["name"].cast(polars.Enum(classes), strict=False)
+    wrong = np.zeros(len(text), dtype=bool)
+    wrong[listed["row"].to_numpy()[codes.is_null().to_numpy()]] = True
+    some = ", ".join(classes[:8]) + (", ..." if len(classes) > 8 else "")
+    nodes.refuse(polars.Series(wrong), "{column} is {value}, not all of it declared classes", column, some)
+    y = np.zeros((len(text), len(classes)), dtype=np.float32)
+    y[listed["row"].to_numpy(), codes.to_physical().to_numpy().astype(int)] = 1
+    return y
+
+
+def _masks(nodes: Table, declared: Declaration) -> dict[Mask, np.ndarray]:
+    if declared.split is None:
+        return {}
+    text = nodes.text(declared.split).fill_null("")
+    nodes.refuse(~text.is_in([*_SPLITS, ""]), "{column} is {value}", declared.split, "train, val, test or empty")
+    return {mask: (text == part).to_numpy().copy() for mask, part in zip(MASKS, _SPLITS, strict=True)}

@@ -1,0 +1,1 @@
+"""The graph as a value: parts, schema, checks and splits."""

@@ -1,0 +1,242 @@
+"""What every graph must fulfil, checked on arrays: the same checks and messages with and without torch."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import DataError, InputError
+from graphveil.graphs.value.edges import edge_keys, is_normalised
+from graphveil.graphs.value.features import check_range
+from graphveil.graphs.value.parts import Features, GraphParts
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.runtime.sorted_arrays import contains, distinct
+
+if TYPE_CHECKING:
+    from graphveil.graphs.value.protocol import Graph
+
+#: What tells two people apart.
+DISTINCT = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
+#: Letters of ids that are their own form: see `graphveil.device.people.canonical_id`.
+_PLAIN = re.compile("[!-@[-`{-~]*")
+
+
+def check_parts(parts: GraphParts) -> GraphParts:
+    """Check features, labels and ids, as `make_graph` does; edges come checked from `merge_edges`.
+
+    Raises:
+        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
+    """
+    check_features(parts.x, parts.schema)
+    check_labels(parts.y, parts.num_nodes, parts.schema.classes)
+    names_of(parts.ids, parts.num_nodes)
+    return parts
+
+
+def require_one_label(graph: Graph | GraphParts) -> GraphSchema:
+    """Return the schema of a graph whose nodes have one label each: what reports, sums and holders' labels are about.
+
+    Raises:
+        InputError: for a graph with several labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    if graph.y is None or graph.y.ndim != 1:
+        raise InputError(
+            f"{schema.name} has several labels for each node",
+            where="labels",
+            allowed="graphs with one label a node",
+            remedy="choose one of the labels as the class",
+        )
+    return schema
+
+
+def check_features(x: Features, schema: GraphSchema) -> None:
+    """Refuse features [n, d] of another dimension, of no nodes, or outside the declared range.
+
+    Args:
+        x: float32 [n, d].
+        schema: the declared dimension and range.
+
+    Raises:
+        DataError: names the first fault.
+    """
+    if len(x.shape) != 2 or (isinstance(x, np.ndarray) and x.dtype != np.float32):
+        raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
+    if x.shape[1] != schema.dimension:
+        raise DataError(f"x has {x.shape[1]} features", where="graph.x", allowed=f"the declared {schema.dimension}")
+    if x.shape[0] == 0:
+        raise DataError("the graph has no nodes", where="graph.x")
+    check_range(x, schema.low, schema.high, "graph.x")
+
+
+def check_labels(y: np.ndarray, nodes: int, classes: Sequence[str]) -> None:
+    """Refuse labels that are no declared classes.
+
+    Args:
+        y: int [n], -1 where unknown; or float [n, c] of zeros and ones.
+        nodes: n.
+        classes: the c declared names.
+
+    Raises:
+        DataError: names the first fault.
+    """
+    if y.shape[:1] != (nodes,):
+        raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{nodes} rows")
+    if y.ndim == 2:
+        if y.dtype.kind != "f" or y.shape[1] != len(classes) or bool(((y != 0) & (y != 1)).any()):
+            allowed = f"float [n, {len(classes)}]"
+            raise DataError("y is not a 0/1 matrix of the declared classes", where="graph.y", allowed=allowed)
+        return
+    # No cast: a label of 0.5 or of another width would be rounded to somebody else's class in silence.
+    if y.dtype != np.int64:
+        raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
+    bad = np.flatnonzero((y < -1) | (y >= len(classes)))
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"label of node {row} is {int(y[row])}",
+            where="graph.y",
+            allowed=f"0 to {len(classes) - 1} ({', '.join(classes[:5])}, ...), or -1 for unknown",
+        )
+
+
+def check_edges(edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
+    """Refuse edges [2, E] that join what is no node, or are not in the form of `normalise_edges`.
+
+    Args:
+        edge_index: int64 [2, E].
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+
+    Raises:
+        DataError: names the first fault.
+    """
+    if edge_index.size and (int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes):
+        bad = int(((edge_index < 0) | (edge_index >= nodes)).any(axis=0).argmax())
+        ends = edge_index[:, bad].tolist()
+        raise DataError(f"edge {bad} joins nodes {ends}", where="graph.edge_index", allowed=f"0 to {nodes - 1}")
+    if not is_normalised(edge_index, directed=directed):
+        raise DataError(
+            "edges are unsorted, repeated, self-loops, or listed in one direction only",
+            where="graph.edge_index",
+            remedy="pass them through graphveil.graphs.normalise_edges",
+        )
+
+
+def check_masks(masks: Iterable[np.ndarray], nodes: int) -> None:
+    """Refuse parts of a split that are not bool [n], or share a node.
+
+    Args:
+        masks: parts of one split.
+        nodes: n.
+
+    Raises:
+        DataError: names the first fault.
+    """
+    present = list(masks)
+    for mask in present:
+        if mask.dtype != np.bool_ or mask.shape != (nodes,):
+            raise DataError(
+                "a split mask is not a bool vector over the nodes", where="graph masks", allowed=f"[{nodes}]"
+            )
+    # A node that trains and tests would be scored on its own label.
+    if present and int(np.stack(present).sum(axis=0).max()) > 1:
+        raise DataError("a node is in two parts of the split", where="graph masks")
+
+
+def check_public_edges(public: np.ndarray, edge_index: np.ndarray, nodes: int, *, directed: bool) -> None:
+    """Refuse public edges that are not bool [E], or of which one direction only is public.
+
+    Args:
+        public: the columns of `edge_index` that everybody knows.
+        edge_index: int64 [2, E].
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+
+    Raises:
+        DataError: names the fault.
+    """
+    if public.dtype != np.bool_ or public.shape != edge_index.shape[1:]:
+        raise DataError("is not true or false for each edge", where="graph.public_edges", allowed="bool [E]")
+    if directed:
+        return
+    keys = edge_keys(edge_index[0], edge_index[1], nodes, directed=False)
+    # One direction public makes the edge public: the other would be protected at a price, and known all the same.
+    if contains(distinct(keys[public]), keys[~public]).any():
+        raise DataError("an edge is public in one direction only", where="graph.public_edges", allowed="both alike")
+
+
+def check_private_nodes(members: np.ndarray, nodes: int) -> None:
+    """Refuse private nodes that are not ascending node numbers.
+
+    Args:
+        members: int64 [k].
+        nodes: n.
+
+    Raises:
+        DataError: names the fault.
+    """
+    if members.dtype != np.int64 or members.ndim != 1:
+        raise DataError("is not a list of node numbers", where="graph.private_nodes", allowed="int64 [k]")
+    fits = members.size == 0 or (int(members[0]) >= 0 and int(members[-1]) < nodes)
+    if not fits or not bool((members[1:] > members[:-1]).all()):
+        raise DataError(
+            "are not ascending node numbers", where="graph.private_nodes", allowed=f"0 to {nodes - 1}, each once"
+        )
+
+
+def names_of(ids: Sequence[object] | np.ndarray | None, nodes: int) -> tuple[str, ...] | None:
+    """Return ids as texts, the same for 1, "1" and 1.0, or None where there are none.
+
+    Args:
+        ids: texts or whole numbers, in row order.
+        nodes: n.
+
+    Raises:
+        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
+    """
+    if ids is None:
+        return None
+    listed = ids.tolist() if hasattr(ids, "tolist") else ids
+    # Texts pass as they are: asking each of a million what it is takes longer than reading them.
+    names = tuple(listed) if set(map(type, listed)) <= {str} else tuple(map(_name, listed))
+    if len(names) != nodes:
+        raise DataError(f"{len(names)} ids for {nodes} nodes", where="graph.ids", allowed="one for each")
+    # Ids are how people are known again: two with one id would share a report and a budget.
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"{twice!r} appears twice", where="graph.ids", allowed="each id once")
+    twins = twins_of(names)
+    if twins is not None:
+        raise DataError(twins[1], where="graph.ids", allowed=DISTINCT)
+    return names
+
+
+def twins_of(ids: Sequence[str]) -> tuple[int, str] | None:
+    """Return the first id that is an earlier one's to people, who would be asked and charged as two: place and words.
+
+    Args:
+        ids: that differ as texts.
+
+    Returns:
+        None where all ids are of different people.
+    """
+    # Most ids are numbers, or small letters in ASCII: each is its own form.
+    if _PLAIN.fullmatch("".join(ids)):
+        return None
+    from graphveil.device.people.canonical_id import find_twins, known_as, one_id
+
+    twins = find_twins(ids, known_as)
+    return None if twins is None else (twins[1], one_id(*(ids[place] for place in twins)))
+
+
+def _name(one: object) -> str:
+    if isinstance(one, float) and one.is_integer():  # a column of whole numbers that once had a gap
+        one = int(one)
+    if isinstance(one, bool) or not isinstance(one, str | int | np.integer):
+        raise DataError(f"{one!r} is a {type(one).__name__}", where="graph.ids", allowed="texts and whole numbers")
+    return str(one)

@@ -1,0 +1,216 @@
+"""Edge lists: brought to one documented form, in one sorting, with every change counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from graphveil.engine import Blocks
+from graphveil.errors import DataError
+from graphveil.runtime.sorted_arrays import HALF, packed, turned
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from torch import Tensor
+
+
+def normalise_edges(
+    source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
+) -> tuple[Tensor, tuple[str, ...]]:
+    """Bring an edge list to the form that every graph has, as a tensor.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: keep the direction of every edge.
+
+    Returns:
+        edge_index int64 [2, E'] as `merge_edges` makes it, and one note for each change.
+
+    Raises:
+        DataError: an edge names a node that does not exist.
+
+    Example:
+        >>> import numpy as np
+        >>> from graphveil.graphs import normalise_edges
+        >>> edge_index, notes = normalise_edges(np.array([0, 1, 1]), np.array([1, 0, 1]), 2, directed=False)
+        >>> edge_index.tolist()
+        [[0, 1], [1, 0]]
+        >>> notes[0]
+        'removed 1 self-loops'
+    """
+    import torch
+
+    edge_index, notes = merge_edges(source, target, nodes, directed=directed)
+    return torch.from_numpy(edge_index), notes
+
+
+def merge_edges(
+    source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Remove self-loops, merge duplicates and, for an undirected graph, store both directions.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: keep the direction of every edge.
+
+    Returns:
+        edge_index int64 [2, E'], sorted by source and then target, and one note for each change.
+
+    Raises:
+        DataError: an edge names a node that does not exist.
+    """
+    _require_ends(source, target, nodes)
+    # All in one array, in place: room for the pairs, for the same turned round, and for both ends of each apart.
+    words = np.empty((2 if directed else 4) * len(source), np.uint64)
+    listed = _pack(source, target, words)
+    single = kept = _distinct(words[:listed])
+    if not directed:
+        for block in Blocks(single, _STEP):
+            words[single:][block.rows] = turned(words[block.rows])
+        kept = _distinct(words[: 2 * single])
+    stored = kept if directed else kept // 2
+    mirrored = 0 if directed else single - stored
+    notes = _notes(len(source) - listed, listed - single, mirrored, stored, directed)
+    np.bitwise_and(words[:kept], _LOW, out=words[kept : 2 * kept])
+    words[:kept] >>= HALF
+    # What lies behind goes back to the system, and the rest stays where it is; no view of it is left.
+    words.resize(2 * kept, refcheck=False)
+    return words.view(np.int64).reshape(2, kept), notes
+
+
+_LOW: Final = np.uint64(2**32 - 1)
+# Of splitmix64: both are odd, so that no word is lost.
+_MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+# Words of a step, which stay near the processor.
+_STEP: Final = 1 << 18
+# Edges that are looked at together.
+_PART: Final = 1 << 20
+
+
+def _pack(source: np.ndarray, target: np.ndarray, words: npt.NDArray[np.uint64]) -> int:
+    """Write the pairs to the front of `words`, without self-loops; return how many there are."""
+    end = 0
+    for block in Blocks(len(source), _STEP):
+        left, right = source[block.rows], target[block.rows]
+        pairs = packed(left, right)[left != right]
+        words[end : end + len(pairs)] = pairs
+        end += len(pairs)
+    return end
+
+
+def _distinct(words: npt.NDArray[np.uint64]) -> int:
+    """Sort words in place, the distinct ones to the front; return how many there are."""
+    words.sort()
+    end = 0
+    for block in Blocks(len(words), _STEP):
+        part = words[block.rows]
+        new = np.concatenate([[end == 0 or part[0] != words[end - 1]], part[1:] != part[:-1]])
+        if not (end == block.start and new.all()):
+            part = part[new]
+            words[end : end + len(part)] = part
+        end += len(part)
+    return end
+
+
+def _require_ends(source: np.ndarray, target: np.ndarray, nodes: int) -> None:
+    """Refuse node numbers that a conversion to fewer bits would turn into others."""
+    if nodes > 2**32:
+        raise DataError(f"{nodes:,} nodes", where="edges", allowed=f"at most {2**32:,}")
+    if source.shape != target.shape or source.ndim != 1:
+        raise DataError(
+            f"edges have ends of shapes {source.shape} and {target.shape}", allowed="two lists, equally long"
+        )
+    for ends in (source, target):
+        if ends.size and not (ends.dtype.kind in "iu" and 0 <= int(ends.min()) <= int(ends.max()) < nodes):
+            raise DataError(
+                "an edge names a node that does not exist", where="edges", allowed=f"whole numbers, 0 to {nodes - 1}"
+            )
+
+
+def _notes(loops: int, duplicates: int, mirrored: int, stored: int, directed: bool) -> tuple[str, ...]:
+    notes = []
+    if loops:
+        notes.append(f"removed {loops:,} self-loops")
+    if duplicates:
+        notes.append(f"merged {duplicates:,} duplicate edges")
+    if mirrored:
+        notes.append(f"merged {mirrored:,} edges that were listed in both directions")
+    if directed:
+        notes.append(f"kept {stored:,} directed edges")
+    else:
+        notes.append(f"made undirected: {stored:,} edges, each stored in both directions")
+    return tuple(notes)
+
+
+def edge_keys(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> np.ndarray:
+    """Return one number for each edge, whichever way it is listed where edges have no direction.
+
+    Args:
+        source: [E] node numbers in 0..nodes-1.
+        target: [E] node numbers in 0..nodes-1.
+        nodes: n.
+        directed: whether (a, b) and (b, a) are two edges.
+
+    Returns:
+        int64 [E].
+    """
+    source, target = source.astype(np.int64), target.astype(np.int64)
+    if not directed:
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    keys: np.ndarray = source * nodes + target
+    return keys
+
+
+def is_normalised(edge_index: np.ndarray, *, directed: bool) -> bool:
+    """Return whether edges are in the form that `merge_edges` gives them.
+
+    Args:
+        edge_index: int64 [2, E], node numbers in 0..nodes-1.
+        directed: whether an edge stands in one direction only.
+    """
+    source, target = edge_index
+    keys = packed(source, target)
+    if bool((source == target).any()) or bool((keys[1:] <= keys[:-1]).any()):
+        return False
+    return directed or np.array_equal(np.sort(turned(keys)), keys)
+
+
+def require_ascending(source: np.ndarray, target: np.ndarray, nodes: int, *, directed: bool) -> None:
+    """Refuse edges that are not in the form of `merge_edges`; a part of them is looked at, at a time.
+
+    Args:
+        source: [E] node numbers.
+        target: [E] node numbers.
+        nodes: n.
+        directed: whether an edge stands in one direction only.
+
+    Raises:
+        DataError: another order, loops, twins, one direction of an undirected edge, or nodes that do not exist.
+    """
+    mirrored = 0
+    for part in Blocks(len(source), _PART):
+        # With the last edge of the part before.
+        here = slice(max(part.start - 1, 0), part.stop)
+        ends, others = source[here], target[here]
+        if min(ends.min(), others.min()) < 0 or max(ends.max(), others.max()) >= nodes:
+            raise DataError("an edge names a node that does not exist", allowed=f"node numbers 0..{nodes - 1}")
+        words = packed(ends, others)
+        if (words[1:] <= words[:-1]).any() or (ends == others).any():
+            raise DataError("edges are in another order", allowed="ascending, without loops and twins")
+        new = slice(part.start - here.start, None)
+        mirrored += _mixed(words[new]) - _mixed(packed(others[new], ends[new]))
+    # Sums of hashes: a search for the mirror image of each edge would read the file at random.
+    if not directed and mirrored % 2**64:
+        raise DataError("an edge stands in one direction only", allowed="both directions of each edge")
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> int:
+    """Return the sum of hashes of words, modulo 2^64, which does not depend on their order."""
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        words = (words ^ (words >> np.uint64(shift))) * factor
+    return int((words ^ (words >> np.uint64(31))).sum(dtype=np.uint64))

@@ -1,0 +1,152 @@
+"""Feature matrices: sparse while they are sparse, and checked against the declared range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.engine import Blocks
+from graphveil.errors import DataError
+from graphveil.graphs.value.parts import Features, SparseRows
+from graphveil.graphs.value.quiet import quiet
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
+
+SPARSE_BELOW = 0.10
+"""Share of non-zero entries under which features are kept as `torch.sparse_csr`."""
+
+
+def compact_rows(rows: csr_matrix) -> Features:
+    """Return a SciPy CSR matrix as float32 features, sparse when its density is under `SPARSE_BELOW`."""
+    count, dimension = rows.shape
+    # Before counting: two entries for one cell are one number, and could together leave the range.
+    rows.sum_duplicates()
+    if rows.nnz >= SPARSE_BELOW * count * dimension:
+        dense: np.ndarray = rows.astype(np.float32).toarray()
+        return dense
+    values = rows.data.astype(np.float32, copy=False)
+    return SparseRows(values, rows.indices.astype(np.int64), rows.indptr.astype(np.int64), (count, dimension))
+
+
+def compact_dense(values: np.ndarray) -> Features:
+    """Return a dense array as float32 features, sparse when its density is under `SPARSE_BELOW`."""
+    if np.count_nonzero(values) >= SPARSE_BELOW * values.size:
+        return np.ascontiguousarray(values, dtype=np.float32)
+    from scipy.sparse import csr_matrix
+
+    return compact_rows(csr_matrix(values, dtype=np.float32))
+
+
+def features_from_rows(rows: csr_matrix) -> Tensor:
+    """Return `compact_rows` as a float32 [n, d] tensor."""
+    return features_tensor(compact_rows(rows))
+
+
+def features_from_dense(values: np.ndarray) -> Tensor:
+    """Return `compact_dense` as a float32 [n, d] tensor."""
+    return features_tensor(compact_dense(values))
+
+
+def features_tensor(features: Features) -> Tensor:
+    """Return features as a tensor that shares their memory."""
+    import torch
+
+    with quiet():
+        if isinstance(features, np.ndarray):
+            return torch.from_numpy(features)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(features.starts),
+            torch.from_numpy(features.columns),
+            torch.from_numpy(features.values),
+            size=features.shape,
+            check_invariants=True,
+        )
+
+
+def features_of(x: Tensor) -> Features:
+    """Return a dense or `torch.sparse_csr` tensor [n, d] as arrays; in main memory they share its values."""
+    import torch
+
+    if x.layout != torch.sparse_csr:
+        dense: np.ndarray = x.detach().cpu().numpy()
+        return dense
+    values, columns, starts = (part.detach().cpu().numpy() for part in (x.values(), x.col_indices(), x.crow_indices()))
+    return SparseRows(values, columns, starts, (int(x.shape[0]), int(x.shape[1])))
+
+
+def to_rows(x: Tensor) -> csr_matrix:
+    """Return the SciPy CSR matrix of a tensor, sharing its values if it is a `torch.sparse_csr` one."""
+    from scipy.sparse import csr_matrix
+
+    features = features_of(x)
+    if isinstance(features, np.ndarray):
+        return csr_matrix(features)
+    return csr_matrix((features.values, features.columns, features.starts), shape=features.shape)
+
+
+def check_range(features: Features | Tensor, low: float, high: float, where: str) -> None:
+    """Refuse NaN, infinite and out-of-range entries of features [n, d].
+
+    Args:
+        features: arrays, or a tensor of any kind that `features_of` takes.
+        low: the declared lower bound; high: the upper one.
+        where: their name, for the message.
+
+    Raises:
+        DataError: names the first bad row and column, both counted from 0.
+    """
+    if not isinstance(features, np.ndarray | SparseRows):
+        features = features_of(features)
+    values = features if isinstance(features, np.ndarray) else features.values
+    width = values.shape[1] if values.ndim > 1 else 1
+    for block in Blocks.of(len(values), width):
+        part = values[block.rows]
+        # Written so that NaN counts as bad: every comparison with it is false.
+        bad = ~((part >= low) & (part <= high))
+        if bad.any():
+            raise _out_of_range(features, block.start * width + int(bad.argmax()), low, high, where)
+    absent = isinstance(features, SparseRows) and values.size < features.shape[0] * features.shape[1]
+    # Mechanisms read an absent entry as 0 and scale it by the range: below `low` it would break their bound.
+    if absent and not low <= 0 <= high:
+        raise DataError(
+            "entries absent from the sparse features are 0, which is outside the declared range",
+            where=where,
+            allowed=f"{low:g} to {high:g}",
+        )
+
+
+def _out_of_range(features: Features, position: int, low: float, high: float, where: str) -> DataError:
+    if isinstance(features, SparseRows):
+        row = int(np.searchsorted(features.starts, position, side="right")) - 1
+        column, value = int(features.columns[position]), float(features.values[position])
+    else:
+        row, column = divmod(position, features.shape[1])
+        value = float(features[row, column])
+    return DataError(
+        f"feature {column} of node {row} is {value:g}", where=where, allowed=f"{low:g} to {high:g}, no NaN"
+    )
+
+
+def clip_features(x: np.ndarray, low: float, high: float, where: str) -> tuple[np.ndarray, int]:
+    """Clip features to a range, in place.
+
+    Args:
+        x: float32 [n, d].
+        low: the declared lower bound; high: the upper one.
+        where: their name, for the message.
+
+    Returns:
+        x, and how many entries were changed.
+
+    Raises:
+        DataError: an entry is NaN, which no clipping makes usable.
+    """
+    if np.isnan(x).any():
+        check_range(x, -np.inf, np.inf, where)
+    changed = int(np.count_nonzero((x < low) | (x > high)))
+    if changed:
+        np.clip(x, low, high, out=x)
+    return x, changed

@@ -1,0 +1,230 @@
+"""What is publicly declared about a graph before anybody's data is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from graphveil.errors import InputError
+from graphveil.graphs.declared.columns import Column, blocks_of, column_facts, column_from, require_columns, width_of
+
+PRIVATE_PARTS = ("features", "labels", "edges")
+"""The parts of a graph that a schema may declare private."""
+
+
+_LARGEST = 1e15
+LARGEST_DIMENSION = 2**24
+RANGES = (
+    f"two finite numbers from -{_LARGEST:g} to {_LARGEST:g}, low < high, at least 1e-15 apart and a millionth of the "
+    "larger one: features are kept in 32 bits, and squared in training"
+)
+DIMENSIONS = f"a whole number from 1 to {LARGEST_DIMENSION:,}"
+
+
+def usable_range(low: float, high: float) -> bool:
+    """Whether 32-bit numbers tell values between the bounds apart, and squares of them do not overflow.
+
+    Args:
+        low: the lower bound.
+        high: the upper one.
+    """
+    numbers = all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in (low, high))
+    if not (numbers and abs(low) < math.inf and abs(high) < math.inf and low < high):
+        return False
+    size = max(abs(low), abs(high))
+    # Closer bounds than a float32 can tell apart would make every scaled feature 0 or 1, and the noise be for nothing.
+    return size <= _LARGEST and high - low >= max(1e-15, 1e-6 * size)
+
+
+def usable_dimension(value: object) -> bool:
+    """Whether a number of features can be worked with."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_DIMENSION
+
+
+@dataclass(frozen=True)
+class FeatureNumbers:
+    """Numbers that stand in place of a graph's features: estimates, embeddings, made ones.
+
+    Attributes:
+        dimension: d of them a node.
+        low, high: their public range.
+        source: where that comes from.
+    """
+
+    dimension: int
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True)
+class GraphSchema:
+    """The public facts every mechanism is built from; nothing here is computed from private data.
+
+    Args:
+        name: name of the data set or folder.
+        dimension: d, features per node.
+        low: declared lower bound of every feature value.
+        high: declared upper bound of every feature value.
+        classes: class names in order; the index is the label. All of them, whether or not a node has them.
+        directed: False when every edge is stored in both directions.
+        private: the parts that belong to the people in the graph, out of `PRIVATE_PARTS`.
+        source: where the declared range and classes come from.
+        notes: the normalisations that were applied on loading, with counts. Counts describe the data, so
+            they are for the data owner.
+        columns: what each column of a person's data may hold, where that is declared; features are then their
+            encoded blocks, in 0..1.
+        missing: what stands for a missing value, where that is declared: pairs of a column (or a pattern of columns)
+            and a number or one of the column's values.
+
+    Raises:
+        InputError: a field that cannot be used, named.
+
+    Example:
+        >>> from graphveil.graphs import GraphSchema
+        >>> schema = GraphSchema("clubs", 6, 0.0, 40.0, ("runs", "swims"), private=("features", "labels"))
+        >>> schema.dimension, "edges" in schema.private
+        (6, False)
+    """
+
+    name: str
+    dimension: int
+    low: float
+    high: float
+    classes: tuple[str, ...]
+    directed: bool = False
+    private: tuple[str, ...] = ("features", "labels")
+    source: str = "declared by the caller"
+    notes: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    missing: tuple[tuple[str, float | str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name):
+            raise _refuse("name", self.name, "a word")
+        for field in ("classes", "private", "notes"):
+            if not all(isinstance(value, str) for value in getattr(self, field)):
+                raise _refuse(field, getattr(self, field), "words")
+        if not isinstance(self.directed, bool):
+            raise _refuse("directed", self.directed, "True or False")
+        if not usable_dimension(self.dimension):
+            raise _refuse("dimension", self.dimension, DIMENSIONS)
+        if not usable_range(self.low, self.high):
+            raise _refuse("low, high", (self.low, self.high), RANGES)
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise _refuse("classes", self.classes, "at least two different class names")
+        unknown = [part for part in self.private if part not in PRIVATE_PARTS]
+        if unknown:
+            raise _refuse("private", unknown[0], ", ".join(PRIVATE_PARTS))
+        self._require_columns()
+        if not self.source:
+            raise _refuse("source", self.source, "a sentence that says where the range comes from")
+
+    def _require_columns(self) -> None:
+        if not self.columns:
+            return
+        # Mechanisms read blocks by their place: with another width they would ask one column for another.
+        require_columns(self.columns)
+        if (self.dimension, self.low, self.high) != (width_of(self.columns), 0, 1):
+            given = f"{self.dimension} numbers in [{self.low:g}, {self.high:g}]"
+            raise InputError(
+                f"columns with features of {given}",
+                where="GraphSchema",
+                allowed=f"{width_of(self.columns)} in [0, 1], the width of all blocks",
+            )
+
+    def noted(self, *notes: str) -> GraphSchema:
+        """The same schema with further notes."""
+        return replace(self, notes=self.notes + notes)
+
+    def derived(
+        self,
+        *,
+        kept: Sequence[int] | None = None,
+        numbers: FeatureNumbers | None = None,
+        name: str | None = None,
+        private: Sequence[str] | None = None,
+        notes: tuple[str, ...] | None = None,
+    ) -> GraphSchema:
+        """Return the schema of a graph that is made from one with this schema: the only way to derive one.
+
+        Args:
+            kept: the features that stay, ascending places from 0 on; of declared columns whole blocks.
+            numbers: what stands in place of the features: they are no longer what the columns declare.
+            name: of the graph. private: its private parts. notes: in place of this schema's.
+
+        Raises:
+            InputError: a declared column would be cut.
+
+        Example:
+            >>> from graphveil.graphs.declared.columns import Category, Column, YesNo
+            >>> columns = (Column("team", Category(("red", "blue"))), Column("vip", YesNo()))
+            >>> schema = GraphSchema("club", 3, 0.0, 1.0, ("no", "yes"), columns=columns)
+            >>> [column.name for column in schema.derived(kept=[0, 1]).columns]
+            ['team']
+            >>> schema.derived(numbers=FeatureNumbers(3, -2.0, 2.0, "the mechanism")).columns
+            ()
+        """
+        changed: dict[str, Any] = {"name": name, "notes": notes}
+        changed["private"] = None if private is None else tuple(private)
+        made = replace(self, **{key: value for key, value in changed.items() if value is not None})
+        if kept is not None:
+            columns = self._whole_columns(kept)
+            names = {column.name for column in columns}
+            # Without columns a pattern may stand for any of the features, whose names nobody keeps.
+            missing = tuple(pair for pair in self.missing if pair[0] in names or not self.columns)
+            made = replace(made, dimension=len(kept), columns=columns, missing=missing)
+        if numbers is not None:
+            made = replace(made, **asdict(numbers), columns=(), missing=())
+        return made
+
+    def _whole_columns(self, kept: Sequence[int]) -> tuple[Column, ...]:
+        """The declared columns whose blocks are kept."""
+        places, whole = {int(place) for place in kept}, []
+        for column, block in zip(self.columns, blocks_of(self.columns), strict=True):
+            inside = places & set(range(block.start, block.stop))
+            if inside and len(inside) < column.kind.width:
+                what = f"{len(inside)} of the {column.kind.width} features of the column {column.name!r}"
+                raise InputError(what, where="derived", allowed="whole columns")
+            whole += [column] if inside else []
+        return tuple(whole)
+
+    @property
+    def missing_words(self) -> tuple[str, ...]:
+        """What stands for a missing value, a sentence each; public."""
+        return tuple(_missing_words(name, value) for name, value in self.missing)
+
+
+OWN_CATEGORY = "own category"
+"""What a declaration says where a missing value is an answer of its own."""
+
+
+def _missing_words(name: str, value: float | str) -> str:
+    shown = value if isinstance(value, str) else f"{value:g}"
+    who = "of any feature" if name == "*" else f"of {name}"
+    meant = "is an answer of its own" if value == OWN_CATEGORY else f"counts as {shown}"
+    return f"a missing value {who} {meant}, as declared"
+
+
+def schema_from(facts: Mapping[str, Any]) -> GraphSchema:
+    """Return a schema saved with `schema_facts`."""
+    lists = {name: tuple(facts[name]) for name in ("classes", "private", "notes")}
+    columns = tuple(map(column_from, facts.get("columns", ())))
+    missing = tuple((str(name), value) for name, value in facts.get("missing", ()))
+    return GraphSchema(**{**facts, **lists, "columns": columns, "missing": missing})
+
+
+def schema_facts(schema: GraphSchema) -> dict[str, Any]:
+    """Return a schema as JSON facts, less its notes: they count what loading met in private data (values clipped)."""
+    facts = asdict(replace(schema, notes=(), columns=()))
+    columns = [column_facts(column) for column in schema.columns]
+    # Left out where none are declared: files of such graphs are those of earlier versions.
+    declared = {"columns": columns, "missing": [list(pair) for pair in schema.missing]}
+    del facts["columns"], facts["missing"]
+    return {**facts, **{key: value for key, value in declared.items() if value}}
+
+
+def _refuse(field: str, value: object, allowed: str) -> InputError:
+    return InputError(f"{field} is {value!r}", where="GraphSchema", allowed=allowed)

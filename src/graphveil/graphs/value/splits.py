@@ -1,0 +1,173 @@
+"""Train, validation and test nodes."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.graphs.value.parts import MASKS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.graphs.value.protocol import Graph
+
+
+MORE_LABELS = "label more people, or declare in graph.toml who trains and tests (--split declared)"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Three disjoint bool masks [n]: nodes that train, choose, and test."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+def known_labels(graph: Graph) -> Tensor:
+    """Return whose label is known, bool [n]. Who reported a label is declared public, the label is not."""
+    import torch
+
+    y = graph.y
+    return y >= 0 if y.dim() == 1 else torch.ones(len(y), dtype=torch.bool)
+
+
+def random_split(graph: Graph, seed: int, fractions: tuple[float, float, float] = (0.5, 0.25, 0.25)) -> Split:
+    """Split the nodes with a known label at random, without looking at the labels themselves.
+
+    Args:
+        graph: the graph.
+        seed: fixes the split; it never fixes privacy noise.
+        fractions: shares of train, validation and test nodes; what is left over is in none of them.
+
+    Returns:
+        The three masks.
+
+    Raises:
+        InputError: fractions that are negative or add up to more than 1, or leave no training node.
+
+    Example:
+        >>> from graphveil.graphs import load_graph, random_split
+        >>> split = random_split(load_graph("digits"), seed=0)
+        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
+        (898, 450, 449)
+    """
+    if len(fractions) != 3 or min(fractions) < 0 or not 0 < sum(fractions) <= 1 + 1e-9:
+        raise InputError(
+            f"fractions are {fractions}",
+            where="random_split",
+            allowed="three shares of 0 or more, at most 1 in all",
+        )
+    # Who has a label is declared public; which one it is has no part in the drawing, so a split tells nothing of it.
+    known = known_labels(graph).nonzero().flatten().numpy()
+    order = np.random.default_rng(seed).permutation(known)
+    # Cumulated before rounding: the parts always add up, and none loses a node to the others' rounding.
+    cuts = [round(len(order) * float(share)) for share in np.cumsum(fractions)]
+    if cuts[0] == 0:
+        raise InputError(
+            f"{len(order)} labelled nodes leave none to train on", where=graph.schema.name, remedy=MORE_LABELS
+        )
+    parts = (order[: cuts[0]], order[cuts[0] : cuts[1]], order[cuts[1] : cuts[2]])
+    return Split(*(_mask(part, graph.num_nodes) for part in parts))
+
+
+def fold_split(graph: Graph, folds: int, number: int) -> Split:
+    """Return one split of a cross-validation: one fold tests, the next validates, all others train.
+
+    Args:
+        graph: nodes without a known label are in no fold.
+        folds: how many, at least 3.
+        number: the fold that tests; from `folds` on the nodes are drawn anew, `folds` numbers a drawing.
+
+    Raises:
+        InputError: fewer than three folds, or a fold without nodes.
+
+    Example:
+        >>> from graphveil.graphs import load_graph
+        >>> from graphveil.graphs.value.splits import fold_split
+        >>> split = fold_split(load_graph("digits"), 5, 0)
+        >>> int(split.train.sum()), int(split.val.sum()), int(split.test.sum())
+        (1077, 360, 360)
+    """
+    known = known_labels(graph).nonzero().flatten().numpy()
+    if not 3 <= folds <= len(known):
+        raise InputError(f"{folds} folds", where="split", allowed=f"3 to {len(known)}, the nodes with a label")
+    parts = np.array_split(np.random.default_rng(number // folds).permutation(known), folds)
+    tested, validated = number % folds, (number + 1) % folds
+    trained = [part for place, part in enumerate(parts) if place not in (tested, validated)]
+    drawn = (np.concatenate(trained), parts[validated], parts[tested])
+    return Split(*(_mask(part, graph.num_nodes) for part in drawn))
+
+
+def keeps_apart(kind: str) -> bool:
+    """Whether a kind of split such as "80/20" has training and test nodes alone, each with their own edges."""
+    return kind.count("/") == 1
+
+
+def shares_of(text: str) -> tuple[float, float, float]:
+    """Read the shares of train, validation and test nodes from percentages, such as 75/10/15, for `random_split`.
+
+    Two are those of training and test nodes, see `keeps_apart`.
+
+    Raises:
+        InputError: the text is no two or three numbers, or two that leave nodes out.
+    """
+    try:
+        train, val, test = (
+            float(part) / 100 for part in (text.replace("/", "/0/") if keeps_apart(text) else text).split("/")
+        )
+    except ValueError:
+        raise InputError(
+            f"split {text!r} is not known",
+            allowed="random, declared, 5-fold, 80/20, or three shares in % such as 75/10/15",
+        ) from None
+    if keeps_apart(text) and not math.isclose(train + test, 1):
+        raise InputError(
+            f"split {text!r}: two shares make {train + test:.0%}",
+            allowed="training and test nodes, 100% together, such as 80/20, or three shares such as 75/10/15",
+        )
+    return train, val, test
+
+
+def apart(graph: Graph, split: Split) -> Graph:
+    """Return the graph without the edges between a test node and any other: two graphs that know nothing of each other.
+
+    Whether an edge stays depends on its own ends and the public masks, so what protects an edge of the result protects
+    an edge of the graph.
+
+    Args:
+        graph: left as it is.
+        split: of its nodes.
+    """
+    source, target = graph.edge_index
+    stays = split.test[source] == split.test[target]
+    reduced = copy(graph)
+    reduced["edge_index"] = graph.edge_index[:, stays]
+    public = graph.get("public_edges")
+    if public is not None:
+        reduced["public_edges"] = public[stays]
+    return reduced
+
+
+def _mask(nodes: np.ndarray, count: int) -> Tensor:
+    import torch
+
+    mask = torch.zeros(count, dtype=torch.bool)
+    mask[torch.from_numpy(nodes)] = True
+    return mask
+
+
+def published_split(graph: Graph) -> Split | None:
+    """Return the split that was published with the data, without the nodes whose label is unknown, or None."""
+    train, val, test = (graph.get(name) for name in MASKS)
+    if train is None or val is None or test is None:
+        return None
+    # A declared split may name whom nobody has asked yet: they have nothing to train with, nor to be measured by.
+    known = known_labels(graph)
+    return Split(train & known, val & known, test & known)

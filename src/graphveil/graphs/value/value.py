@@ -1,0 +1,206 @@
+"""The graph value: a PyG `Data` with a schema, made in one place and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphveil.errors import DataError
+from graphveil.graphs.value.checks import (
+    check_edges,
+    check_features,
+    check_labels,
+    check_masks,
+    check_private_nodes,
+    check_public_edges,
+    names_of,
+)
+from graphveil.graphs.value.features import features_of
+from graphveil.graphs.value.parts import MASKS, GraphParts, Mask
+from graphveil.graphs.value.plain import PlainGraph, attributes_of
+from graphveil.graphs.value.quiet import quiet
+from graphveil.graphs.value.schema import GraphSchema
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.graphs.value.protocol import Graph
+
+__all__ = ["MASKS", "graph_of", "make_graph", "node_names", "parts_of", "validate"]
+
+
+def make_graph(
+    x: Tensor,
+    edge_index: Tensor,
+    y: Tensor,
+    schema: GraphSchema,
+    *,
+    masks: Mapping[str, Tensor] | None = None,
+    ids: Sequence[object] | np.ndarray | None = None,
+    public_edges: Tensor | None = None,
+    private_nodes: Tensor | None = None,
+    like: Graph | None = None,
+) -> Graph:
+    """Put the parts of a graph together.
+
+    Args:
+        x: float32 [n, d], dense or `torch.sparse_csr`.
+        edge_index: int64 [2, E] as `normalise_edges` returns it.
+        y: int64 [n], -1 where unknown; or float32 [n, c] for several labels a node.
+        schema: the declared facts.
+        masks: the published split, any of `MASKS`, each bool [n].
+        ids: the user's own node ids, in row order: texts or whole numbers, each once.
+        public_edges: bool [E], the columns of `edge_index` that everybody knows; None: nobody knows any.
+        private_nodes: int64 [k], who may have private edges, declared, ascending; None: everybody.
+        like: a graph that this one is made from; where that one is plain, so is this one.
+
+    Returns:
+        A PyG `Data`, or a plain graph, with these as attributes.
+
+    Raises:
+        DataError: labels or features outside what the schema declares, or ids that do not tell the nodes apart.
+
+    Example:
+        >>> import torch
+        >>> from graphveil.graphs import GraphSchema, make_graph
+        >>> schema = GraphSchema("pair", dimension=1, low=0.0, high=1.0, classes=("no", "yes"))
+        >>> x, edge_index, y = torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])
+        >>> graph = make_graph(x, edge_index, y, schema)
+        >>> graph.num_nodes
+        2
+    """
+    given = {"x": x, "edge_index": edge_index, "y": y, "num_nodes": x.shape[0], "schema": schema, **(masks or {})}
+    extras = {"ids": ids, "public_edges": public_edges, "private_nodes": private_nodes}
+    graph = _graph({**given, **extras}, plain=isinstance(like, PlainGraph))
+    _check_features(graph)
+    _check_labels(graph)
+    node_names(graph)
+    return graph
+
+
+def graph_of(parts: GraphParts) -> Graph:
+    """Return the graph of checked parts, whose arrays it shares, as a PyG `Data`."""
+    return _graph(attributes_of(parts), plain=False)
+
+
+def parts_of(graph: Graph) -> GraphParts:
+    """Return the arrays of a graph; those in main memory are shared, not copied."""
+    masks: dict[Mask, np.ndarray] = {name: _array(mask) for name in MASKS if (mask := graph.get(name)) is not None}
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    return GraphParts(
+        features_of(graph.x),
+        _array(graph.edge_index),
+        _array(graph.y),
+        graph.schema,
+        masks,
+        graph.get("ids"),
+        None if public is None else _array(public),
+        None if members is None else _array(members),
+        graph.get("release"),
+        graph.get("image"),
+    )
+
+
+def node_names(graph: Graph) -> tuple[str, ...] | None:
+    """Return the ids of a graph's nodes as texts, the same for 1, "1" and 1.0, or None where it has no ids.
+
+    Raises:
+        DataError: not one for each node, one twice, or one that is neither a text nor a whole number.
+    """
+    return names_of(getattr(graph, "ids", None), graph.num_nodes)
+
+
+def validate(graph: Graph) -> Graph:
+    """Check a graph value whole, and return it.
+
+    Checked: the schema is there; shapes and types agree with it; features are finite and in the declared
+    range; labels are declared classes or -1; edges join existing nodes, are sorted, unique, without
+    self-loops and (undirected) symmetric; split masks are bool, disjoint and of length n; ids are there once
+    each; public edges are public in both directions, private nodes exist and are each there once.
+
+    Raises:
+        DataError: names the part and the first fault in it.
+    """
+    if not isinstance(graph.get("schema"), GraphSchema):
+        raise DataError("the graph has no GraphSchema", where="graph.schema", remedy="load it with load_graph")
+    _check_features(graph)
+    _check_labels(graph)
+    _check_edges(graph)
+    _check_masks(graph)
+    node_names(graph)
+    _check_known(graph)
+    return graph
+
+
+def _graph(attributes: Mapping[str, object], *, plain: bool) -> Graph:
+    """The graph with these attributes; a part that is None is no attribute, so `get` says None."""
+    there = {name: value for name, value in attributes.items() if value is not None}
+    graph: Any = PlainGraph(there) if plain else _pyg_data(there)
+    whole: Graph = graph
+    return whole
+
+
+def _pyg_data(attributes: Mapping[str, Any]) -> Any:
+    with quiet():
+        from torch_geometric.data import Data
+
+    return Data(**attributes)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().cpu().numpy()
+    return array
+
+
+def _is_tensor(value: object) -> bool:
+    from torch import Tensor
+
+    return isinstance(value, Tensor)
+
+
+def _check_features(graph: Graph) -> None:
+    import torch
+
+    x = graph.get("x")
+    if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.dtype != torch.float32:
+        raise DataError("x is not a float32 matrix", where="graph.x", allowed="float32 [n, d], dense or sparse CSR")
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise DataError(f"x has layout {x.layout}", where="graph.x", allowed="dense or sparse CSR")
+    check_features(features_of(x), graph.schema)
+
+
+def _check_labels(graph: Graph) -> None:
+    import torch
+
+    y, n = graph.get("y"), graph.x.shape[0]
+    if not isinstance(y, torch.Tensor) or y.shape[:1] != (n,):
+        raise DataError("y does not have one row for each node", where="graph.y", allowed=f"{n} rows")
+    if y.dim() != 2 and y.dtype != torch.int64:
+        raise DataError(f"y is {y.dtype}", where="graph.y", allowed="int64 [n] or float [n, classes]")
+    check_labels(_array(y), n, graph.schema.classes)
+
+
+def _check_edges(graph: Graph) -> None:
+    import torch
+
+    edges = graph.get("edge_index")
+    if not isinstance(edges, torch.Tensor) or edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
+        raise DataError("edge_index is not an int64 [2, E] tensor", where="graph.edge_index")
+    check_edges(_array(edges), graph.x.shape[0], directed=graph.schema.directed)
+
+
+def _check_masks(graph: Graph) -> None:
+    masks = (graph.get(name) for name in MASKS)
+    check_masks([_array(mask) for mask in masks if mask is not None], graph.x.shape[0])
+
+
+def _check_known(graph: Graph) -> None:
+    public, members = graph.get("public_edges"), graph.get("private_nodes")
+    edges, n = _array(graph.edge_index), int(graph.num_nodes)
+    if public is not None:
+        truths = _array(public) if _is_tensor(public) else np.empty(0)
+        check_public_edges(truths, edges, n, directed=graph.schema.directed)
+    if members is not None:
+        check_private_nodes(_array(members) if _is_tensor(members) else np.empty(0), n)

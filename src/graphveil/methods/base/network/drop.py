@@ -1,0 +1,140 @@
+"""Drop: learning from noisy labels with propagation.
+
+    y~ = argmax P^K Y'            target of a training node, Y' the one-hot noisy labels (zero rows where none)
+    p(y~|x) = softmax( P^K softmax(z) T )  =  softmax( (p - q) P^K softmax(z) )      for K > 0
+    loss = mean over training nodes of -log p(y~|x)[y~]
+
+T = q 1 1^T + (p - q) I is the channel of randomized response.  P^K times its constant part is the same for every class
+and a softmax ignores it, so forward correction is a temperature.  For K = 0 the loss is plain forward correction,
+-log (softmax(z) T)[y'].  A training node with no labelled mass in reach is left out of the loss.
+
+Source: Sajadmanesh and Gatica-Perez, "Locally Private Graph Neural Networks", CCS 2021 (arXiv 2006.05535), section 3.4;
+the simplification is ours.  Shapes: logits z [n, c], labels [n] with -1 for none, masks [n].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.aggregation import SparseMatrix, propagate
+from graphveil.engine import LOCAL, Engine
+from graphveil.models.labels.shares import class_softmax
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The objective for `training.train`; build it with :func:`drop_objective`.
+
+    Without `corrected` labels are taken for true ones: plain cross-entropy, hops 0.
+    """
+
+    keep: float
+    flip: float
+    p: SparseMatrix | None
+    hops: int
+    train_nodes: Tensor
+    train_targets: Tensor
+    train_labels: Tensor
+    fit_nodes: Tensor
+    val_nodes: Tensor
+    val_labels: Tensor
+    corrected: bool = True
+
+    @property
+    def ideal(self) -> float:
+        """Accuracy of a perfect model against the noisy labels: the diagonal of T."""
+        return self.keep
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Return the mean loss over the training nodes."""
+        if self.p is None or self.hops == 0:
+            clean = class_softmax(logits[self.fit_nodes])
+            return torch.nn.functional.nll_loss(self.channel(clean).log(), self.train_targets)
+        spread = propagate(self.p, class_softmax(logits) * (self.keep - self.flip), self.hops)
+        here = spread[self.fit_nodes].T.contiguous()
+        return torch.nn.functional.nll_loss(torch.nn.functional.log_softmax(here, dim=0).T, self.train_targets)
+
+    def channel(self, clean: Tensor) -> Tensor:
+        """Return p(y'|x) = p(y|x) T, never below the smallest positive float; without correction p(y|x)."""
+        if not self.corrected:
+            return clean.clamp_min(1e-30)
+        # With public labels q = 0, and a class of probability 0 would make the loss infinite.
+        return (clean * (self.keep - self.flip) + self.flip).clamp_min(1e-30)
+
+    def train_accuracy(self, logits: Tensor) -> Tensor:
+        """Return the share of training nodes whose most likely class is their noisy label."""
+        return _share(logits[self.train_nodes], self.train_labels)
+
+    def validate(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return (loss of p(y'|x), accuracy on noisy labels, estimated accuracy on true labels)."""
+        if self.val_nodes.numel() == 0:
+            none = logits.new_zeros(())
+            return none, none, none
+        here = logits[self.val_nodes]
+        loss = torch.nn.functional.nll_loss(self.channel(class_softmax(here)).log(), self.val_labels)
+        share = _share(here, self.val_labels)
+        # The inverse of q + (p - q) acc: unbiased, and from labels that were released already.
+        return loss, share, (share.double() - self.flip) / (self.keep - self.flip)
+
+
+def drop_objective(
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    p: SparseMatrix | None,
+    hops: int,
+    *,
+    classes: int,
+    keep: float,
+    flip: float,
+    corrected: bool = True,
+    spread: Tensor | None = None,
+    engine: Engine = LOCAL,
+) -> Drop:
+    """Return the objective for noisy `labels` [n] (-1 where none) on masks `train` and `val` [n].
+
+    Args:
+        p: the propagation matrix [n, n], None where hops is 0; hops: K.
+        keep, flip: probabilities of randomized response to keep a label, and of each other class.
+        corrected: whether the loss knows of them; without, K is 0.
+        spread: mask [n] of the labels that are propagated; None: those of `train` and `val`.
+        engine: where blocks of people are worked on; no target depends on it.
+    """
+    train_nodes, val_nodes = (mask.nonzero().squeeze(1) for mask in (train, val))
+    if p is None or hops == 0:
+        fit_nodes, targets = train_nodes, labels[train_nodes]
+    else:
+        mass = propagate(
+            p, label_matrix(labels, train | val if spread is None else spread, classes), hops, engine=engine
+        )[train_nodes]
+        # Class 0 would otherwise be the target of every node that no label reaches: argmax of a row of zeros.
+        reached = mass.sum(dim=1) > 0
+        fit_nodes, targets = train_nodes[reached], mass[reached].argmax(dim=1)
+    return Drop(
+        keep,
+        flip,
+        p,
+        hops,
+        train_nodes,
+        targets,
+        labels[train_nodes],
+        fit_nodes,
+        val_nodes,
+        labels[val_nodes],
+        corrected,
+    )
+
+
+def label_matrix(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
+    """Return one-hot labels [n, c] float32 with zero rows outside `mask`."""
+    rows = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
+    return torch.where(mask[:, None], rows, torch.zeros(()).to(rows))
+
+
+def _share(logits: Tensor, labels: Tensor) -> Tensor:
+    return (logits.argmax(dim=1) == labels).float().mean() if labels.numel() else logits.new_zeros(())

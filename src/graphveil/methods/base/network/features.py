@@ -1,0 +1,80 @@
+"""What a server makes of the reports of features and labels: estimates and channels.  Post-processing alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.aggregation import from_scipy
+from graphveil.mechanisms import NotCollected
+from graphveil.methods.base.network.network import FeatureMatrix, Labels, as_matrix
+from graphveil.methods.base.people.released import Answers, LocalReports
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def features_of(released: LocalReports, seed: int) -> tuple[Any, float]:
+    """Return (C, o): the feature estimates are C + o; random numbers (`seed`) stand in where none were collected.
+
+    Whoever sent none has a row of zeros in C, which says nothing: o is the middle of the range, and no report.
+    """
+    mechanism = released.privacy.features(released.schema)
+    if isinstance(mechanism, NotCollected):
+        return random_features(len(released.labels), released.schema.dimension, seed), 0.0
+    return centred_of(mechanism, released.features), mechanism.midpoint
+
+
+def centred_of(mechanism: Any, sent: Any) -> Any:
+    """Return the estimates of everybody's features less the middle of the range [n, d]; zeros where none were sent."""
+    if not isinstance(sent, Answers):
+        return mechanism.centred(sent)
+    return spread_rows(sp.csr_matrix(mechanism.centred(sent.reports)), sent.who.numpy())
+
+
+def reported_of(sent: object) -> Tensor | None:
+    """Return the mask [n] of who sent features; None where everybody did, or nobody was asked."""
+    return sent.who if isinstance(sent, Answers) else None
+
+
+def spread_rows(rows: sp.csr_matrix, who: np.ndarray) -> sp.csr_matrix:
+    """Return rows [k, d] at their k places of n, with empty ones between them.
+
+    Args:
+        rows: in order. who: mask [n], k of it set.
+    """
+    # Empty and not zero: where rows are counted or scaled, a stored zero would be somebody's report.
+    lengths = np.zeros(len(who) + 1, rows.indptr.dtype)
+    lengths[1:][who] = np.diff(rows.indptr)
+    return sp.csr_matrix((rows.data, rows.indices, np.cumsum(lengths)), shape=(len(who), rows.shape[1]))
+
+
+def labels_of(released: LocalReports) -> Labels:
+    """Return the released labels with the randomized response they went through."""
+    keep, flip = released.channel
+    return Labels(released.labels, released.train, released.val, len(released.schema.classes), keep, flip)
+
+
+def random_features(num_nodes: int, dimension: int, seed: int) -> sp.csr_matrix:
+    """Return Gaussian noise in the shape of reports: one random coordinate a node [n, d]."""
+    # A stream of its own: the same numbers must not also be somebody's initial weights.
+    generator = np.random.default_rng([seed, 0x5EED])
+    columns = generator.integers(0, dimension, num_nodes)
+    values = generator.standard_normal(num_nodes).astype(np.float32)
+    return sp.csr_matrix((values, (np.arange(num_nodes), columns)), shape=(num_nodes, dimension))
+
+
+def unit_rows(features: FeatureMatrix, device: str) -> Any:
+    """Return features [n, d] with rows of length 1, as a matrix with `@`; rows of zeros stay."""
+    matrix = as_matrix(features)
+    if isinstance(matrix, torch.Tensor):
+        return (matrix / matrix.norm(dim=1, keepdim=True).clamp_min(1e-12)).to(device)
+    if hasattr(matrix, "tocsr"):
+        rows = matrix.tocsr().astype("float32", copy=True)
+        lengths = torch.from_numpy(rows.multiply(rows).sum(axis=1)).sqrt().clamp_min(1e-12).numpy().ravel()
+        rows.data /= lengths.repeat(rows.indptr[1:] - rows.indptr[:-1])
+        return from_scipy(rows).to(device)
+    return unit_rows(torch.as_tensor(matrix, dtype=torch.float32), device)

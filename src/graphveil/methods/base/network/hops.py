@@ -1,0 +1,173 @@
+"""Hops chosen from what was released: short trainings, judged by validation reports that none of them has heard.
+
+    for each pair (K_x, K_y):   y~ = argmax P^Ky Y',  Y' without validation reports  ->  a few epochs
+                                a = (acc' - q) / (p - q) on validation reports       ->  keep the pair of the largest a
+
+acc' is the share of noisy labels that are met, so that a is without bias what true labels would say.  Reports that are
+spread into the targets may not judge: a network that learns their noise meets more of them than a perfect one could.
+First K_x without label hops, from both ends of 1, 2, 4, 8, and none where features came without noise; then whether
+label hops add to the best.  Where validation reports are too few to tell, the public topology decides, see `reach`.
+
+Ours.  All of it is post-processing of what was released, and costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from graphveil.aggregation import propagate
+from graphveil.methods.base.network.network import FeatureMatrix, Labels, Network, train_network
+from graphveil.methods.base.network.reach import FEATURE_HOPS, public_hops
+from graphveil.methods.base.people.released import Topology
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.training.selection import Epoch, smoothed
+
+#: Hops of labels that are tried where none is not best.
+LABEL_HOPS: Final = (4, 1)
+#: Epochs of a short training, and its patience.
+EPOCHS, PATIENCE = 60, 15
+#: Standard error of an estimated accuracy from which on validation reports do not choose.
+LARGEST_ERROR: Final = 0.12
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Hops:
+    """What was chosen, and by what.
+
+    Attributes:
+        steps_x, steps_y: hops of features and of labels.
+        tried: (K_x, K_y) -> estimated accuracy of a short training; empty where the topology decided.
+        trial: the short training of the pair that was chosen, None where the topology decided.
+    """
+
+    steps_x: int
+    steps_y: int
+    tried: dict[Pair, float]
+    trial: Network | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def words(self) -> str:
+        """The choice in a sentence."""
+        chosen = f"hops: {self.steps_x} of features, {self.steps_y} of labels"
+        if not self.tried:
+            return f"{chosen}, by how far the public edges spread; validation reports are too few to choose by"
+        others = ", ".join(f"{x}/{y} {100 * a:.0f}%" for (x, y), a in self.tried.items())
+        return (
+            f"{chosen}, chosen at no further cost by released validation labels that the trials had not heard "
+            f"(estimated accuracy: {others})"
+        )
+
+
+def choose_hops(
+    features: FeatureMatrix,
+    offset: float,
+    labels: Labels,
+    topology: Topology,
+    settings: NetworkSettings,
+    free: tuple[str, ...],
+    *,
+    exact: bool = False,
+    **how: Any,
+) -> Hops:
+    """Return hops for a training on reports.
+
+    Args:
+        features, offset, labels, topology: as of `train_network`.
+        settings: the other settings, and the hops that are fixed.
+        free: which of "steps_x" and "steps_y" are chosen.
+        exact: whether features came without noise, which no hops need take out.
+        how: further arguments of `train_network`.
+    """
+    fixed = {"steps_x": settings.steps_x, "steps_y": settings.steps_y}
+    tried = LABEL_HOPS if "steps_y" in free else (settings.steps_y,)
+    reaching = tuple(hops for hops in tried if not hops or _reaches(topology, labels, hops))
+    # Hops that were set may reach by validation reports alone, which a trial does not hear.
+    if not _can_judge(labels) or ("steps_y" not in free and not reaching):
+        public = public_hops(topology.adjacency.to_scipy(), labels.classes)
+        # The reports are paid for: hops that bring no label to anybody must not be found out by the training.
+        public["steps_y"] = public["steps_y"] if public["steps_y"] in reaching else 0
+        public["steps_x"] = 0 if exact else public["steps_x"]
+        steps_x, steps_y = (public[name] if name in free else fixed[name] for name in ("steps_x", "steps_y"))
+        return Hops(steps_x, steps_y, {})
+
+    trials: dict[Pair, Network] = {}
+
+    def judged(pair: Pair) -> float:
+        hops = replace(settings, steps_x=pair[0], steps_y=pair[1])
+        trials[pair] = short_training(features, offset, labels, topology, hops, **how)
+        return _estimate(trials[pair].history)
+
+    found = search_hops(judged, fixed, free, reaching, exact=exact)
+    return replace(found, trial=trials.get((found.steps_x, found.steps_y)))
+
+
+def short_training(
+    features: FeatureMatrix, offset: float, labels: Labels, topology: Topology, settings: NetworkSettings, **how: Any
+) -> Network:
+    """Return a network of a few epochs that has heard no validation report; arguments as of `train_network`.
+
+    Hops of labels that reach training nodes by validation reports alone are left out.
+    """
+    epochs, steps_y = min(settings.epochs, EPOCHS), settings.steps_y
+    steps_y = steps_y if steps_y and _reaches(topology, labels, steps_y) else 0
+    short = replace(settings, steps_y=steps_y, epochs=epochs, patience=PATIENCE, selection="robust")
+    return train_network(features, offset, labels, topology, short, unheard=True, **how)
+
+
+def search_hops(
+    judge: Callable[[Pair], float],
+    fixed: Mapping[str, int],
+    free: tuple[str, ...],
+    label_hops: tuple[int, ...],
+    *,
+    exact: bool = False,
+) -> Hops:
+    """Return the best of a few pairs.
+
+    Args:
+        judge: (K_x, K_y) -> estimated accuracy.
+        fixed: hops by the name of their setting, where they are not free.
+        free: which of "steps_x" and "steps_y" are chosen.
+        label_hops: K_y to try beside none, from the largest.
+        exact: whether no hops of features are tried as well.
+    """
+    tried: dict[Pair, float] = {}
+
+    def best(*pairs: Pair) -> Pair:
+        tried.update((pair, judge(pair)) for pair in pairs if pair not in tried)
+        return max(pairs, key=lambda pair: tried[pair])
+
+    pair = fixed["steps_x"], 0 if "steps_y" in free else fixed["steps_y"]
+    if "steps_x" in free:
+        far, middle, near, nearest = ((hops, pair[1]) for hops in FEATURE_HOPS)
+        pair = best(far, near)
+        pair = best(pair, middle) if pair == far else best(pair, middle, nearest)
+        pair = best((0, pair[1]), pair) if exact else pair
+    if "steps_y" in free:
+        for hops in label_hops:
+            pair = best(pair, (pair[0], hops))
+    return Hops(*pair, tried)
+
+
+def _can_judge(labels: Labels) -> bool:
+    count = int((labels.val & (labels.values >= 0)).sum()) if labels.values.dim() == 1 else int(labels.val.sum())
+    return count > 0 and 0.5 / math.sqrt(count) / (labels.keep - labels.flip) <= LARGEST_ERROR
+
+
+def _reaches(topology: Topology, labels: Labels, hops: int) -> bool:
+    """Whether a training node hears a training report over so many hops."""
+    mass = propagate(topology.propagation(), labels.train[:, None].float(), hops)
+    return bool((mass[labels.train] > 0).any())
+
+
+def _estimate(history: tuple[Epoch, ...]) -> float:
+    judged, best = None, 0.0
+    for epoch in history:
+        judged = smoothed(judged, epoch)
+        best = max(best, judged[0])
+    # More than everything is the luck of noisy reports: it says no more than that all were met.
+    return min(1.0, best)

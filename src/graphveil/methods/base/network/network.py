@@ -1,0 +1,349 @@
+"""Train one network on what a server holds; used by LPGNN, by its controls and by the baselines.
+
+Everything here is post-processing of released values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil import models
+from graphveil.aggregation import Inputs, SparseMatrix, Support, build_inputs, propagate, standardise
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
+from graphveil.methods.base.network.drop import drop_objective
+from graphveil.methods.base.network.many_labels import many_labels
+from graphveil.methods.base.network.smooth_labels import smooth_labels
+from graphveil.methods.base.people.released import Topology
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.models import Backbone, build_backbone, first_width
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
+from graphveil.training import Calibration, Epoch, Schedule, train, train_calibrated
+
+#: Features [n, d]: sparse rows, an array, or a tensor, dense or sparse.
+FeatureMatrix: TypeAlias = "sp.csr_matrix | np.ndarray | torch.Tensor"
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from graphveil.graphs import Split
+
+
+class Structured(Protocol):
+    """What a network is trained on: a `Topology`, or anything else that knows its propagation and structure."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    def propagation(self) -> Any: ...
+    def structure(self, model: str, device: str = "cpu") -> Any: ...
+
+
+@dataclass(frozen=True)
+class LearnedLinks:
+    """Edges [2, E], their learned weights [E], and the share of sampled other pairs that would have grown (or None)."""
+
+    edge_index: Tensor
+    weights: Tensor
+    violations: float | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network and what it takes to apply it elsewhere.
+
+    Attributes:
+        weights: the kept epoch's parameters by name.
+        mean [1, d] (None for published scaling), scale: what the propagated features were shifted and scaled by.
+        epoch: the epoch kept.
+        logits: [n, c] on the training topology, without dropout.
+        history: every epoch's figures.
+        learned: the edges whose weights were learned with it, where they were; never saved.
+    """
+
+    weights: dict[str, Tensor]
+    mean: Tensor | None
+    scale: float
+    epoch: int
+    logits: Tensor
+    history: tuple[Epoch, ...]
+    learned: LearnedLinks | None = None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Released labels [n] (-1 where none), the masks [n] that train and select, and the channel they went through.
+
+    Public labels may be several a node: values [n, c] 0/1, and a channel that changes nothing.
+    """
+
+    values: Tensor
+    train: Tensor
+    val: Tensor
+    classes: int
+    keep: float
+    flip: float
+
+
+def train_network(
+    features: FeatureMatrix,
+    offset: float,
+    labels: Labels,
+    topology: Structured,
+    settings: NetworkSettings,
+    *,
+    calibration: Calibration | None = None,
+    label_smoothing: bool = False,
+    backbone: nn.Module | None = None,
+    reported: Tensor | None = None,
+    unheard: bool = False,
+    progress: ProgressCallback | None = None,
+    engine: Engine = LOCAL,
+) -> Network:
+    """Train on centred features [n, d] (sparse or dense; `offset` is added to every coordinate) and noisy labels.
+
+    Without validation nodes there is nothing to choose an epoch by, and the last is kept.
+
+    Args:
+        calibration: learn the weights of the topology's edges as well (Solitude); None: they stay as they are.
+        label_smoothing: steps_y smooths public labels alone (see `methods.base.network.smooth_labels`) in place of
+        Drop.
+        backbone: a module of a user's own in place of the settings' model, see `models.networks.own`; with it no
+        weights of
+            edges are learned.
+        reported: mask [n] of who sent features, where not everybody did; the rows of all others are zeros.
+        unheard: keep validation labels out of the targets, for a training whose figures choose between settings.
+        engine: where blocks of people are worked on before the training, which is done here.
+
+    Raises:
+        InputError: when no training node carries a label, or none is reached by label propagation.
+    """
+    _require_taught(labels.train)
+    device, p = settings.device, _hops_of(topology, settings)
+    inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
+    generator = torch.Generator().manual_seed(settings.seed)
+    if settings.scaling == "standard":
+        inputs = standardise(inputs, generator=generator, engine=engine)
+    model, read = _model(inputs, labels.classes, settings, backbone, generator)
+    objective = _objective(labels, p, settings, label_smoothing, unheard, engine)
+    # Choosing by the training labels would keep the epoch that has learned most of their noise.
+    selection = settings.selection if bool(labels.val.any()) else "last"
+    rate, decay = settings.learning_rate, settings.weight_decay
+    schedule = Schedule(settings.epochs, rate, decay, selection, settings.patience)
+    run: dict[str, Any] = {"seed": settings.seed, "progress": progress}
+    if calibration is None or settings.model == "mlp" or backbone is not None:
+        structure = _structure(topology, settings, backbone)
+        trained, learned = train(model, read, structure, objective, schedule, **run), None
+    else:
+        support = Support.of(cast(Topology, topology).edge_index, topology.num_nodes).to(device)
+        calibrated = train_calibrated(model, settings.model, inputs, support, objective, schedule, calibration, **run)
+        trained = calibrated.trained
+        learned = LearnedLinks(calibrated.edge_index.cpu(), calibrated.weights.cpu(), calibrated.violations)
+    # Copies: the model may be trained on, and what was fitted must stay what was validated.
+    weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    mean = None if inputs.mean is None else inputs.mean.cpu()
+    return Network(weights, mean, inputs.scale, trained.epoch, trained.logits.cpu(), trained.history, learned)
+
+
+def _model(
+    inputs: Inputs, classes: int, settings: NetworkSettings, backbone: nn.Module | None, generator: torch.Generator
+) -> tuple[nn.Module, Inputs]:
+    """Return the network, with fresh weights unless they are a user's own, and the features as it reads them."""
+    if backbone is not None:
+        return models.OwnBackbone(backbone).to(settings.device), models.as_rows(inputs)
+    hidden, dropout = settings.hidden, settings.dropout
+    model = build_backbone(settings.model, inputs.dimension, hidden, classes, dropout, generator=generator)
+    return model.to(settings.device), inputs
+
+
+def _hops_of(topology: Structured, settings: NetworkSettings) -> SparseMatrix | None:
+    """Return P [n, n] where anything is propagated."""
+    if settings.steps_x or settings.steps_y:
+        p: SparseMatrix = topology.propagation().to(settings.device)
+        return p
+    return None
+
+
+def _structure(topology: Structured, settings: NetworkSettings, backbone: nn.Module | None) -> Any:
+    """Return what the network reads of the topology."""
+    if backbone is None:
+        return topology.structure(settings.model, settings.device)
+    edges = cast(Topology, topology)
+    return models.Links(edges.edge_index, edges.weights).to(settings.device)
+
+
+def _objective(
+    labels: Labels,
+    p: SparseMatrix | None,
+    settings: NetworkSettings,
+    label_smoothing: bool,
+    unheard: bool,
+    engine: Engine,
+) -> Any:
+    """Return what is minimised: Drop, or label smoothing where labels are public and smoothed.
+
+    Raises:
+        InputError: when no label reaches a training node, or several labels a node are private or propagated.
+    """
+    values, train_mask, val_mask = (t.to(settings.device) for t in (labels.values, labels.train, labels.val))
+    if values.dim() == 2:
+        # Randomized response reports one label of c; several private ones a node would each cost, and none is
+        # accounted here.
+        if labels.keep < 1 or settings.steps_y:
+            raise InputError("several labels a node", where="training", allowed="public labels, and steps_y = 0")
+        return many_labels(values, train_mask, val_mask)
+    if label_smoothing:
+        return smooth_labels(values, train_mask, val_mask, p, settings.steps_y, classes=labels.classes)
+    objective = drop_objective(
+        values,
+        train_mask,
+        val_mask,
+        p,
+        settings.steps_y,
+        classes=labels.classes,
+        keep=labels.keep,
+        flip=labels.flip,
+        corrected=settings.loss == "drop",
+        spread=train_mask if unheard else train_mask | val_mask,
+        engine=engine,
+    )
+    _require_targets(objective.fit_nodes.numel() > 0, settings.steps_y)
+    return objective
+
+
+class UnreachedError(InputError):
+    """Hops of labels that reach no training node."""
+
+
+def require_reached(topology: Topology, split: Split, hops: int) -> None:
+    """Refuse a split without training nodes and hops of labels that reach none, by who sends one alone.
+
+    Raises:
+        InputError: naming the option.
+    """
+    _require_taught(split.train)
+    if hops:
+        mass = propagate(topology.propagation(), (split.train | split.val)[:, None].float(), hops)
+        _require_targets(bool((mass[split.train] > 0).any()), hops)
+
+
+def _require_taught(train: Tensor) -> None:
+    """Refuse to learn from nobody.
+
+    Raises:
+        InputError: where the mask [n] of training nodes is empty.
+    """
+    if not bool(train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+
+
+def _require_targets(reached: bool, hops: int) -> None:
+    """Refuse hops of labels that reach no training node.
+
+    Raises:
+        UnreachedError: naming the option.
+    """
+    if not reached:
+        raise UnreachedError(
+            f"no label reaches a training node in {hops} hops: too few edges",
+            where=f"steps_y = {hops}",
+            allowed="0, which learns each node's own label",
+            remedy="--set steps_y=0",
+        )
+
+
+def require_shapes(
+    network: Network, settings: NetworkSettings, *, dimension: int, classes: int, backbone: nn.Module | None = None
+) -> None:
+    """Refuse a stored network whose tensors are not those of its settings, or of a user's own module.
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    if backbone is not None:
+        models.require_weights(models.OwnBackbone(backbone), network.weights)
+        return _require_logits(network, classes)
+    tensors = network.weights if network.mean is None else {**network.weights, "mean": network.mean}
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    wide = (dimension, first_width(settings.model, settings.hidden))
+    if shapes.get("weight1") != wide:  # asked first: what is built below is then no larger than what was stored
+        raise InputError(f"weight1 is {shapes.get('weight1')}", allowed=str(wide))
+    model = build_backbone(settings.model, dimension, settings.hidden, classes, 0.0, generator=torch.Generator())
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if settings.scaling == "standard":
+        expected["mean"] = (1, dimension)
+    for name in sorted({*shapes, *expected}):
+        if shapes.get(name) != expected.get(name):
+            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
+    return _require_logits(network, classes)
+
+
+def _require_logits(network: Network, classes: int) -> None:
+    if network.logits.dim() != 2 or network.logits.shape[1] != classes:
+        raise InputError(f"logits are {tuple(network.logits.shape)}", allowed=f"(nodes, {classes})")
+
+
+def apply_network(
+    network: Network,
+    features: FeatureMatrix,
+    offset: float,
+    topology: Structured,
+    settings: NetworkSettings,
+    *,
+    classes: int,
+    backbone: nn.Module | None = None,
+    reported: Tensor | None = None,
+    engine: Engine = LOCAL,
+) -> Tensor:
+    """Return logits [n, c] of a trained network on (other) features and another topology.
+
+    Args:
+        reported: as in training.
+        engine: where blocks of people are worked on, in products with edges; no logit depends on it.
+
+    Raises:
+        InputError: when the features have another dimension than the network was trained on.
+    """
+    p = _hops_of(topology, settings)
+    inputs = feature_inputs(features, offset, p, settings, reported=reported, engine=engine)
+    dimension = inputs.dimension if backbone is not None else network.weights["weight1"].shape[0]
+    if inputs.dimension != dimension:
+        raise InputError(f"features have {inputs.dimension} columns", allowed=f"{dimension}, as in training")
+    mean = None if network.mean is None else network.mean.to(settings.device)
+    # Shifted and scaled as in training: statistics of the new graph would be another function of people's data.
+    inputs = replace(inputs, mean=mean, scale=network.scale).on(engine)
+    model, read = _model(inputs, classes, settings, backbone, torch.Generator())
+    model.load_state_dict(network.weights)
+    model.eval()
+    structure, trained = _structure(topology, settings, backbone), cast(Backbone, model)
+    structure = structure.on(engine) if isinstance(structure, SparseMatrix) else structure
+    with torch.no_grad():
+        return trained.rest(trained.first(read, structure), structure).cpu()
+
+
+def feature_inputs(
+    features: FeatureMatrix,
+    offset: float,
+    p: SparseMatrix | None,
+    settings: NetworkSettings,
+    *,
+    reported: Tensor | None = None,
+    engine: Engine = LOCAL,
+) -> Inputs:
+    """Return features as the operator P^Kx (features + offset), over those who sent some."""
+    width = first_width(settings.model, settings.hidden)
+    placed: dict[str, Any] = {"offset": offset, "reported": reported, "device": settings.device, "engine": engine}
+    return build_inputs(as_matrix(features), p, settings.steps_x, width=width, **placed)
+
+
+def as_matrix(features: FeatureMatrix) -> FeatureMatrix:
+    """Return features [n, d] as scipy CSR when they are a sparse tensor, else unchanged."""
+    if isinstance(features, torch.Tensor) and features.layout == torch.sparse_csr:
+        parts = (features.values().numpy(), features.col_indices().numpy(), features.crow_indices().numpy())
+        return sp.csr_matrix(parts, shape=tuple(features.shape))
+    return features

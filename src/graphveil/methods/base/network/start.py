@@ -1,0 +1,133 @@
+"""Readers that were trained on public graphs, as files: what a method may start from besides the data it was given.
+
+A reader's file says on which graphs it was trained; figures on those tell nothing.  The shipped ones lie in
+`methods/pretrained/`, each beside a card in Markdown; `start="public"` takes the one for the method at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from graphveil.errors import InputError
+from graphveil.methods.base.storage import read_method, require_numbers, restoring, save_method
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.models.networks.class_reader import ClassReader
+
+#: What takes the shipped reader, and where all of those lie.
+PUBLIC: Final = "public"
+SHIPPED: Final = Path(__file__).parents[2] / "pretrained"
+#: Nodes that are read at once: the hidden layer of all of a large graph would not fit.
+AT_ONCE: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of clues that was trained elsewhere.
+
+    Attributes:
+        network: own clues [n, c, p] and common ones [n, q] -> scores [n, c].
+        facts: what its file says: the "graphs" that it was trained on, and how.
+    """
+
+    network: ClassReader
+    facts: Mapping[str, Any]
+
+    def scores(self, own: Tensor, common: Tensor) -> Tensor:
+        """Return scores [..., c], centred over the classes.
+
+        Args:
+            own: clues [..., c, p] about a node and a class.
+            common: clues [..., q] about a node.
+        """
+        network = self.network.to(own.device)
+        parts = zip(torch.split(own, AT_ONCE), torch.split(common, AT_ONCE), strict=True)
+        with torch.no_grad():
+            found = torch.cat([network(*part) for part in parts])
+        return found - found.mean(dim=-1, keepdim=True)
+
+
+def require_start(start: str | None) -> None:
+    """Refuse what is neither None, "public" nor the name of a safetensors file, with InputError."""
+    if start is not None and start != PUBLIC and not str(start).endswith(".safetensors"):
+        raise InputError(f"start = {start!r}", allowed="none, public or a .safetensors file")
+
+
+def start_name(start: str | None) -> str | None:
+    """Return what a saved model tells of its start: of a file the name, never the folder on its maker's machine."""
+    return None if start is None else Path(start).name
+
+
+def read_start(start: str | None, task: str, own: int, common: int) -> Reader | None:
+    """Return the reader that a method starts from; None where it starts from nothing.
+
+    Args:
+        start: "public", a file that `save_start` wrote, or None.
+        task: the method whose clues it reads.
+        own, common: how many clues those are.
+
+    Raises:
+        InputError: for another word.
+        ModelFileError: the file is missing, damaged, or was trained for other clues.
+    """
+    require_start(start)
+    if start is None:
+        return None
+    path = _path(start, task)
+    _, facts, tensors = read_method(path, _kind(task))
+    with restoring(path):
+        return Reader(_network(own, common, tensors), facts)
+
+
+def start_notes(start: object, task: str, graph: str) -> tuple[str, ...]:
+    """Return what a run has to say of its start: that the reader was trained on the graph it is measured on.
+
+    Args:
+        start, task: as in `read_start`.
+        graph: the name of the graph that was trained on now.
+    """
+    # Off the file and not off the card: one of a user's own has no card.
+    if not isinstance(start, str) or graph not in read_method(_path(start, task), _kind(task))[1]["graphs"]:
+        return ()
+    return (f"start={start} was itself trained on {graph}: this accuracy says nothing of graphs that it has not seen",)
+
+
+def save_start(path: str | Path, task: str, network: ClassReader, facts: Mapping[str, Any]) -> Path:
+    """Write a reader for `start=PATH`, and return the file written.
+
+    Args:
+        path: ends with ".safetensors".
+        task: "class-sums" or "label-pool", the method whose clues it was trained on.
+        network: the trained reader.
+        facts: JSON values, among them "graphs": the names of those that it was trained on.
+    """
+    return save_method(path, _kind(task), facts, network.state_dict())
+
+
+def _path(start: str, task: str) -> Path:
+    return SHIPPED / f"{task}.safetensors" if start == PUBLIC else Path(start)
+
+
+def _kind(task: str) -> str:
+    return f"start of {task}"
+
+
+def _network(own: int, common: int, tensors: Mapping[str, Tensor]) -> ClassReader:
+    """Return the network of some weights; refuses those of other shapes with InputError."""
+    from graphveil.models.networks.class_reader import ClassReader
+
+    # The width is read off the file: users may train wider readers, but none that reads other clues.
+    hidden = len(tensors["head"])
+    network = ClassReader(own, common, hidden, generator=torch.Generator())
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    found = {name: tuple(require_numbers(name, value).shape) for name, value in tensors.items()}
+    if found != expected:
+        raise InputError(f"weights are {found}", allowed=f"{expected}")
+    network.load_state_dict(dict(tensors))
+    return network.eval()

@@ -1,0 +1,1 @@
+"""People: what they were asked, what they paid, what they sent."""

@@ -1,0 +1,208 @@
+"""A method's account: what a step costs is booked before anything is read, and stays booked whatever happens then.
+
+    asked by the method itself      pay, then read                                    one collection, one spend
+    handed in (reports, sums)       free where this account paid for them; else paid as one collection more
+
+Where the ledger has an account on disk, paying is on disk before `pay` returns.
+
+A collection is known by a digest of what was sent, which is public wherever the reports are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from graphveil.errors import BudgetError
+from graphveil.methods.base.people.epochs import Paid, follow
+from graphveil.privacy import Ledger, Spend
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Collection(Protocol):
+    """What people sent, or a curator published."""
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells it from any other one."""
+
+
+class Reports(Collection, Protocol):
+    """What people sent from their own devices, or in a simulation."""
+
+    @property
+    def paid(self) -> Paid | None:
+        """What devices have paid, None in a simulation."""
+
+
+Made = TypeVar("Made")
+Kept = TypeVar("Kept", bound=Collection)
+
+
+@dataclass(eq=False)
+class Account:
+    """What was paid, and what for; whoever asks the same people shares it.
+
+    Copies are the account itself: a copied method would otherwise ask people a second time at the first price.
+
+    Attributes:
+        ledger: everything paid so far.
+        collections: digests of the collections that the ledger has paid for.
+    """
+
+    ledger: Ledger
+    collections: frozenset[str] = frozenset()
+
+    def __copy__(self) -> Account:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Account:
+        return self
+
+    def afford(self, *spends: Spend) -> None:
+        """Raise BudgetError where the ledger cannot pay; nothing is spent."""
+        # On a copy without its file: asking whether there is room must leave no trace on disk.
+        self.ledger.detached().spend(*spends)
+
+    def pay(self, *spends: Spend) -> None:
+        """Spend, for good, before anything is read; what fails afterwards is not paid back."""
+        self.ledger = self.ledger.spend(*spends) if spends else self.ledger
+
+    def buy(
+        self, spends: Iterable[Spend], read: Callable[[], Made], *, check: Callable[[], object] | None = None
+    ) -> Made:
+        """Return what `read` makes of private data, once it is paid for: the one order in which data may be read.
+
+        What the ledger cannot pay is refused first, then what `check` refuses; neither costs anything. Then the price
+        is paid, for good and on disk before anything is read, and whatever happens to `read` does not pay it back.
+
+        Args:
+            spends: what it costs.
+            read: reads private data through mechanisms.
+            check: looks at public facts alone, and raises for data that `read` could not serve.
+
+        Raises:
+            BudgetError: the ledger cannot pay.
+        """
+        priced = tuple(spends)
+        self.afford(*priced)
+        if check is not None:
+            check()
+        self.pay(*priced)
+        return read()
+
+    def collect(
+        self, spends: Iterable[Spend], read: Callable[[], Kept], *, check: Callable[[], object] | None = None
+    ) -> Kept:
+        """Return a collection that was bought and is remembered, so that training on it again is free.
+
+        Args:
+            spends, read, check: see `buy`.
+        """
+        collected = self.buy(spends, read, check=check)
+        self.made(collected.digest)
+        return collected
+
+    def made(self, digest: str) -> None:
+        """Remember a collection that has just been paid for and made."""
+        self.collections |= {digest}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the account as JSON values, from which `restored_account` makes it once more."""
+        return {"collections": sorted(self.collections), "ledger": self.ledger.to_dict()}
+
+    def recognise(self, digest: str, spends: Iterable[Spend]) -> None:
+        """Book a collection that was handed in, unless this account has paid for that very one.
+
+        Raises:
+            BudgetError: it is another one, of the same people as far as anybody knows, and the budget is spent.
+        """
+        spends = tuple(spends)
+        # The very same reports tell nothing new: they were paid for when they were sent, whoever hands them in.
+        if digest in self.collections or not spends:
+            return
+        further = bool(self.ledger.spends)
+        # The first collection keeps its plain name, so ledgers of a single one read as they always did.
+        named = [replace(one, name=f"{one.name} (another collection)") if further else one for one in spends]
+        try:
+            self.pay(*named)
+        except BudgetError as error:
+            raise _another(error) from error
+        # After paying: a collection that could not be paid for must not be free the next time.
+        self.made(digest)
+
+    def book(self, reports: Reports, spends: Iterable[Spend]) -> None:
+        """Book reports that were handed in, unless this account has paid for them.
+
+        Args:
+            reports: that are to be trained on. spends: what one report of each person costs.
+
+        Raises:
+            BudgetError: they are others than those that were paid for, and no budget for both.
+        """
+        if reports.paid is None:
+            self.recognise(reports.digest, spends)
+        else:
+            self.follow(reports.paid, spends)
+
+    def follow(self, paid: Paid, spends: Iterable[Spend]) -> None:
+        """Book what devices have paid for the reports of a task, less what is booked of it already.
+
+        Args:
+            paid: what stands behind the reports. spends: what one report costs.
+
+        Raises:
+            BudgetError: this account has paid for people of another task, and nothing is left for these.
+        """
+        try:
+            self.ledger = follow(self.ledger, paid, spends)
+        except BudgetError as error:
+            raise _another(error) from error
+        self.made(f"task {paid.task}")
+
+    def adopt(self, digest: str, ledger: Ledger) -> None:
+        """Take over the account of a graph that was published, or book it as one more release where there is one.
+
+        Raises:
+            BudgetError: another release than the one that is booked, and no budget for two.
+        """
+        name = f"release {digest}"
+        # A second release of the same graph was drawn with noise of its own, and both together cost both.
+        if any(known.startswith("release ") for known in self.collections):
+            self.recognise(name, ledger.spends)
+        else:
+            self.ledger = ledger
+            self.made(name)
+
+
+def restored_account(facts: Mapping[str, Any]) -> Account:
+    """Return the account that the facts of a saved method tell."""
+    return Account(Ledger.from_dict(facts["ledger"]), frozenset(facts.get("collections", ())))
+
+
+def digest_of(parts: Mapping[str, Tensor]) -> str:
+    """Return a hash that tells one collection from another: 32 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(parts):
+        value = parts[name].detach().cpu()
+        # Shape and type beside the bytes: the same bytes in another shape are other reports.
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        csr = value.layout == torch.sparse_csr
+        for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
+            digest.update(part.contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _another(error: BudgetError) -> BudgetError:
+    return BudgetError(
+        f"this is not the collection that was paid for, and would have to be paid too: {error.what}",
+        where=error.where,
+        allowed=error.allowed,
+        remedy="fit on the reports that were paid for, or build another method for the others, with an account of "
+        "its own",
+    )

@@ -1,0 +1,200 @@
+"""Asking for a prediction: who has to report for it, and paying for that before anything is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse as sp
+
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import Graph
+from graphveil.mechanisms import catalogue
+from graphveil.mechanisms.by_blocks import randomize_by_blocks
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.account import Account
+from graphveil.methods.base.people.people import BY_ID, Found, Kept, pay_again, pay_as_new
+from graphveil.methods.base.people.released import LocalReports
+from graphveil.methods.base.storage import read_kept, restoring, save_kept
+from graphveil.privacy import Assumption, Ledger, Randomness, Spend, assume
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def pay_for(
+    ledger: Ledger, known: Found | None, spends: Sequence[Spend], *, name: str, group: str, queries: int
+) -> tuple[Ledger, frozenset[str]]:
+    """Return the ledger after those who have to be asked have paid, and the budgets of the new ones among them.
+
+    Args:
+        known: who they are; None: nothing tells, and everybody who ever reported pays again.
+        spends: what one report of each kind costs.
+        name, group: of their graph, and a hash that tells it from others.
+
+    Raises:
+        BudgetError: everybody would be asked again, and no room was declared for that; or another process has asked
+            people meanwhile, who may be the same.
+    """
+    if known is None:
+        return pay_again(ledger, spends, name=name), frozenset()
+    asked = [one for one, new in zip(known.names, known.new.tolist(), strict=True) if new]
+    # Of those who are asked and of nobody else: the budget belongs to them, not to everybody in the file.
+    key = hashlib.sha256(group.encode() + b"".join(asked)).hexdigest()
+    reason = known.said or BY_ID
+    paid, own = pay_as_new(ledger, spends, key, name=name, queries=queries, reason=reason)
+    # The ledger was read anew while paying. A spend of somebody else since then may be of these very people, who are
+    # then not new.
+    if reason == BY_ID and len(paid.spends) > len(ledger.spends) + len(own):
+        raise BudgetError(
+            f"another process asked people of this run at the same time, and {name} may hold the same people",
+            where="ledger",
+            remedy="nothing was read, but the charge stays: load the run again",
+        )
+    return paid, own
+
+
+def ask(
+    account: Account,
+    kept: Kept,
+    graph: Graph,
+    known: Found | None,
+    spends: Callable[[int], Sequence[Spend]],
+    read: Callable[[Tensor], dict[str, Tensor]],
+    *,
+    group: str,
+    queries: int,
+) -> tuple[Kept, dict[str, Tensor]]:
+    """Ask those of a graph's people who have not reported, once they have paid.
+
+    Args:
+        account: what pays.
+        kept: what people sent so far, or were answered.
+        graph: theirs.
+        known: who of them is known; None: nothing tells, and everybody is asked.
+        spends: takes how many are asked, and returns what one report of each kind costs.
+        read: takes the mask [n] of those who are asked, and returns what came of it, a row for each, by name.
+        group: a hash that tells the graph from others.
+        queries: how often everybody may be asked again.
+
+    Returns:
+        What is kept from now on, and rows [n] of everybody, by name.
+
+    Raises:
+        BudgetError: see `pay_for`; nothing is read then.
+    """
+    asked = torch.ones(int(graph.num_nodes), dtype=torch.bool) if known is None else known.new
+    priced, name = spends(int(asked.sum())), graph.schema.name
+    account.ledger, own = pay_for(account.ledger, known, priced, name=name, group=group, queries=queries)
+    sent = read(asked)
+    if known is None:
+        return kept.add_group(graph, group, sent), sent
+    return kept.add_new(known, sent, own), side_by_side(known, kept.rows, sent)
+
+
+def randomize_features(
+    graph: Graph, mechanism: Any, chosen: Tensor, *, randomness: Randomness, engine: Engine = LOCAL
+) -> Any:
+    """Return the feature reports of the `chosen` people (mask [n]) of a graph, and of nobody else.
+
+    Args:
+        engine: where blocks of people are worked on; no report depends on it.
+    """
+    values: Any = as_matrix(graph.x)
+    # Cut before the mechanism: who is not asked sends nothing, so nothing of theirs may even be looked at.
+    own = values[chosen.numpy()] if sp.issparse(values) else values[chosen]
+    return randomize_by_blocks(mechanism, own, randomness=randomness, engine=engine)
+
+
+def reports_from(tensors: Mapping[str, Tensor]) -> Any:
+    """Return the feature reports that were kept as tensors.
+
+    Raises:
+        InputError: no feature mechanism sends these.
+    """
+    # By their tensors' names and not by the method's setting: a file says what it holds.
+    for kind in dict.fromkeys(info.report_type for info in catalogue() if info.kind == "features"):
+        try:
+            return kind.from_tensors(tensors)
+        except InputError:
+            continue
+    raise InputError(f"no feature report has tensors {sorted(tensors)}", where="reports")
+
+
+def side_by_side(known: Found, kept: Mapping[str, Tensor], sent: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return rows [n] of everybody: what was kept of those who are known, what was sent by the new ones."""
+    joined = {}
+    for name, fresh in sent.items():
+        rows = torch.empty((len(known.rows), *fresh.shape[1:]), dtype=fresh.dtype)
+        rows[known.new] = fresh
+        if name in kept:
+            rows[~known.new] = kept[name][known.rows[~known.new]]
+        joined[name] = rows
+    return joined
+
+
+def require_reports_for(reports: LocalReports, mechanism: Any, nodes: int, *, name: str) -> None:
+    """Refuse reports that were handed in for a prediction and cannot be those of its people.
+
+    Raises:
+        InputError: of another number of people, or made by another mechanism.
+    """
+    made = reports.privacy.features(reports.schema)
+    # Reports made at another epsilon have another law, and their estimate would be wrong without any sign of it.
+    if made != mechanism or reports.features is None:
+        raise InputError(f"the reports were made by {made}", where=name, allowed=f"feature reports made by {mechanism}")
+    # Of those who sent none as well: their rows are there, and empty.
+    rows = len(reports.labels)
+    if rows != nodes:
+        raise InputError(f"{rows} reports for {nodes} nodes", where=name)
+
+
+def require_source(randomness: Randomness | None, what: str) -> Randomness:
+    """Return the source of noise; raises InputError where none was given."""
+    if randomness is None:
+        raise InputError(
+            f"the people of a new graph send {what}, which needs a source of noise",
+            where="predict",
+            remedy="pass randomness=SecureRandomness()",
+        )
+    return randomness
+
+
+def handed_in(name: str) -> Assumption:
+    """Return what a guarantee leans on where reports for the graph of this name came from outside."""
+    return assume("reports-handed-in", graph=name)
+
+
+def require_queries(queries: int) -> int:
+    """Return a declared number of queries; raises InputError for anything but a whole number of at least 0."""
+    if isinstance(queries, bool) or not isinstance(queries, int) or not 0 <= queries <= 10**6:
+        raise InputError(f"queries = {queries!r}", allowed="a whole number in 0..1000000")
+    return queries
+
+
+def save_people(model: Path, kind: str, kept: Kept, *, of: str | None) -> None:
+    """Write what people sent (or were answered) beside a saved model, with what the file there holds of its people.
+
+    Args:
+        of: what tells the model's collection from others.
+    """
+    if kept.rows:
+        kept = kept.after(read_people(model, kind, of=of))
+    save_kept(model, kind, {**kept.facts(), "of": of}, kept.tensors() if kept.rows else {})
+
+
+def read_people(path: str | Path, kind: str, *, of: str | None) -> Kept:
+    """Return what was kept beside a model; nothing where the model alone was handed on, or the file is another one's.
+
+    Raises:
+        ModelFileError: the file is damaged.
+    """
+    stored = read_kept(path, kind)
+    if stored is None or stored[0].get("of") != of:
+        return Kept()
+    with restoring(path):
+        return Kept.restore(*stored)

@@ -1,0 +1,175 @@
+"""What a local collection of features and labels costs each person, and what it guarantees.
+
+One report per person for the life of a collection: the features at epsilon_x, the label at epsilon_y; together one
+person spends epsilon_x + epsilon_y. Who is asked again pays again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.mechanisms import NotCollected, Public, PublicLabels, RandomizedResponse
+from graphveil.mechanisms.base.guarantees import ONCE
+from graphveil.mechanisms.base.mechanism import FeatureMechanism
+from graphveil.mechanisms.catalogue import feature_names, feature_names_with, mechanism_named
+from graphveil.methods.base.people.epochs import told_again
+from graphveil.methods.base.people.people import times_paid
+from graphveil.privacy import Assumption, Guarantee, Ledger, Spend, assume, compose, require_budget
+from graphveil.privacy.statement.observer import SERVER_AND_MODEL
+from graphveil.privacy.statement.unit import USER_FEATURES_AND_LABEL
+
+#: The feature mechanisms of the catalogue that devices run.
+FEATURE_MECHANISMS = feature_names()
+TOPOLOGY = assume("topology-public")
+Features: TypeAlias = FeatureMechanism[Any] | Public | NotCollected
+
+
+@dataclass(frozen=True)
+class LocalPrivacy:
+    """The privacy settings of a local collection; public, and all that a guarantee depends on.
+
+    Attributes:
+        epsilon_x: budget of one feature report; inf sends features as they are; None collects none.
+        epsilon_y: budget of one label report; inf sends labels as they are.
+        mechanism: one of FEATURE_MECHANISMS.
+        delta: for mechanisms that need one ("gaussian").
+        sampled: coordinates that a feature report tells ("multi-bit"); None: as many as are best at epsilon_x.
+
+    Raises:
+        InputError: for budgets that are no budgets (`privacy.require_budget`), or an unknown mechanism.
+    """
+
+    epsilon_x: float | None
+    epsilon_y: float
+    mechanism: str = "multi-bit"
+    delta: float = 1e-10
+    sampled: int | None = None
+
+    def __post_init__(self) -> None:
+        # No features at all and public ones are two different things: None collects nothing, inf sends everything.
+        if self.epsilon_x is not None:
+            remedy = "collect no features at all with epsilon_x = none"
+            require_budget("epsilon_x", self.epsilon_x, "data declared public", remedy=remedy)
+        require_budget("epsilon_y", self.epsilon_y, "data declared public")
+        if self.mechanism not in FEATURE_MECHANISMS:
+            raise InputError(f"mechanism {self.mechanism!r} is not known", allowed=", ".join(FEATURE_MECHANISMS))
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}", allowed="a number in (0, 1), far below 1 / people")
+        self._require_sampled()
+
+    @property
+    def collects_features(self) -> bool:
+        """Whether any device sends features, randomized or not."""
+        return self.epsilon_x is not None
+
+    def features(self, schema: GraphSchema) -> Features:
+        """Return what makes feature reports for a schema, or what stands for there being none."""
+        if self.epsilon_x is None:
+            return NotCollected()
+        if math.isinf(self.epsilon_x):
+            return Public(dimension=schema.dimension)
+        info = mechanism_named(self.mechanism)
+        options: dict[str, Any] = {"delta": self.delta} if info.takes("delta") else {}
+        if self.sampled is not None:
+            options["sampled"] = self.sampled
+        domain = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+        mechanism: FeatureMechanism[Any] = info.mechanism(epsilon=self.epsilon_x, **domain, **options)
+        return mechanism
+
+    def _require_sampled(self) -> None:
+        if self.sampled is None:
+            return
+        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
+            raise InputError(f"sampled = {self.sampled!r}", allowed="a whole number from 1 to the number of features")
+        # Another mechanism would leave it aside, and its estimates would be scaled by other numbers.
+        if self.mechanism not in feature_names_with("sampled"):
+            allowed = ", ".join(feature_names_with("sampled"))
+            raise InputError(f"sampled with mechanism {self.mechanism}", where="local features", allowed=allowed)
+
+    def labels(self, classes: int) -> RandomizedResponse | PublicLabels:
+        """Return what makes label reports of so many classes."""
+        if math.isinf(self.epsilon_y):
+            return PublicLabels(classes=classes)
+        return RandomizedResponse(epsilon=self.epsilon_y, classes=classes)
+
+    def channel(self, classes: int) -> tuple[float, float]:
+        """Return (p, q): the probabilities that a label is kept, and that it becomes a given other class."""
+        mechanism = self.labels(classes)
+        return mechanism.keep, mechanism.flip
+
+    def open_ledger(self, queries: int = 0) -> Ledger:
+        """Return an empty ledger with the declared budget of each person's features and label.
+
+        Args:
+            queries: how many times a prediction may ask for everybody's features again.
+        """
+        epsilon_x, many = 0.0 if self.epsilon_x is None else self.epsilon_x, 1 + queries
+        delta = self.delta if mechanism_named(self.mechanism).takes("delta") and math.isfinite(epsilon_x) else 0.0
+        # Below 1, which is no delta, however many queries are declared; the sum itself is checked when it is spent.
+        room = min(delta * many, 1 - 2**-50)
+        return Ledger.open({"features": (epsilon_x * many, room), "labels": (self.epsilon_y, 0.0)})
+
+    def spends(self, schema: GraphSchema) -> tuple[Spend, ...]:
+        """Return what one collection spends, in order."""
+        spends = []
+        features, labels = self.features(schema), self.labels(len(schema.classes))
+        if not isinstance(features, Public | NotCollected):
+            facts = {"dimension": schema.dimension, "low": schema.low, "high": schema.high}
+            facts |= {} if self.sampled is None else {"sampled": self.sampled}
+            cost = features.guarantee
+            spends.append(Spend("feature report", "features", self.mechanism, facts, cost.epsilon, cost.delta))
+        if not isinstance(labels, PublicLabels):
+            facts = {"classes": len(schema.classes)}
+            spends.append(Spend("label report", "labels", "randomized-response", facts, labels.guarantee.epsilon))
+        return tuple(spends)
+
+    def guarantee(self, schema: GraphSchema, void: str | None = None, ledger: Ledger | None = None) -> Guarantee:
+        """Return the composed guarantee of one person's features and label; unprotected parts are said.
+
+        Args:
+            ledger: says how often the most asked person has reported; None: once.
+        """
+        # The most asked person decides: a guarantee is for everybody, and reports of one person add up.
+        times = (times_paid(ledger, "features"), times_paid(ledger, "labels"))
+        mechanisms = (self.features(schema), self.labels(len(schema.classes)))
+        parts, open_ = [], [TOPOLOGY]
+        for mechanism, many in zip(mechanisms, times, strict=True):
+            if isinstance(mechanism, Public | PublicLabels):
+                open_ += mechanism.guarantee.assumes
+            elif not isinstance(mechanism, NotCollected):
+                # Composed by the accountant like any other steps: a second report is a second mechanism on the same
+                # value.
+                parts += [replace(mechanism.guarantee, against=SERVER_AND_MODEL)] * many
+        if not parts:
+            return Guarantee(
+                unit=USER_FEATURES_AND_LABEL,
+                relation="replace",
+                model="local",
+                epsilon=math.inf,
+                delta=0.0,
+                against=SERVER_AND_MODEL,
+                assumes=tuple(open_),
+            )
+        total = compose(parts)
+        noted = counted(total.assumes, {"features": times[0], "label": times[1]})
+        noted = tuple(dict.fromkeys((*noted, *told_again(ledger))))
+        return replace(total, assumes=noted + tuple(open_), void=void)
+
+
+def counted(assumes: tuple[Assumption, ...], times: Mapping[str, int]) -> tuple[Assumption, ...]:
+    """Return the facts a guarantee leans on with the true number of reports, where somebody reported more than once.
+
+    Args:
+        assumes: with the fact that every user reports once.
+        times: what is reported -> how often by the most asked user.
+    """
+    if all(many == 1 for many in times.values()):
+        return assumes
+    each = [f"{name} {'once' if many == 1 else f'{many} times'}" for name, many in times.items()]
+    truth = assume("reports-counted", each=", ".join(each))
+    return tuple(truth if fact == ONCE else fact for fact in assumes)

@@ -1,0 +1,313 @@
+"""Who is who: people are known by their ids, and by nothing that a graph looks like.
+
+    known     what they sent (or were answered) was kept, and is used again: nobody is asked           free
+    new       ids that nobody had before: they are asked, once, in rows of the ledger of their own    their own price
+    unsaid    no ids tell, and nobody says: the same people are asked again                           paid once more
+
+The caller may say it: "same" (row i is the person that row i of the run was) or "other" (nobody of them has reported:
+declared, not checked, and stated in the guarantee).  What is kept lies in a file of its own beside the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from graphveil.device.people.canonical_id import known_as
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import Graph, node_names
+from graphveil.privacy import Assumption, Budget, Ledger, Spend, assume
+from graphveil.privacy.ledger import ONE_COPY
+from graphveil.privacy.statement.old_texts import assumption_of
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Identity = Literal["same", "other"]
+#: Bytes of a person's name in files: a hash of the id, which is short and no secret.
+# 128 bits: two of a million people share one with chance 10^-27, and would then be taken for one person.
+NAME_BYTES = 16
+BY_ID = assume("known-by-id")
+_SAID = "people"
+_DECLARED = "id of others"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The people of a graph as the keeper knows them.
+
+    Attributes:
+        rows: int64 [n], where what each of them sent is kept; -1 for the new ones.
+        names: of each of them, by which the new ones will be known; none where position says who is who.
+        said: what the answer leans on, for the guarantee; None: on nothing more.
+        declared: by which the ids of people who are declared to be others are known again, whatever their graph.
+    """
+
+    rows: Tensor
+    names: tuple[bytes, ...] = ()
+    said: Assumption | None = None
+    declared: tuple[bytes, ...] = ()
+
+    @property
+    def new(self) -> Tensor:
+        """Mask [n] of those who have to be asked."""
+        return self.rows < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is kept of each person.
+
+    Attributes:
+        own: how many people the run had; theirs are the first rows. 0: nothing was kept of them.
+        places: name -> row.
+        named: whether the run's people have ids.
+        rows: tensors by name, one row a person.
+        budgets: of whom everything that was paid is in the rows.
+    """
+
+    own: int = 0
+    places: Mapping[bytes, int] = field(default_factory=dict)
+    named: bool = False
+    rows: Mapping[str, Tensor] = field(default_factory=dict)
+    budgets: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of_run(ids: Iterable[object] | None, count: int, rows: Mapping[str, Tensor], ledger: Ledger) -> Kept:
+        """Return what is kept after a collection: of its people in row order, with their ids where they have some."""
+        places = {} if ids is None else {name: row for row, name in enumerate(_names("id", ids))}
+        return Kept(count, places, ids is not None, dict(rows), _units(ledger))
+
+    def knows_all(self, ledger: Ledger) -> bool:
+        """Whether everybody who paid is known: nobody was asked by another process, or by a step that failed."""
+        return self.named and _units(ledger) <= self.budgets
+
+    def find(self, graph: Graph, people: Identity | None, group: str, ledger: Ledger) -> Found | None:
+        """Return who the people of a graph are, or None where neither ids nor the caller say it.
+
+        Args:
+            people: what the caller says.
+            group: a hash of what is public of the graph, by which the very same graph is known again.
+            ledger: everything that was paid.
+
+        Raises:
+            InputError: `people` is no such word, or they cannot be the same people.
+        """
+        if people not in (None, "same", "other"):
+            raise InputError(f"people = {people!r}", where="predict", allowed="same, other, or leave it out")
+        count, ids = int(graph.num_nodes), node_names(graph)
+        # Declared and not checked, so it stands in the guarantee: who says so wrongly has people report twice.
+        if people == "other":
+            fact = assume("others-declared", graph=graph.schema.name, times="")
+            if ids is None:
+                names = _names(f"other {group}", range(count))
+                return Found(self._rows(names), names, fact)
+            names = _names(f"{graph.schema.name} id", ids)
+            return Found(self._rows(names), names, fact, _names(_DECLARED, ids))
+        if ids is not None and self.named:
+            names = _names("id", ids)
+            known = Found(self._rows(names), names, BY_ID)
+            if people == "same" and bool(known.new.any()):
+                raise _not_the_same(graph, f"{int(known.new.sum())} of the ids have never reported")
+            # An id that was declared to be somebody else's may be this person's all the same: then nothing tells, and
+            # all pay.
+            declared = self._rows(_names(_DECLARED, ids)) >= 0  # the same person, or another one with this id
+            # A spend that left no rows behind may have been these people's: another process, or a step that failed
+            # after paying.
+            told = self.knows_all(ledger) and not bool((known.new & declared).any())
+            return known if told or not bool(known.new.any()) else None
+        if people == "same":
+            # Only the number can be checked; a permutation cannot, and so the guarantee says that rows were declared.
+            if count != self.own:
+                raise _not_the_same(graph, f"{count} people, and reports of {self.own} were kept")
+            fact = assume("rows-declared", graph=graph.schema.name, times="")
+            return Found(torch.arange(count), said=fact)
+        rows = self._rows(_names(f"group {group}", range(count)))
+        return None if bool((rows < 0).any()) else Found(rows)
+
+    def after(self, earlier: Kept) -> Kept:
+        """Return what is kept once another collection follows `earlier`: nobody who has reported is forgotten."""
+        # Whoever is in both keeps the newer row: it is what the last collection was trained on.
+        more = {name: row for name, row in earlier.places.items() if name not in self.places}
+        joined = self if not (more and self.rows) else self.add(more, earlier.take(torch.tensor(list(more.values()))))
+        named = self.named and (earlier.named or not earlier.own)
+        return replace(joined, named=named, budgets=self.budgets | earlier.budgets)
+
+    def add(self, names: Iterable[bytes], rows: Mapping[str, Tensor], paid: frozenset[str] = frozenset()) -> Kept:
+        """Return what is kept after more people were asked, in the order of their rows.
+
+        Args:
+            paid: the names of their budgets.
+        """
+        start = len(next(iter(self.rows.values()))) if self.rows else 0
+        places = {**self.places, **{name: start + row for row, name in enumerate(names)}}
+        joined = {key: torch.cat([self.rows[key], t]) if self.rows else t for key, t in rows.items()}
+        return replace(self, places=places, rows=joined, budgets=self.budgets | paid)
+
+    def add_new(self, people: Found, rows: Mapping[str, Tensor], paid: frozenset[str]) -> Kept:
+        """Return what is kept after the new ones among `people` were asked, in the order of their rows."""
+        asked = people.new.nonzero().squeeze(1).tolist()
+        joined = self.add([people.names[row] for row in asked], rows, paid)
+        if not people.declared:
+            return joined
+        known = {people.declared[row]: joined.places[people.names[row]] for row in asked}
+        return replace(joined, places={**known, **joined.places})
+
+    def add_group(self, graph: Graph, group: str, rows: Mapping[str, Tensor]) -> Kept:
+        """Return what is kept after people whom nothing names were asked: the very same graph is known again."""
+        return self.add(_names(f"group {group}", range(int(graph.num_nodes))), rows)
+
+    def take(self, rows: Tensor) -> dict[str, Tensor]:
+        """Return what is kept in these rows."""
+        return {name: value[rows] for name, value in self.rows.items()}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is no tensor, as JSON values."""
+        return {"own": self.own, "named": self.named, "budgets": sorted(self.budgets)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a file."""
+        names = torch.frombuffer(bytearray(b"".join(self.places) or bytes(NAME_BYTES)), dtype=torch.uint8)
+        rows = {f"rows.{name}": value for name, value in self.rows.items()}
+        places = torch.tensor(list(self.places.values()), dtype=torch.int64)
+        return {**rows, "names": names.view(-1, NAME_BYTES)[: len(places)], "places": places}
+
+    @staticmethod
+    def restore(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Kept:
+        """Return what the two above gave; raises KeyError or InputError for anything else."""
+        rows = {name.removeprefix("rows."): t for name, t in tensors.items() if name.startswith("rows.")}
+        names, places, own = tensors["names"], tensors["places"].tolist(), int(facts["own"])
+        counts = {len(value) for value in rows.values()} or {0}
+        # A place outside would hand a person somebody else's report, or -1 the last one's.
+        inside = all(0 <= place < min(counts) for place in places)
+        if len(counts) > 1 or not inside or own > min(counts) or tuple(names.shape) != (len(places), NAME_BYTES):
+            raise InputError("people and their stored reports do not match")
+        known = {bytes(name): place for name, place in zip(names.numpy(), places, strict=True)}
+        return Kept(own, known, bool(facts["named"]), rows, frozenset(facts["budgets"]))
+
+    def _rows(self, names: tuple[bytes, ...]) -> Tensor:
+        return torch.tensor([self.places.get(name, -1) for name in names], dtype=torch.int64)
+
+
+def pay_as_new(
+    ledger: Ledger, spends: Iterable[Spend], key: str, *, name: str, queries: int, reason: Assumption
+) -> tuple[Ledger, frozenset[str]]:
+    """Return the ledger after people who never reported paid for their first reports, and the names of their budgets.
+
+    Args:
+        key: a hash by which they are told from others in the ledger.
+        name: of their graph.
+        queries: how many further times each of them may be asked, as was declared.
+        reason: what tells that they are new, which the guarantee will lean on.
+    """
+    spends = tuple(spends)
+    moved = []
+    for unit in dict.fromkeys(spend.unit for spend in spends):
+        mine = [spend for spend in spends if spend.unit == unit]
+        own = _unused(ledger, f"{unit} of {name} ({key[:8]}")
+        # A row of their own: people who never reported have their whole budget, whatever others have spent.
+        ledger = ledger.declare(own, *_room(mine, queries))
+        moved += [replace(one, unit=own, parameters={**one.parameters, _SAID: reason.sentence}) for one in mine]
+    return (ledger.spend(*moved) if moved else ledger), frozenset(one.unit for one in moved)
+
+
+def pay_again(ledger: Ledger, spends: Iterable[Spend], *, name: str) -> Ledger:
+    """Return the ledger after everybody who ever reported paid once more: nothing says who it was that was asked.
+
+    Raises:
+        BudgetError: no room was declared, naming what else can be done.
+    """
+    more = [
+        replace(spend, name=f"{spend.name}, again for {name}", unit=budget.unit)
+        for spend in spends
+        for budget in ledger.budget
+        # Every budget of this kind: nobody knows which of them these people are, so each of them pays.
+        if _account(budget) == spend.unit
+    ]
+    try:
+        return ledger.spend(*more)
+    except BudgetError as error:
+        raise BudgetError(
+            f"{name} has no ids to tell its people from those who have reported, so all would be asked again: "
+            f"{error.what}",
+            where=error.where,
+            allowed=error.allowed,
+            remedy="make room for it before collecting (--set queries=1: once more at the full price), use what they "
+            "have sent (people='same', or reports=...), or declare that they are other people (people='other'); "
+            "nothing was read",
+        ) from error
+
+
+def leans_on(ledger: Ledger) -> tuple[Assumption, ...]:
+    """Return what told those who paid as new people from the others, how often, and where they are known."""
+    facts = [
+        (str(one.parameters[_SAID]), one.unit.partition(" of ")[2]) for one in ledger.spends if _SAID in one.parameters
+    ]
+    times = Counter(sentence for sentence, _ in dict.fromkeys(facts))
+    told = [_counted(assumption_of(sentence), many) for sentence, many in times.items()]
+    return (*told, ONE_COPY) if told else ()
+
+
+def _counted(fact: Assumption, many: int) -> Assumption:
+    """The same fact with how often it was declared, where that is more than once."""
+    return fact if fact == BY_ID or many == 1 else fact.with_facts(times=f" (said {many} times)")
+
+
+def times_paid(ledger: Ledger | None, unit: str) -> int:
+    """Return how many times the most asked people have paid for reports on `unit`, at least 1."""
+    if ledger is None:
+        return 1
+    counts = [
+        sum(spend.unit == budget.unit for spend in ledger.spends)
+        for budget in ledger.budget
+        if _account(budget) == unit
+    ]
+    return max([1, *counts])
+
+
+def _units(ledger: Ledger) -> frozenset[str]:
+    return frozenset(spend.unit for spend in ledger.spends)
+
+
+def _account(budget: Budget) -> str:
+    """What a budget pays for, whoever's it is: "features of digits (0a1b2c3d)" pays for features."""
+    return budget.unit.split(" of ")[0]
+
+
+def _room(spends: list[Spend], queries: int) -> tuple[float, float]:
+    # `fsum`, as the ledger sums: a budget that is exactly enough must not fail by a float's last digit.
+    many = 1 + queries
+    return many * math.fsum(spend.epsilon for spend in spends), many * math.fsum(spend.delta for spend in spends)
+
+
+def _unused(ledger: Ledger, start: str) -> str:
+    """Return the first name of a budget with this start that the ledger does not have."""
+    taken = {budget.unit for budget in ledger.budget}
+    endings = (")", *(f", {number})" for number in range(2, len(taken) + 3)))
+    return next(start + ending for ending in endings if start + ending not in taken)
+
+
+def _names(group: str, ids: Iterable[object]) -> tuple[bytes, ...]:
+    """Return the hash of every id within a group: of its one form, so that another spelling is the same person."""
+    # The group's length comes first: no id of one group can spell a member of another.
+    begun = hashlib.blake2b(f"{len(group)}:{group}:".encode(), digest_size=NAME_BYTES)
+    names = []
+    for one in ids:
+        digest = begun.copy()
+        digest.update(known_as(str(one)).encode())
+        names.append(digest.digest())
+    return tuple(names)
+
+
+def _not_the_same(graph: Graph, why: str) -> InputError:
+    return InputError(
+        f"they cannot be the people of the run: {why}",
+        where=graph.schema.name,
+        remedy="leave out people, or give their reports",
+    )

@@ -1,0 +1,294 @@
+"""What a server holds in the local model: a public topology and one randomized report per person.
+
+Raw features and labels are read in one place, :func:`randomize_people`; everything after it is post-processing of what
+it returns and may be rerun, tuned and inspected freely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from graphveil.aggregation.propagation import Adjacency
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, GraphSchema, Release, Split, node_names
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.mechanisms import NotCollected
+from graphveil.mechanisms.by_blocks import randomize_by_blocks
+from graphveil.mechanisms.question import Question
+from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.base.people.epochs import Paid
+from graphveil.methods.base.people.local_privacy import Features, LocalPrivacy
+from graphveil.models import structure_for
+from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: What serves a graph with private edges, by who may see them.
+INSTEAD: Final = (
+    "train class-sums, or node-sums for whole people, where a curator may see the links; links where nobody may; "
+    "graphveil release heterorr, then train on the release, to publish the graph; gcn as it is, NOT PROTECTED, for "
+    "those alone who may see it; declare edges public only if they are: every link would be shown as it is"
+)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What is known of who is linked to whom: edges [2, E], number of nodes n, weights [E] where edges differ.
+
+    Matrices are made of one adjacency, put in order once; :meth:`apart` keeps what a fit makes out of what it leaves.
+    """
+
+    edge_index: Tensor
+    num_nodes: int
+    weights: Tensor | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of nodes, edges and weights that tells one topology from another."""
+        # Also the number: isolated nodes leave no trace in the edges.
+        digest = hashlib.sha256(str(self.num_nodes).encode())
+        digest.update(self.edge_index.cpu().contiguous().numpy().data)
+        if self.weights is not None:
+            digest.update(self.weights.cpu().contiguous().numpy().data)
+        return digest.hexdigest()
+
+    def apart(self) -> Topology:
+        """Return the same topology, whose matrices are let go with it."""
+        return replace(self)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """A [n, n]."""
+        return Adjacency.of(self.edge_index, self.num_nodes, weights=self.weights)
+
+    @cached_property
+    def both_ways(self) -> Adjacency:
+        """A [n, n] with each edge in both directions and of weight 1."""
+        if self.weights is None and self.adjacency.symmetric:
+            return self.adjacency
+        return Adjacency.of(torch.cat([self.edge_index, self.edge_index.flip(0)], dim=1), self.num_nodes)
+
+    def propagation(self) -> Any:
+        """Return P = D^{-1/2} A D^{-1/2} [n, n], see `aggregation.normalised`."""
+        return self.adjacency.normalised()
+
+    def structure(self, model: str, device: str = "cpu") -> Any:
+        """Return what a backbone reads of the edges, see `models.structure_for`."""
+        if model == "sage":
+            return self.adjacency.normalised("mean").to(device)
+        return structure_for(model, self.edge_index, self.num_nodes, device, weights=self.weights)
+
+
+@dataclass(frozen=True)
+class LocalReports:
+    """The reports of one collection.
+
+    Attributes:
+        features: a feature mechanism's reports; the features themselves where they are public; `Answers` where a
+            question was asked, or where not everybody sent a report; None where none are collected.
+        labels: [n] int64, randomized (or public) labels of the train and validation nodes, -1 for all others; or public
+            ones [n, c] float, 0 for all others.
+        train, val: masks [n]: whose label trains and whose label selects.
+        schema: the public facts that the reports were made under.
+        privacy: the budgets and mechanisms that they were made with.
+        void: why the guarantee does not hold, or None.
+        origin: of a graph that was published already: what its publisher says of it. Everything here is then made of
+            what anybody may know, whatever else was done to it.
+        ids: [n], by which its people are known when they are met again; None: only position tells.
+        paid: what devices have paid for these reports; None: each was asked once, by whoever trains on them.
+    """
+
+    features: Any
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    privacy: LocalPrivacy
+    void: str | None = None
+    origin: Release | None = None
+    ids: Any = None
+    paid: Paid | None = None
+
+    @property
+    def digest(self) -> str:
+        """A hash of the reports, less what is public, that tells one collection from another."""
+        sent = {"labels": self.labels, "train": self.train, "val": self.val}
+        return digest_of(sent | (self.features.to_tensors() if hasattr(self.features, "to_tensors") else {}))
+
+    def published_as(self, topology: Topology) -> str:
+        """Return what tells the release that this was made of from others, whatever noise was added to it since."""
+        created = "" if self.origin is None else self.origin.created
+        features = {"features": self.features} if isinstance(self.features, torch.Tensor) else {}
+        return f"{created} {topology.fingerprint} {digest_of(features)}"
+
+    @property
+    def labelled(self) -> Tensor:
+        """Mask [n] of the nodes that sent a label."""
+        return self.train | self.val
+
+    @property
+    def channel(self) -> tuple[float, float]:
+        """(p, q): the probabilities that a label is the true one, and that it is a given other one."""
+        classes = len(self.schema.classes)
+        keep, flip = self.privacy.channel(classes)
+        if self.origin is None:
+            return keep, flip
+        # Two channels one after the other: what is reported here was already random when it was published.
+        true = keep * self.origin.keep + (classes - 1) * flip * self.origin.flip
+        return true, (1 - true) / (classes - 1)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Reports of some: who sent one (mask [n]), and the reports of those people in their order.
+
+    Nothing stands in for the reports of all others: a row of zeros could be read as somebody's.
+    """
+
+    who: Tensor
+    reports: Any
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The tensors by name."""
+        return {"who": self.who, **self.reports.to_tensors()}
+
+
+@dataclass(frozen=True)
+class LocalCollection:
+    """What a server trains on: the reports of one collection, and the public topology."""
+
+    reports: LocalReports
+    topology: Topology
+
+
+def topology_of(graph: Graph) -> Topology:
+    """Return the public part of a graph."""
+    return Topology(graph.edge_index, int(graph.num_nodes))
+
+
+def require_servable(graph: Graph, *, several: bool = False) -> GraphSchema:
+    """Return the schema of a graph that a local collection of features and labels can serve.
+
+    Raises:
+        InputError: for a graph that declares its edges private, or with several labels a node, which randomized
+            response of one label cannot report.
+    """
+    require_public_edges(graph.schema)
+    return require_labels(graph, public=several)
+
+
+def require_public_edges(schema: GraphSchema) -> None:
+    """Refuse a graph that declares its edges private.
+
+    Raises:
+        InputError: with the methods that serve it.
+    """
+    # The owner's declaration decides, not the method's name: here the server is handed every edge as it is.
+    if "edges" in schema.private:
+        raise InputError(
+            f"{schema.name} declares its edges private, but this method gives the server the whole graph",
+            where="local features and labels",
+            allowed="graphs whose edges are public",
+            remedy=INSTEAD,
+        )
+
+
+def require_same_features(other: GraphSchema, trained: GraphSchema) -> None:
+    """Refuse a new graph whose features are not those of training, before any is read.
+
+    Raises:
+        InputError: naming both dimensions and ranges.
+    """
+    if (other.dimension, other.low, other.high) != (trained.dimension, trained.low, trained.high):
+        raise InputError(
+            f"features are {other.dimension} numbers in [{other.low:g}, {other.high:g}]",
+            where=other.name,
+            allowed=f"{trained.dimension} numbers in [{trained.low:g}, {trained.high:g}], as in training",
+        )
+
+
+def require_labels(graph: Graph, *, public: bool) -> GraphSchema:
+    """Return the schema of a graph whose labels can be used: several a node where they are public alone.
+
+    Raises:
+        InputError: for a graph with several private labels a node.
+    """
+    schema: GraphSchema = graph.schema
+    return schema if public and graph.y is not None and graph.y.dim() == 2 else require_one_label(graph)
+
+
+def randomize_people(
+    graph: Graph, split: Split, privacy: LocalPrivacy, *, randomness: Randomness, engine: Engine = LOCAL
+) -> LocalReports:
+    """Return every person's features and label report: the one place where raw features and labels are read.
+
+    Args:
+        graph: the graph value with `x` [n, d], `y` [n] and `schema`.
+        split: train and validation nodes send a label, test nodes send none.
+        privacy: budgets and mechanisms; public parts are sent as they are.
+        randomness: the source of the devices' noise.
+        engine: where blocks of people are worked on; no report depends on it.
+    """
+    schema = require_labels(graph, public=math.isinf(privacy.epsilon_y))
+    features, labels = privacy.features(schema), privacy.labels(len(schema.classes))
+    released = _features(graph, features, randomness, engine)
+    asked = split.train | split.val
+    sent = randomize_by_blocks(labels, graph.y[asked], randomness=randomness, engine=engine).labels
+    # -1 for all who are not asked: what was never sent cannot be read by accident.
+    everyone = torch.full_like(graph.y, -1 if graph.y.dim() == 1 else 0)
+    everyone[asked] = sent
+    # Where nothing is randomized there is nothing that known noise could undo.
+    void = randomness.void if privacy.spends(schema) else None
+    origin = getattr(graph, "release", None)
+    masks = split.train.clone(), split.val.clone()
+    return LocalReports(released, everyone, *masks, schema, privacy, void, origin, node_names(graph))
+
+
+def ask_question(
+    graph: Graph, who: Tensor, question: Question, *, randomness: Randomness, engine: Engine = LOCAL
+) -> Answers:
+    """Return what the devices of some people answer to a question about their features.
+
+    Args:
+        graph: the graph value with `x` [n, d].
+        who: mask [n] of those who are asked; nobody else's device answers.
+        question: what is asked, at what epsilon.
+        randomness: the source of the devices' noise.
+        engine: where blocks of people are worked on; no answer depends on it.
+    """
+    # Everybody's value is checked before the first draw; what is not asked for stays on the device.
+    truth = torch.from_numpy(question.truth(graph.x))
+    sent = randomize_by_blocks(question.mechanism, truth[who], randomness=randomness, engine=engine)
+    return Answers(who.clone(), sent)
+
+
+def require_matching(released: LocalReports, topology: Topology, privacy: LocalPrivacy) -> None:
+    """Refuse reports that were made for another topology or under other budgets.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    if len(released.labels) != topology.num_nodes:
+        raise InputError(f"{len(released.labels)} reports for {topology.num_nodes} nodes", where="fit_reports")
+    # The account would be charged for one epsilon and the estimate made for another.
+    if released.privacy != privacy:
+        raise InputError(
+            f"the reports were made with {released.privacy}",
+            where="fit_reports",
+            allowed=f"reports made with {privacy}",
+            remedy="build the method with the budgets of the collection",
+        )
+
+
+def _features(graph: Graph, mechanism: Features, randomness: Randomness, engine: Engine) -> Any:
+    if isinstance(mechanism, NotCollected):
+        return None
+    return randomize_by_blocks(mechanism, graph.x, randomness=randomness, engine=engine)

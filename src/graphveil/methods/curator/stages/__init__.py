@@ -1,0 +1,1 @@
+"""Stages of training with noisy sums between them."""

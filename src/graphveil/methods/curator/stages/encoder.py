@@ -1,0 +1,78 @@
+"""What several methods on noisy sums share: an encoder trained on features and labels alone, and where they fit.
+
+X = unit rows of the encoder's last layer, [n, hidden]: at most 1 long, which is what a sum of them is priced for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from graphveil import models
+from graphveil.aggregation import unit_rows
+from graphveil.errors import InputError
+from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.privacy import CuratorPrivacy
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages.training import FeatureBlock, device_of, of_all
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def encoder_for(settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> models.Encoder:
+    """Return an encoder of features, untrained; arguments as of `encoder_and_classifier`."""
+    dropout = settings.dropout_of(schema) if batch_norm else 0.0
+    return models.Encoder(
+        schema.dimension, settings.hidden, len(schema.classes), batch_norm=batch_norm, dropout=dropout
+    )
+
+
+def encoder_and_classifier(
+    settings: CuratorSettings, schema: GraphSchema, widths: Sequence[int], *, batch_norm: bool
+) -> list[nn.Module]:
+    """Return an encoder of features, and a classifier that reads parts of these widths, columns each.
+
+    Args:
+        settings: whose hidden width both have.
+        schema: the columns of features, and the classes.
+        widths: of what the classifier reads, part by part.
+        batch_norm: whether layers are normalised over batches, which private training cannot do.
+    """
+    hidden, classes = settings.hidden, len(schema.classes)
+    return [
+        encoder_for(settings, schema, batch_norm=batch_norm),
+        models.HopClassifier(list(widths), hidden, classes, batch_norm=batch_norm),
+    ]
+
+
+def encoded(encoder: nn.Module, features: FeatureBlock) -> Tensor:
+    """Return X [n, hidden] of a trained encoder; no gradient is kept.
+
+    Args:
+        encoder: `models.Encoder`.
+        features: [n, d].
+    """
+    return unit_rows(of_all(cast(models.Encoder, encoder).embed, [features], device_of(encoder)))
+
+
+def require_one_edge(kind: str, privacy: CuratorPrivacy) -> None:
+    """Refuse another unit than one undirected edge, a tuning, and queries.
+
+    Raises:
+        InputError: for any of them.
+    """
+    if privacy.unit not in (None, "edge"):
+        raise InputError(f"unit {privacy.unit!r} does not apply to {kind}", allowed="edge")
+    if privacy.tuning is not None or privacy.queries:
+        raise InputError(f"{kind} is priced for one training", allowed="no tuning, and queries = 0")
+
+
+def require_undirected(kind: str, schema: GraphSchema) -> None:
+    """Refuse directed graphs, before anything of them is read.
+
+    Raises:
+        InputError: for a directed graph.
+    """
+    if schema.directed:
+        raise InputError(f"{kind} is for undirected graphs", where=schema.name, allowed="edges in both directions")

@@ -1,0 +1,491 @@
+"""The estimator that the curator's methods share; a `Recipe` says which networks train and where noise comes in.
+
+    publish        read people and edges, train what comes before the last sum, release the noisy sums   `publish`
+    post-process   train the last network on the sums                                                    `fit_published`
+
+Edges are read by `publish`, and by a query on another graph, through noisy sums; each is a row of the ledger. For unit
+"node" the last training is private too and is part of the publication's price: it can be done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from graphveil.aggregation.names import largest_weight
+from graphveil.aggregation.perturbed import entries_of
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import BudgetError, InputError
+from graphveil.graphs import Graph, GraphSchema, Split
+from graphveil.methods.base.core import FittedCore, Stored
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.people.released import require_same_features
+from graphveil.methods.base.settings import require_known
+from graphveil.methods.base.storage import (
+    number,
+    read_kept,
+    restoring,
+    save_kept,
+    schema_facts,
+    schema_from,
+)
+from graphveil.methods.curator.nearest import with_nearest
+from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, scores_of, wide_encoder
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
+from graphveil.methods.curator.settings import CuratorSettings, least_steps
+from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
+from graphveil.methods.curator.stages.stages import Known, Recipe, Train, carry_out
+from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
+from graphveil.methods.curator.stages.sums import Sum, perturbed_sums
+from graphveil.methods.curator.stages.training import (
+    ATTENTION,
+    EdgeReading,
+    FeatureBlock,
+    FittedCurator,
+    NodeData,
+    Published,
+    brought_back,
+    build_seeded,
+    placed,
+    progress_of,
+    read_features,
+    read_people,
+    require_usable,
+    rows_for,
+    train_openly,
+    train_with_noise,
+    training_rows,
+)
+from graphveil.methods.links.collection import people_key
+from graphveil.privacy import ChangedSamples, Descent, Guarantee, Randomness, RepeatAndSelect
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
+from graphveil.training import Epoch
+from graphveil.training.full_batch import Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class StagedCore(FittedCore[FittedCurator]):
+    """A curator's method on noisy sums: `fit` is `publish`, then `fit_published`.
+
+    Args:
+        epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships: see `CuratorPrivacy`.
+        settings: any field of `CuratorSettings`.
+
+    After fitting: `guarantee`, `ledger`, `history`, `published`, and `pool` where the prediction is one.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    kind: ClassVar[str]
+    fits = "fit_published"
+    recipe: ClassVar[Recipe]
+    reads_edges, by_blocks, predicts_by_blocks, counts_classes = True, True, True, False
+    says_who: tuple[str, ...] = ()
+    several = False
+    settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
+    unsaid: ClassVar[Mapping[str, Any]] = {"dropout": 0.0}  # by files from before a setting existed
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: str | None = None,
+        degree_bound: int | None = None,
+        rule: str = "lists",
+        queries: int = 0,
+        tuning: RepeatAndSelect | None = None,
+        relationships: int | None = None,
+        **settings: Any,
+    ) -> None:
+        require_known(settings, self.settings_type.__dataclass_fields__, self.kind)
+        self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships)
+        self.settings = self.settings_type(**{"least_steps": least_steps(epsilon), **settings})
+        require_usable(self.settings, self.privacy, self.kind)
+        self.account = Account(self.privacy.open_ledger())
+        self.published: Published | None = None
+        self.pool: Pool | None = None
+        self._answers: dict[str, Tensor] = {}
+        self._unfinished: Published | None = None
+
+    def planned_noise(self, schema: GraphSchema, people: int) -> Noise:
+        """Return the noise of a training with so many training nodes, from public facts alone.
+
+        Raises:
+            InputError: none can be had, naming a setting and the nearest value that is taken.
+        """
+        return with_nearest(self, lambda core: core._drawable(schema, people))
+
+    # ---- the curator ----
+
+    def publish(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> Published:
+        """Train what comes before the sums and release the noisy sums: the one place where edges are read.
+
+        Args:
+            engine: where blocks of receivers are summed; the publication does not depend on it.
+
+        Raises:
+            BudgetError: when the ledger cannot pay, before anything is read.
+            InputError: for data outside the declared range or classes, or noise that does not fit the unit.
+        """
+        schema = graph.schema
+        networks = self._fresh(schema)
+        # From sizes alone: the noise is fixed before the first private value is read, and paid for in the line below.
+        noise = self.planned_noise(schema, int(split.train.sum()))
+        made = self.account.buy(
+            self.privacy.spend("training", schema, noise, **self._weighing()),
+            lambda: self._publish(graph, split, networks, noise, randomness, progress, engine),
+        )
+        self._unfinished = made
+        if not self.own_rows:
+            self.account.made(made.digest)
+        return made
+
+    def _publish(
+        self,
+        graph: Graph,
+        split: Split,
+        networks: Sequence[nn.Module],
+        noise: Noise,
+        randomness: Randomness,
+        progress: ProgressCallback | None,
+        engine: Engine,
+    ) -> Published:
+        """Read the people and their edges, after they were paid for."""
+        schema, people = graph.schema, read_people(graph, split)
+        history: list[Epoch] = []
+        done = progress_of(progress, len(networks))
+
+        def learn(stage: Train) -> None:
+            self.recipe.start(networks, stage.which)
+            tell = done(stage.which)
+            history.extend(
+                self._train(networks[stage.which], stage.which, stage.parts, people, noise, randomness, tell)
+            )
+
+        add = self._sums(EdgeReading(graph, schema, noise, randomness, networks, people, done(1), engine))
+        # Validation labels choose at most, and a choice is paid for apart: no message may carry them.
+        labels = torch.full_like(people.labels, -1)
+        labels[people.train] = people.labels[people.train]
+        known = Known(people.features, labels, noise.sigmas)
+        parts = carry_out(self.recipe.steps(networks, known, self.settings), train=learn, add=add)
+        void = None if self.privacy.public else randomness.void
+        return Published(brought_back(parts), tuple(networks), people, self.privacy, noise, tuple(history), void)
+
+    def fit_published(
+        self, published: Published, *, randomness: Randomness | None = None, progress: ProgressCallback | None = None
+    ) -> Self:
+        """Train the last network on a publication; where edges are protected as often as one likes, for free.
+
+        Args:
+            randomness: needed for unit "node", whose last training is private and paid for once.
+
+        Raises:
+            InputError: when the publication was made under other budgets.
+            BudgetError: another publication than the one that was paid for, and no budget for two; for unit "node",
+                when this publication's last training has been done.
+        """
+        self._require_own(published)
+        schema, people = published.people.schema, published.people
+        if not self.own_rows:
+            spends = self.privacy.spend("training", schema, published.noise, **self._weighing())
+            self.account.recognise(published.digest, spends)
+        last = len(published.networks) - 1
+        network = self._fresh(schema)[last]
+        self.recipe.start((*published.networks[:last], network), last)
+        history = self._train(
+            network, last, published.parts, people, published.noise, randomness, progress_of(progress, last + 1)(last)
+        )
+        networks = (*published.networks[:last], network)
+        pool = pool_for(self.recipe, networks, published, self.settings)
+        logits = scores_of(self.recipe, networks, people.features, published.parts, pool)
+        epochs, noise = (*published.history, *history), published.noise
+        self._fitted = FittedCurator(schema, people.key, networks, noise, logits, epochs, published.void)
+        self.published, self.pool = published, pool
+        return self
+
+    def collect(self, graph: Graph, **how: Any) -> Published:
+        """Publish: the curator knows all of `graph`, and `how` is what `publish` takes."""
+        return self.publish(graph, **how)
+
+    def train(
+        self,
+        collected: Published,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Train on a publication: `fit_published`."""
+        self.fit_published(collected, randomness=randomness, progress=progress)
+
+    # ---- what comes out ----
+
+    def probabilities(
+        self, graph: Graph | None = None, *, randomness: Randomness | None = None, engine: Engine = LOCAL
+    ) -> Tensor:
+        """Return class probabilities [n, c].
+
+        For the nodes of the training (or no graph) they come from the cache: no edge is read, nothing is spent. For
+        unit "node" every row is for that node alone, no file holds it, and a loaded model reads its nodes again as it
+        reads another graph. Another graph has its edges read through fresh noise, which needs
+        `randomness` and costs what training cost: a row of the ledger, for which `queries` must have made room. Asked
+        again for the same nodes, the first answer is given again, also after save and load. No answer depends on the
+        `engine`, where blocks of receivers are summed.
+
+        Raises:
+            BudgetError: when the ledger cannot pay, before anything is read.
+            InputError: for a graph with other features, or a new graph without `randomness`.
+        """
+        fitted = self.result
+        key = fitted.people if graph is None else people_key(graph)
+        own = graph is None or key == fitted.people
+        if own and fitted.logits is not None:
+            return torch.softmax(fitted.logits, dim=1)
+        if graph is None or (own and not self.privacy.queries):
+            raise no_rows(self.privacy.epsilon)
+        # The first answer again: new noise on the same edges would average out over questions.
+        if key not in self._answers:
+            self._answers[key] = self._query(fitted, graph, randomness, engine)
+        return self._answers[key]
+
+    @property
+    def seed(self) -> int:
+        """What fixes the default split and initial weights, never privacy noise."""
+        return self.settings.seed
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        privacy = {field.name: getattr(self.privacy, field.name) for field in fields(self.privacy)}
+        return {**privacy, **asdict(self.settings)}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything that was released so far protects."""
+        fitted = self.result
+        return self.privacy.guarantee(fitted.schema, self.account.ledger, void=fitted.void)
+
+    @property
+    def epsilon_relationship(self) -> float | None:
+        """What one training costs one relationship, see `CuratorPrivacy.epsilon_relationship`."""
+        fitted = self.result
+        return self.privacy.epsilon_relationship(fitted.schema, fitted.noise, w_max=self.w_max)
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """Every epoch's figures, from the cache alone; none for unit "node", where they would have to be paid for."""
+        return self.result.history
+
+    # ---- files ----
+
+    def stored(self) -> Stored:
+        """Return weights, predictions, settings, guarantee and ledger; no edges, no features.
+
+        For unit "node" predictions of the training nodes are left out: each belongs to its node alone.
+        """
+        fitted = self.result
+        facts = {
+            "privacy": {**asdict(self.privacy), "epsilon": number(self.privacy.epsilon)},
+            "settings": asdict(self.settings),
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            "noise": {**asdict(fitted.noise), "epsilon": number(fitted.noise.epsilon)},
+            "history": [asdict(epoch) for epoch in fitted.history],
+            "void": fitted.void,
+            **self.account.facts(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        facts |= {} if self.pool is None else {"pool": self.pool.weights}
+        networks = fitted.networks if self.pool is None else (*fitted.networks, self.pool.encoder)
+        return Stored(facts, stored_tensors(networks, None if self.own_rows else fitted.logits))
+
+    def keep(self, model: Path) -> None:
+        """Write the answers to queries beside a saved model, for its owner alone."""
+        facts, kept = {"of": self.result.people}, read_kept(model, self.kind)
+        # Answers of an earlier save are kept: who loads the file must not pay for them again.
+        earlier = kept[1] if kept is not None and kept[0].get("of") == facts["of"] else {}
+        save_kept(model, self.kind, facts, {**earlier, **self._answers})
+
+    def recall(self, model: Path) -> None:
+        """Read the answers to queries from the file beside a saved model."""
+        kept = read_kept(model, self.kind)
+        with restoring(model):
+            if kept is not None and kept[0]["of"] == self.result.people:
+                self._answers = kept[1]
+
+    @classmethod
+    def restore(cls, stored: Stored) -> Self:
+        """Return what `stored` gave, able to predict; what it spent stays spent.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
+        facts, tensors = stored.facts, stored.tensors
+        method = cls(**budget_from(facts["privacy"]), **{**cls.unsaid, **facts["settings"], "device": "cpu"})
+        schema = schema_from(facts["schema"])
+        with torch.device("meta"):
+            networks = cls.recipe.networks(method.settings, schema, batch_norm=not method.own_rows)
+            encoder = wide_encoder(method.settings, schema)
+        weights, logits = facts.get("pool"), restored_logits(tensors, len(schema.classes))
+        restore_networks(networks if weights is None else [*networks, encoder], tensors)
+        if weights is not None:
+            method.pool = Pool(encoder, tuple(float(weight) for weight in weights))
+        noise, history = Noise.from_dict(facts["noise"]), tuple(Epoch(**row) for row in facts["history"])
+        trained = tuple(networks)
+        method._fitted = FittedCurator(schema, facts["people"], trained, noise, logits, history, facts["void"])
+        method.account = restored_account(facts)
+        return method
+
+    # ---- helpers ----
+
+    @property
+    def own_rows(self) -> bool:
+        """Whether nodes are protected, so that training is private and a node's row is its own."""
+        return self.privacy.nodes and not self.privacy.public
+
+    @property
+    def hops(self) -> int:
+        """The noisy sums, one after the other."""
+        return self.settings.hops
+
+    @property
+    def layers(self) -> list[int]:
+        """The layers over hidden columns of each network."""
+        return [*self.recipe.layers(self.settings.hops), *layers_of_pool(self.settings)]
+
+    @property
+    def w_max(self) -> float:
+        """The declared largest weight of a message."""
+        return largest_weight(self.settings.weights)
+
+    def _weighing(self) -> dict[str, float | int | str]:
+        """The public facts that a ledger row names beside the noise."""
+        return {"weights": self.settings.weights, "w_max": self.w_max}
+
+    def _fresh(self, schema: GraphSchema) -> list[nn.Module]:
+        """Return networks with initial weights."""
+        build = self.recipe.networks
+        found = build_seeded(lambda: build(self.settings, schema, batch_norm=not self.own_rows), self.settings.seed)
+        return placed(found, self.settings.device)
+
+    def _drawable(self, schema: GraphSchema, people: int) -> Noise:
+        """Return the noise of a training; one that no table holds is refused now and not once it is paid for."""
+        noise = self._noise(schema, self.recipe.sizes(self.settings, schema), people)
+        self._require_drawable(schema, noise)
+        return noise
+
+    def _require_drawable(self, schema: GraphSchema, noise: Noise) -> None:
+        if noise.sigmas and not self.privacy.public:
+            sums = self.privacy.sums(schema, noise, w_max=self.w_max, bits=self.settings.bits)
+            sums.require_noise(weighted=self.settings.weights != "uniform")
+
+    def _noise(self, schema: GraphSchema, sizes: Sequence[int], people: int) -> Noise:
+        trained: dict[str, tuple[Descent | ChangedSamples, int]] = {
+            f"network{which}": (self.settings.descent(f"network{which}", people), size)
+            for which, size in enumerate(sizes)
+        }
+        if self.settings.weights == ATTENTION:
+            changed = self.settings.changing(ATTENTION, people, entries_of(self.privacy.unit_for(schema)))
+            trained[ATTENTION] = changed, sizes[1]
+        return self.privacy.noise(
+            schema,
+            hops=self.settings.hops,
+            w_max=self.w_max,
+            columns=self.recipe.columns(self.settings, schema),
+            trained=trained,
+            share_hops=self.settings.share_hops,
+            portions=self.recipe.portions(),
+            hop_ratio=self.settings.hop_ratio,
+        )
+
+    def _sums(self, read: EdgeReading) -> Sum:
+        """Return the noisy sums over the neighbours in a graph: whoever calls them reads its edges, behind noise.
+
+        With `people` they train attention first, where it weighs the messages.
+        """
+        return perturbed_sums(read, self.privacy, self.settings)
+
+    def _train(
+        self,
+        network: nn.Module,
+        which: int,
+        parts: Sequence[FeatureBlock],
+        people: NodeData,
+        noise: Noise,
+        randomness: Randomness | None,
+        progress: ProgressCallback | None,
+    ) -> tuple[Epoch, ...]:
+        """Train one network: openly where edges are protected, else privately."""
+        if not self.own_rows:
+            rows, judges = (rows_for(network, parts, people, nodes) for nodes in (people.train, people.val))
+            return train_openly(network, rows, judges, self.settings, progress)
+        if randomness is None:
+            raise InputError("private training needs a source of noise", remedy="pass randomness=SecureRandomness()")
+        rows = Rows(training_rows(network, parts, people.train), people.labels[people.train])
+        multiplier = noise.multipliers[f"network{which}"]
+        train_with_noise(network, rows, self.settings, multiplier, randomness=randomness, progress=progress)
+        return ()
+
+    def _query(self, fitted: FittedCurator, graph: Graph, randomness: Randomness | None, engine: Engine) -> Tensor:
+        """Predict on another graph: pay, then read its features, and its edges behind fresh noise."""
+        schema, noise = fitted.schema, fitted.noise.of_sums
+        require_same_features(graph.schema, schema)
+        require_queries(self.name, graph)
+        if randomness is None and not self.privacy.public:
+            raise InputError(
+                "reading a new graph's edges needs a source of noise",
+                where="predict",
+                remedy="pass randomness=SecureRandomness()",
+            )
+        name = f"query on {graph.schema.name} ({people_key(graph)[:8]})"
+        source: Any = randomness
+        # Before paying: an answer with known noise must not be read under a guarantee that does not say so.
+        self._fitted = replace(fitted, void=fitted.void or (None if self.privacy.public else source.void))
+
+        def read() -> Tensor:
+            return self.answer(EdgeReading(graph, schema, noise, source, fitted.networks, engine=engine), noise.sigmas)
+
+        spends = self.privacy.spend(name, schema, noise, **self._weighing())
+        try:
+            self.account.afford(*spends)
+        except BudgetError as error:
+            raise no_room(self.name, self.privacy, graph) from error
+        return self.account.buy(spends, read)
+
+    def answer(self, read: EdgeReading, sigmas: tuple[float, ...]) -> Tensor:
+        """Return what trained networks say of a graph [n, c]; `sigmas` of the training scale what they read."""
+        # Labels are not read, not even where a graph has some: no price was stated for them.
+        known = Known(read_features(read.graph), torch.full((int(read.graph.num_nodes),), -1), sigmas)
+        stages = self.recipe.steps(read.networks, known, self.settings)
+        parts = carry_out(stages, train=lambda stage: None, add=self._sums(read))
+        return torch.softmax(scores_of(self.recipe, read.networks, known.features, parts, self.pool), dim=1)
+
+    def _require_own(self, published: Published) -> None:
+        if published.privacy != self.privacy:
+            raise InputError(
+                f"the publication was made with {published.privacy}",
+                where="fit_published",
+                allowed=f"one made with {self.privacy}",
+            )
+        if self.own_rows:
+            if published is not self._unfinished:
+                raise BudgetError(
+                    "the last training is private too, and a publication pays for one",
+                    where="unit node",
+                    remedy="publish again with a new budget",
+                )
+            # Cleared before training, not after: a training that was cut off has used its noise.
+            self._unfinished = None

@@ -1,0 +1,149 @@
+"""What tells one curator's method on noisy sums from another: a `Recipe`, which asks for its stages one by one.
+
+    steps = recipe.steps(networks, known, settings)   a generator: `yield Train(0, parts)`, `total = yield AddUp(x, 1)`
+    carry_out(steps, train=..., add=...)              the run, which trains, pays and adds noise, or only adds
+
+A recipe never sees an edge: it names the rows to be summed, and whoever carries it out sums them behind noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from graphveil.graphs import GraphSchema
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.stages.training import FeatureBlock, logits_of
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train one of the networks before the last.
+
+    Attributes:
+        which: its number.
+        parts: what it reads of every node.
+    """
+
+    which: int
+    parts: Sequence[FeatureBlock]
+
+
+@dataclass(frozen=True)
+class AddUp:
+    """Sum rows over neighbours, behind noise; answered with the sums.
+
+    Attributes:
+        rows: [n, c].
+        hop: its number, from 1; each is asked for once.
+    """
+
+    rows: Tensor
+    hop: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a recipe may read of the nodes without a sum.
+
+    Attributes:
+        features: [n, d].
+        labels: int64 [n] of those who train, -1 for all others and everywhere in a query.
+        sigmas: the noise of each hop in units of a row's length, public; 0 where nothing is protected.
+    """
+
+    features: FeatureBlock
+    labels: Tensor
+    sigmas: tuple[float, ...]
+
+
+#: Answers: the sums [n, c] of `AddUp`, None for `Train`; what comes out is what the last network reads of every node.
+Steps: TypeAlias = "Generator[Train | AddUp, torch.Tensor | None, list[FeatureBlock]]"
+
+
+class Recipe(Protocol):
+    """What tells one method from another; recipes inherit what most of them have in common."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def networks(self, settings: CuratorSettings, schema: GraphSchema, *, batch_norm: bool) -> list[nn.Module]:
+        """Return the networks in the order of their training; the last one predicts."""
+
+    def start(self, networks: Sequence[nn.Module], which: int) -> None:
+        """Set the weights from which a network is trained, where they come from the networks before it."""
+        return  # each starts from its own initial weights, unless a recipe says otherwise
+
+    def sizes(self, settings: CuratorSettings, schema: GraphSchema) -> list[int]:
+        """Return how many numbers private training of each network is charged for, by arithmetic alone.
+
+        None, unless a recipe says otherwise: most protect edges, and train in the open.
+        """
+        return []
+
+    def portions(self) -> Sequence[float] | None:
+        """Return what each private training gets of the budget beside the sums; None: all alike."""
+        return None
+
+    def layers(self, hops: int) -> list[int]:
+        """Return the layers over hidden columns of each network, which the time of training follows.
+
+        Those of an encoder and of a classifier over K + 1 hops, unless a recipe says otherwise.
+        """
+        return [2, hops + 1]
+
+    def columns(self, settings: CuratorSettings, schema: GraphSchema) -> int:
+        """Return the columns of the widest row that is summed: the hidden width, unless a recipe says otherwise."""
+        return settings.hidden
+
+    def opinions(
+        self, networks: Sequence[nn.Module], features: FeatureBlock, parts: Sequence[FeatureBlock]
+    ) -> list[Tensor]:
+        """Return the logits [n, c] of each classifier among trained networks, the last network's last.
+
+        Args:
+            networks: those of `networks`, trained.
+            features: [n, d], which no sum is needed for.
+            parts: what the last network reads of every node.
+        """
+        return [logits_of(networks[-1], parts)]
+
+    def steps(self, networks: Sequence[nn.Module], known: Known, settings: CuratorSettings) -> Steps:
+        """Yield the stages in their order, and return what the last network reads of every node.
+
+        Args:
+            networks: those of `networks`, in the order of their training.
+            known: the nodes, as far as no edge is read.
+            settings: as of `networks`.
+        """
+
+
+def carry_out(steps: Steps, *, train: Callable[[Train], None], add: Callable[[AddUp], Tensor]) -> list[FeatureBlock]:
+    """Carry out the stages of a recipe.
+
+    Args:
+        steps: of `Recipe.steps`, not begun.
+        train: trains a network; does nothing in a query, whose networks are trained.
+        add: returns noisy sums [n, c] over neighbours.
+
+    Returns:
+        What the last network reads of every node.
+    """
+    answer: Tensor | None = None
+    while True:
+        try:
+            # The first `send` gives None, as a generator that has not begun demands.
+            step = steps.send(answer)
+        except StopIteration as end:
+            parts: list[FeatureBlock] = end.value
+            return parts
+        if isinstance(step, AddUp):
+            answer = add(step)
+        else:
+            train(step)
+            answer = None

@@ -1,0 +1,47 @@
+"""The tensors of a fitted method in a file: its networks' weights, and its logits where they are for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from graphveil.errors import InputError
+from graphveil.methods.curator.stages.training import prefixed, restored, without_prefix
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def stored_tensors(networks: Sequence[nn.Module], logits: Tensor | None) -> dict[str, Tensor]:
+    """Return what a file holds.
+
+    Args:
+        networks: trained.
+        logits: [n, c], or None where a node's row is for that node alone.
+    """
+    tensors: dict[str, Tensor] = {} if logits is None else {"logits": logits}
+    for which, network in enumerate(networks):
+        tensors |= prefixed(f"network{which}", {name: value.cpu() for name, value in network.state_dict().items()})
+    return tensors
+
+
+def restore_networks(networks: Sequence[nn.Module], tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into networks that were built on the device "meta".
+
+    Raises:
+        InputError: for weights of other networks.
+    """
+    for which, network in enumerate(networks):
+        restored(network, without_prefix(f"network{which}", tensors))
+
+
+def restored_logits(tensors: Mapping[str, Tensor], classes: int) -> Tensor | None:
+    """Return the stored logits [n, c], None where there are none.
+
+    Raises:
+        InputError: they are of another shape.
+    """
+    logits = tensors.get("logits")
+    if logits is not None and (logits.dim() != 2 or logits.shape[1] != classes):
+        raise InputError(f"logits are {tuple(logits.shape)}", allowed=f"(nodes, {classes})")
+    return logits

@@ -1,0 +1,499 @@
+"""What the curator's methods share: their settings, the reading of people, and training with or without noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil import models
+from graphveil.aggregation import ReceiverRows, from_scipy
+from graphveil.aggregation.names import WEIGHT_KINDS
+from graphveil.aggregation.weights import edge_weights
+from graphveil.engine import LOCAL, Blocks, Engine
+from graphveil.errors import InputError
+from graphveil.graphs import BoundedEdges, Graph, GraphSchema, Split, keep_lists, require_degree
+from graphveil.graphs.value.checks import require_one_label
+from graphveil.methods.base.network.network import as_matrix
+from graphveil.methods.base.people.account import digest_of
+from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
+from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.links.collection import people_key
+from graphveil.models.networks.pair_similarity import learned_embedding
+from graphveil.privacy import Randomness
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
+from graphveil.training import Epoch
+from graphveil.training.attention import train_attention
+from graphveil.training.dp_sgd import train_privately
+from graphveil.training.full_batch import Rows, train_full_batch
+from graphveil.training.noisy_updates import PrivateSchedule
+from graphveil.training.streamed import Streamed
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+FeatureBlock: TypeAlias = "sp.csr_matrix | Tensor"
+Built = TypeVar("Built")
+#: The weights that are trained on edges, and the name of that training.
+ATTENTION = "attention"
+_OTHER_WEIGHTS = ", ".join(kind for kind in WEIGHT_KINDS if kind != ATTENTION)
+#: Methods on noisy sums whose networks, private training and sums may lie on a GPU.
+_ON_GPU = ("gap", "progap", "node-sums")
+#: More numbers than these are not made dense at a time (2 GB).
+MOST_DENSE = 500_000_000
+#: Nodes that a trained network reads at once.
+_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class NodeData:
+    """What the curator knows of the nodes, without any edge.
+
+    Attributes:
+        features: [n, d], sparse or dense.
+        labels: [n] int64, -1 for all who neither train nor validate.
+        train, val: int64 numbers of the nodes that train and that validate.
+        schema, key: the public facts, and a hash of those that tell one group of nodes from another.
+    """
+
+    features: sp.csr_matrix | Tensor
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    schema: GraphSchema
+    key: str
+
+    @property
+    def nodes(self) -> int:
+        """n."""
+        return int(self.features.shape[0])
+
+    @property
+    def classes(self) -> int:
+        """The declared number of classes."""
+        return len(self.schema.classes)
+
+
+@dataclass(frozen=True)
+class EdgeReading:
+    """One reading of a graph's edges, behind noise that was paid for.
+
+    Attributes:
+        graph: whose edges are read; schema: of the training, which a graph in a query shares.
+        noise, randomness: of the sums.
+        networks: those of the recipe.
+        people: the nodes of the training; None in a query, which trains nothing.
+        progress: hears of what is trained on edges.
+        engine: where blocks of receivers are summed.
+    """
+
+    graph: Graph
+    schema: GraphSchema
+    noise: Noise
+    randomness: Randomness
+    networks: Sequence[nn.Module]
+    people: NodeData | None = None
+    progress: ProgressCallback | None = None
+    engine: Engine = LOCAL
+
+
+@dataclass(frozen=True)
+class Published:
+    """What one reading of the edges gave; for the curator's eyes where rows are a node's own (unit node).
+
+    Attributes:
+        parts: what the last network reads of every node; noisy sums and what needed no edges.
+        networks: trained before the last; the last is yet untrained.
+        people, privacy, noise: what it was made of and with.
+        history: epochs of the training so far, none of private training.
+        void: why the guarantee does not hold, or None.
+    """
+
+    parts: tuple[FeatureBlock, ...]
+    networks: tuple[nn.Module, ...]
+    people: NodeData
+    privacy: CuratorPrivacy
+    noise: Noise
+    history: tuple[Epoch, ...]
+    void: str | None
+
+    @property
+    def digest(self) -> str:
+        """A hash that tells one publication from another, where its rows are for everybody (units of edges)."""
+        dense = {str(place): part for place, part in enumerate(self.parts) if isinstance(part, torch.Tensor)}
+        return digest_of(dense)
+
+
+@dataclass(frozen=True)
+class FittedCurator:
+    """What a fitted method keeps; logits [n, c] are None where they were not saved (unit node)."""
+
+    schema: GraphSchema
+    people: str
+    networks: tuple[nn.Module, ...]
+    noise: Noise
+    logits: Tensor | None
+    history: tuple[Epoch, ...]
+    void: str | None
+
+
+def read_people(graph: Graph, split: Split) -> NodeData:
+    """Read features and labels; the labels of nodes that neither train nor validate are not kept.
+
+    Raises:
+        InputError: for a graph with several labels a node, or a label that is not a declared class.
+    """
+    schema = require_one_label(graph)
+    # Features of all nodes: the hops sum over neighbours who neither train nor validate.
+    features, asked = read_features(graph), split.train | split.val
+    # The test nodes' labels end here: nothing after this line could use them by mistake.
+    labels = torch.where(asked, graph.y, -1)
+    if not bool(split.train.any()):
+        raise InputError("no training node carries a label", remedy="give the split some training nodes")
+    if bool(((labels < 0) & asked).any()) or bool((labels >= len(schema.classes)).any()):
+        raise InputError("a label is not a declared class", where=schema.name, allowed=", ".join(schema.classes))
+    return NodeData(features, labels, split.train.nonzero()[:, 0], split.val.nonzero()[:, 0], schema, people_key(graph))
+
+
+def read_features(graph: Graph) -> sp.csr_matrix | Tensor:
+    """Read features alone, sparse or dense, as the 32-bit numbers that networks are made of.
+
+    Raises:
+        InputError: a value is not finite or outside the declared range.
+    """
+    schema = graph.schema
+    features: Any = as_matrix(graph.x)
+    stored = torch.from_numpy(features.data) if sp.issparse(features) else features
+    # Written so that NaN fails it as well: a comparison the other way round would let NaN pass.
+    if not bool(((stored >= schema.low) & (stored <= schema.high)).all()):
+        raise InputError(
+            "a feature is outside the declared range", where=schema.name, allowed=f"{schema.low:g} to {schema.high:g}"
+        )
+    # A caller's 64-bit numbers are checked as they are, and no network multiplies both kinds.
+    read: sp.csr_matrix | Tensor = (
+        features.astype(np.float32, copy=False) if sp.issparse(features) else features.float()
+    )
+    return read
+
+
+def blocks(parts: Sequence[FeatureBlock], nodes: Tensor | None = None, device: torch.device | str = "cpu") -> Any:
+    """Return the rows of some nodes (default: all) as a network takes them: dense parts side by side, else a list.
+
+    Args:
+        parts: what is read of every node.
+        nodes: int64 numbers.
+        device: where the network is.
+    """
+    found = [_block(part, nodes, device) for part in parts]
+    return torch.cat(found, dim=1) if all(isinstance(part, torch.Tensor) for part in parts) else found
+
+
+def _block(part: FeatureBlock, nodes: Tensor | None, device: torch.device | str) -> Any:
+    if isinstance(part, torch.Tensor):
+        return (part if nodes is None else part[nodes.to(part.device)]).to(device)
+    return from_scipy(part if nodes is None else part[nodes.numpy()]).to(device)
+
+
+def rows_for(network: nn.Module, parts: Sequence[FeatureBlock], people: NodeData, nodes: Tensor) -> Rows:
+    """Return the rows of some nodes and their classes, where the network is.
+
+    Args:
+        network: which reads them.
+        parts: what is read of every node.
+        people: who have labels.
+        nodes: int64 numbers.
+    """
+    device = device_of(network)
+    return Rows(blocks(parts, nodes, device), people.labels[nodes].to(device))
+
+
+def brought_back(parts: Sequence[FeatureBlock]) -> tuple[FeatureBlock, ...]:
+    """Return what is published on the CPU: it is kept, sent and read where no GPU has to be."""
+    return tuple(part.cpu() if isinstance(part, torch.Tensor) else part for part in parts)
+
+
+def placed(networks: Sequence[nn.Module], device: str) -> list[nn.Module]:
+    """Return networks on a device, but for attention, which is trained on edges, privately and so by the CPU."""
+    return [net if isinstance(net, models.PairAttention) else net.to(device) for net in networks]
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Return where a network is."""
+    return next(network.parameters()).device
+
+
+def dense_blocks(parts: Sequence[FeatureBlock], nodes: Tensor, device: torch.device | str = "cpu") -> Tensor:
+    """Return the rows of some nodes as one dense float32 matrix on a device."""
+    rows = []
+    for part in parts:
+        if isinstance(part, torch.Tensor):
+            own = part[nodes.to(part.device)].float()
+        else:
+            own = torch.from_numpy(np.ascontiguousarray(part[nodes.numpy()].toarray(), dtype=np.float32))
+        rows.append(own.to(device))
+    return torch.cat(rows, dim=1)
+
+
+def training_rows(
+    network: nn.Module, parts: Sequence[FeatureBlock], nodes: Tensor, *, most: int = MOST_DENSE
+) -> Tensor | Streamed:
+    """Return the rows that private training reads: dense, or made for each batch where there are too many numbers.
+
+    Args:
+        network: which reads them; they lie where it does.
+        parts: what stands side by side in a row, [n, d] each.
+        nodes: who trains, int64 [m].
+        most: numbers that are made dense at once.
+    """
+    wide, device = sum(int(part.shape[1]) for part in parts), device_of(network)
+    if len(nodes) * wide <= most:
+        return dense_blocks(parts, nodes, device)
+    return Streamed((len(nodes), wide), lambda places: dense_blocks(parts, nodes[places], device))
+
+
+def require_usable(settings: CuratorSettings, privacy: CuratorPrivacy, kind: str) -> None:
+    """Refuse settings of a method on noisy sums that do not go together.
+
+    Raises:
+        InputError: weights learned from labels that are private, or that a query would not have; or attention
+            in another method than gap or over more than one hop.
+    """
+    if settings.device != "cpu" and kind not in _ON_GPU:
+        raise InputError(
+            f"device {settings.device!r}: what {kind} reads of edges before its noise is computed by the CPU",
+            where=kind,
+            allowed="cpu",
+            remedy=f"leave the device out, or train {', '.join(_ON_GPU)} or class-sums on a GPU",
+        )
+    # Labels are part of a protected node; weights learned from them would carry them into every sum.
+    if settings.weights in ("learned", ATTENTION) and privacy.nodes:
+        raise InputError(
+            f"weights = {settings.weights} with unit node: they are learned from labels, which are protected",
+            allowed="uniform, similarity, kernel",
+        )
+    if settings.weights == ATTENTION and kind != "gap":
+        raise InputError(f"weights = attention with {kind}", allowed=_OTHER_WEIGHTS)
+    if settings.weights == ATTENTION and privacy.relationships is not None:
+        raise InputError(
+            "weights = attention with unit k-edges: they are priced for one edge",
+            allowed=_OTHER_WEIGHTS,
+        )
+    # The attention is trained on the rows of hop 0, against the noise of one sum: it knows no other.
+    if settings.weights == ATTENTION and settings.hops != 1:
+        raise InputError(f"hops = {settings.hops} with weights = attention", allowed="hops = 1")
+    if settings.weights == "learned" and privacy.queries:
+        raise InputError(
+            f"queries = {privacy.queries} with weights = learned: labels of another graph are not read",
+            allowed="queries = 0",
+        )
+
+
+def compared_by(settings: CuratorSettings, x: Tensor, people: NodeData | None) -> Tensor:
+    """Return the rows by which the ends of an edge are compared, from x [n, c]; no edge is read.
+
+    Raises:
+        InputError: for learned weights without `people`, whose labels they are learned from.
+    """
+    if settings.weights != "learned":
+        return x
+    if people is None:
+        raise InputError("weights learned from labels exist for the training graph only", where="predict")
+    return learned_embedding(x, people.labels, people.train, seed=settings.seed)
+
+
+def receiver_rows(
+    graph: Graph,
+    privacy: CuratorPrivacy,
+    settings: CuratorSettings,
+    x: Tensor,
+    people: NodeData | None = None,
+    attention: models.PairAttention | None = None,
+) -> ReceiverRows:
+    """Read the edges of a graph, cut or checked as the unit needs, with the weights of their messages.
+
+    Args:
+        x: rows [n, c] that decide the weights; they read no edge.
+        people: whose labels learned weights are learned from.
+        attention: trained, for those weights.
+    """
+    # Weights of messages are settled by the CPU, once; the rows of edges then go where the sums are made.
+    close = compared_by(settings, x.cpu(), people)
+    edges: Tensor | BoundedEdges = graph.edge_index
+    nodes = int(graph.num_nodes)
+    if privacy.nodes and not privacy.public:
+        # Never by sampling: removing a hub would make each of its neighbours draw another edge, beyond any bound.
+        bound = keep_lists if privacy.rule == "lists" else require_degree
+        edges = bound(graph.edge_index, nodes, privacy.degree or 1)
+    plain = edges if isinstance(edges, torch.Tensor) else edges.edge_index
+    weigh = None if attention is None else attention.weigh
+    weights, w_max = edge_weights(settings.weights, close, plain, sharpness=settings.sharpness, attention=weigh)
+    return ReceiverRows.of(edges, nodes, weights=weights, w_max=w_max).to(x.device)
+
+
+def build_seeded(build: Callable[[], Built], seed: int) -> Built:
+    """Return networks with initial weights drawn from a seed."""
+    # Forked: initial weights of one method must not change what the caller draws next.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+def train_openly(
+    model: nn.Module, train: Rows, val: Rows, settings: CuratorSettings, progress: ProgressCallback | None = None
+) -> tuple[Epoch, ...]:
+    """Train without noise, on what is public or released; the epoch that validates best is kept."""
+    # Dropout draws from torch's generator, which belongs to the caller.
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        return train_full_batch(model, train, val, settings.full_batch, progress=progress)
+
+
+def private_schedule(settings: CuratorSettings, people: int, multiplier: float | None) -> PrivateSchedule:
+    """Return the schedule of a private training.
+
+    Args:
+        settings: batch, passes and the like.
+        people: how many train, which is public.
+        multiplier: of the noise; None where nothing is protected.
+    """
+    part = settings.descent("training", people)
+    return PrivateSchedule(
+        steps=part.steps,
+        rate=part.rate,
+        # The expected size and not the drawn one: dividing by what was drawn would tell how many it were.
+        expected_batch=part.rate * people,
+        # 1 is not used where nothing is protected, but a schedule has to have a multiplier.
+        noise_multiplier=1.0 if multiplier is None else multiplier,
+        clip=settings.clip,
+        learning_rate=settings.learning_rate,
+    )
+
+
+def train_with_noise(
+    model: nn.Module,
+    rows: Rows,
+    settings: CuratorSettings,
+    multiplier: float,
+    *,
+    randomness: Randomness,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """Train by private gradient descent; the last weights are kept: nothing is chosen by private labels."""
+    schedule = private_schedule(settings, len(rows.classes), multiplier)
+    train_privately(model, rows.inputs, rows.classes, schedule, randomness=randomness, progress=progress)
+    model.eval()
+
+
+def train_attention_weights(
+    network: models.PairAttention,
+    graph: Graph,
+    x: Tensor,
+    people: NodeData,
+    settings: CuratorSettings,
+    privacy: CuratorPrivacy,
+    noise: Noise,
+    randomness: Randomness,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """Read the edges of a graph to train the weights of messages on them, behind the noise that was paid for.
+
+    Args:
+        x: rows of hop 0 [n, c]; they read no edge.
+        noise: of the whole run; the weights are trained for sums with that noise.
+    """
+    protect = not privacy.public
+    multiplier = noise.multipliers[ATTENTION] if protect else None
+    schedule = private_schedule(settings, len(people.train), multiplier)
+    train_attention(
+        network,
+        x.cpu(),
+        ReceiverRows.of(graph.edge_index, int(graph.num_nodes)),
+        people.train,
+        people.labels[people.train],
+        schedule,
+        randomness=randomness,
+        # The expected length of the noise in one row: below it a message is not worth its weight.
+        soft=noise.sigmas[0] * math.sqrt(x.shape[1]),
+        protect=protect,
+        progress=progress,
+    )
+
+
+def parameters_of(model: nn.Module) -> int:
+    """Return the number of trained numbers."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def restored(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load stored weights into a network that was built on the device "meta".
+
+    Raises:
+        InputError: naming the first tensor that is missing, left over or of another shape.
+    """
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*shapes, *expected}):
+        if shapes.get(name) != expected.get(name):
+            raise InputError(f"{name} is {shapes.get(name)}", allowed=str(expected.get(name)))
+    # Assigned and not copied: on the device "meta" there is nothing to copy into.
+    model.load_state_dict(dict(tensors), assign=True)
+    model.eval()
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return a network's weights and statistics, copied."""
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors under longer names."""
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, under shorter names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def logits_of(network: nn.Module, parts: Sequence[FeatureBlock]) -> Tensor:
+    """Return a network's logits [n, c] of all nodes, on the CPU."""
+    network.eval()
+    return of_all(network, parts, device_of(network)).cpu()
+
+
+def of_all(
+    rows_of: Callable[[Any], Tensor], parts: Sequence[FeatureBlock], device: torch.device | str = "cpu"
+) -> Tensor:
+    """Return what a trained network makes of each node by itself [n, k], some nodes at a time.
+
+    Args:
+        rows_of: takes `blocks` of some nodes, and mixes no two of them.
+        parts: what is read of every node.
+        device: where the network is.
+    """
+    nodes = int(parts[0].shape[0])
+    with torch.no_grad():
+        if nodes <= _AT_ONCE:
+            return rows_of(blocks(parts, device=device))
+        # Layers make several times what they read.
+        some = (torch.arange(block.start, block.stop) for block in Blocks(nodes, _AT_ONCE))
+        return torch.cat([rows_of(blocks(parts, each, device)) for each in some])
+
+
+def progress_of(progress: ProgressCallback | None, networks: int) -> Callable[[int], ProgressCallback | None]:
+    """Return, for each network, a teller that counts on where the one before it ended, in thousandths."""
+    if progress is None:
+        return lambda which: None
+    tell = progress
+
+    def of(which: int) -> ProgressCallback:
+        return lambda event: tell(Progress(round(1000 * (which + event.done / event.total) / networks), 1000))
+
+    return of

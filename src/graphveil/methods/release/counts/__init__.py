@@ -1,0 +1,1 @@
+"""Counts of classes around each node."""

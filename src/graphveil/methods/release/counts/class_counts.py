@@ -1,0 +1,247 @@
+"""Class counts: a curator publishes, once, how many private neighbours of each public class everybody has, with noise.
+
+    release        public edges, features and labels as they are; in the place of private edges a table of counts
+    fit_released   readings of the counts, pooled with what the public part says alone    `release.count_readings`
+
+Whoever makes edges from private ones (randomized response, a tree) publishes pairs, and pairs are n^2 / 2: at the
+epsilons where a release is private most of them are false.  A count by class is what a classifier asks of an edge, an
+edge stands in two of them, and their noise does not grow with the graph.  Features and labels are public here: groups
+are public labels, and where there is none, what public edges and features expect.
+Counts of neighbours by class behind noise: Kolluri, Baluta, Hooi, Saxena, "LPGNet: Link Private Graph Networks for Node
+Classification", CCS 2022, who train on them in rounds.  One release, public edges beside it and the readings are ours;
+the mechanism: `mechanisms.ClassCounts`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphveil.engine import LOCAL, Engine
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, GraphSchema, Release, Split
+from graphveil.mechanisms.edges.class_counts import count_noise
+from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored, stored_probabilities
+from graphveil.methods.base.people.account import Account, restored_account
+from graphveil.methods.base.settings import require_device
+from graphveil.methods.base.storage import schema_facts, schema_from
+from graphveil.methods.links.collection import people_key
+from graphveil.methods.release.counts.count_readings import read_counts
+from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of, edge_price, release_digest
+from graphveil.methods.release.names import CLASS_COUNTS
+from graphveil.methods.release.privacy import ReleasePrivacy
+from graphveil.methods.release.public_part import public_part_of
+from graphveil.privacy import Guarantee, Randomness
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import ProgressCallback
+from graphveil.training import Epoch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class FittedCounts:
+    """What a fitted method keeps: public facts, the release's guarantee, probabilities [n, c] and what they rest on."""
+
+    schema: GraphSchema
+    people: str
+    guarantee: Guarantee
+    probabilities: Tensor
+    variant: str
+
+
+class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
+    """Noisy counts of private neighbours by class: `fit` is `release` (the curator), then `fit_released` (anybody).
+
+    Args:
+        epsilon_a: budget of one private edge; finite.
+        seed: fixes weights of networks, never privacy noise.
+        device: "cpu".
+
+    After fitting: `guarantee`, `ledger`, `published`, `variant` (whether the counts were used).
+
+    Raises:
+        InputError: for a budget or setting outside its range.
+
+    Example:
+        >>> from graphveil.graphs import social_graph
+        >>> from graphveil.methods import ClassCounts
+        >>> graph = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)
+        >>> from graphveil.privacy import SecureRandomness
+        >>> published = ClassCounts(epsilon_a=1.0).release(graph, randomness=SecureRandomness())
+        >>> published.release.guarantee.epsilon, tuple(published.release.counts.counts.shape)
+        (1.0, (200, 3))
+    """
+
+    kind = CLASS_COUNTS
+    fits = "fit_released"
+    says_who: tuple[str, ...] = ()
+    several, by_blocks = False, True
+    history: tuple[Epoch, ...] = ()
+
+    def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
+        require_device(device)
+        if math.isinf(epsilon_a):
+            raise InputError("epsilon_a = inf: all edges are public", remedy="train gcn, which takes them as they are")
+        self._curator = HeteroRRCore(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
+        self.seed, self.device = seed, device
+        self.published: Graph | None = None
+
+    # ---- the curator ----
+
+    def release(
+        self,
+        graph: Graph,
+        *,
+        randomness: Randomness,
+        method: str = CLASS_COUNTS,
+        split: Split | None = None,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> Graph:
+        """Return the graph to publish, with its `release`: see `HeteroRRCore.release`, which reads what is private."""
+        return self._curator.release(
+            graph, randomness=randomness, method=method, split=split, progress=progress, engine=engine
+        )
+
+    # ---- anybody ----
+
+    def fit_released(
+        self, released: Graph, *, split: Split, progress: ProgressCallback | None = None
+    ) -> ClassCountsCore:
+        """Read a released graph; may be called again and again at no privacy cost.
+
+        Raises:
+            InputError: for a graph that nobody released, or without counts for each of its nodes.
+            BudgetError: another release than the one that was paid for, and no budget for two.
+        """
+        origin: Release | None = released.get("release")
+        if origin is None or origin.counts is None:
+            raise InputError("no counts were released", where="fit_released", remedy="call release first")
+        schema, rate = released.schema, counts_rate(origin)
+        if origin.counts.counts.shape != (int(released.num_nodes), len(schema.classes)):
+            raise InputError(f"counts are {tuple(origin.counts.counts.shape)}", where="fit_released")
+        self.account.adopt(release_digest(released), origin.ledger)
+        public = public_part_of(released, split, domain_of(released), seed=self.seed)
+        found = read_counts(public, origin.counts, rate)
+        probabilities = torch.softmax(found.scores, dim=1)
+        self._fitted = FittedCounts(schema, people_key(released), origin.guarantee, probabilities, found.variant)
+        self.published = released
+        return self
+
+    # ---- both ----
+
+    def collect(
+        self,
+        graph: Graph,
+        *,
+        split: Split,
+        randomness: Randomness,
+        progress: ProgressCallback | None = None,
+        engine: Engine = LOCAL,
+    ) -> PublishedGraph:
+        """Release `graph`; one that was released already is taken as it is."""
+        if graph.get("release") is not None:
+            return PublishedGraph(graph, split)
+        return PublishedGraph(self.release(graph, randomness=randomness, split=split, engine=engine), split)
+
+    def train(
+        self,
+        collected: PublishedGraph,
+        *,
+        randomness: Randomness | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Read a release: `fit_released`."""
+        self.fit_released(collected.graph, split=collected.split, progress=progress)
+
+    # ---- what comes out ----
+
+    def probabilities(self, graph: Graph | None = None, *, randomness: Randomness | None = None) -> Tensor:
+        """Return class probabilities [n, c] of the nodes that were released; nothing private is read.
+
+        Raises:
+            InputError: for other nodes: their neighbours have to be counted first, and nobody has paid for that.
+        """
+        fitted = self.result
+        if graph is not None and people_key(graph) != fitted.people:
+            raise InputError(
+                "class-counts predicts only the nodes that were released",
+                where=graph.schema.name,
+                remedy="release the other graph, with a budget of its own",
+            )
+        return fitted.probabilities
+
+    @property
+    def privacy(self) -> ReleasePrivacy:
+        """Budgets and mechanisms."""
+        return self._curator.privacy
+
+    @property
+    def account(self) -> Account:
+        """What was paid, and what for."""
+        return self._curator.account
+
+    @account.setter
+    def account(self, account: Account) -> None:
+        self._curator.account = account
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings that build the core once more."""
+        return {"epsilon_a": self.privacy.epsilon_a, "seed": self.seed, "device": self.device}
+
+    @property
+    def variant(self) -> str:
+        """Whether the counts were used."""
+        return self.result.variant
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release protects."""
+        return self.result.guarantee
+
+    @property
+    def epsilon_relationship(self) -> float:
+        """What one private edge costs, or has cost."""
+        return self.privacy.epsilon_a if self.published is None else edge_price(self.published.release)
+
+    # ---- files ----
+
+    def stored(self) -> Stored:
+        """Return predictions, guarantee and ledger; no graph and no counts."""
+        fitted = self.result
+        facts = {
+            "options": {"epsilon_a": self.privacy.epsilon_a, "seed": self.seed},
+            "schema": schema_facts(fitted.schema),
+            "people": fitted.people,
+            "variant": fitted.variant,
+            **self.account.facts(),
+            "guarantee": fitted.guarantee.to_dict(),
+        }
+        return Stored(facts, {"probabilities": fitted.probabilities})
+
+    @classmethod
+    def restore(cls, stored: Stored) -> ClassCountsCore:
+        """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
+
+        Raises:
+            KeyError, TypeError, ValueError: for anything else.
+        """
+        facts = stored.facts
+        method = cls(**facts["options"])
+        method.account = restored_account(facts)
+        schema, guarantee = schema_from(facts["schema"]), Guarantee.from_dict(facts["guarantee"])
+        probabilities = stored_probabilities(stored, len(schema.classes))
+        method._fitted = FittedCounts(schema, str(facts["people"]), guarantee, probabilities, str(facts["variant"]))
+        return method
+
+
+def counts_rate(origin: Release) -> float:
+    """Return the rate of the noise in a release's counts, Pr[z] ~ e^(-rate |z|).
+
+    Args:
+        origin: of a release with counts, which says what one private edge cost.
+    """
+    return count_noise(edge_price(origin)).rate

@@ -1,0 +1,226 @@
+"""What is made of what was published: several readings, pooled by validation labels.
+
+of counts of neighbours
+    sums      the experts of class sums on noisy and public counts together
+    both      the same, and beside them sums over public edges alone
+    field     the exact likelihood of every row                                     `models.labels.count_fields`
+    public    what the public part says without any count                           `methods.release.public_part`
+of made edges and noisy features
+    network   trained on all that was published; of noisy features also without hops, and on the public edges
+    public    as above; where features or labels went through noise: labels over public edges alone, by their pool
+              (`methods.local.label_pool`), and a network on features that are public
+
+All of them are pooled (`models.labels.pool`), and so is the public part alone; where held-out validation labels are not
+likelier under all of them by two standard errors or more, what was private is left out.  Post-processing of a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graphveil import models
+from graphveil.graphs import Graph, Split
+from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.mechanisms import PairDomain
+from graphveil.methods.base.network.features import features_of, labels_of
+from graphveil.methods.base.network.network import Labels, train_network
+from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
+from graphveil.methods.base.settings import NetworkSettings
+from graphveil.methods.curator.class_sums import LEAST
+from graphveil.methods.local.label_pool import pooled_opinions, read_labels
+from graphveil.methods.release.public_part import PublicPart, neighbour_sums, public_part_of
+from graphveil.models.labels.count_fields import CountedNeighbours, count_fields
+from graphveil.models.labels.label_prior import log_channel
+from graphveil.models.labels.pool import held_out, pool_weights, surely_better
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+COUNTS_USED, COUNTS_UNUSED = "public part and counts", "public part alone: the counts say too little"
+#: The weights that readings are thought to deserve before any label judges them: of counts, of the public part.
+FIRST_COUNTS, FIRST_PUBLIC = (0.4, 0.4, 0.1), (0.1, 0.1, 0.1)
+
+
+@dataclass(frozen=True)
+class CountReading:
+    """Log-scores [n, c] of everyone, and whether the counts are in them."""
+
+    scores: Tensor
+    variant: str
+
+
+def read_counts(public: PublicPart, counts: NeighbourCounts, rate: float) -> CountReading:
+    """Return what the public part and the counts say together.
+
+    Args:
+        public: the public part of the release.
+        counts: as published.
+        rate: of their noise, Pr[z] ~ e^(-rate |z|).
+    """
+    free = public.opinions
+    both = [*_counted(public, counts, rate), *free]
+    judge = _judge_of(public)
+    if judge.find_better(both, free, (*FIRST_COUNTS, *FIRST_PUBLIC)):
+        return CountReading(judge.pooled(both, (*FIRST_COUNTS, *FIRST_PUBLIC)), COUNTS_USED)
+    return CountReading(judge.pooled(free), COUNTS_UNUSED)
+
+
+def read_public(public: PublicPart) -> Tensor:
+    """Return what the public part says without any count [n, c]."""
+    return _judge_of(public).pooled(public.opinions)
+
+
+@dataclass(frozen=True)
+class NetworkReading:
+    """What is made of a release that a network was trained on.
+
+    Attributes:
+        scores: [n, c] of everyone; public: of the public part alone.
+        used: whether what was private is in the scores.
+    """
+
+    scores: Tensor
+    public: Tensor
+    used: bool
+
+    @property
+    def words(self) -> str:
+        """What was used, in a sentence."""
+        if self.used:
+            return "used: public part and what was made of private data, weighed by held-out validation labels"
+        return (
+            "used: public part alone: held-out validation labels do not find it better with made edges or noisy "
+            "features; pooling=none takes those all the same"
+        )
+
+
+def read_network(
+    released: Graph, domain: PairDomain | None, reports: LocalReports, logits: Tensor, settings: NetworkSettings
+) -> NetworkReading | None:
+    """Return what a network and the public part say together; None where no label can judge, or nothing was private.
+
+    Args:
+        released: public edges, made edges, features and labels as they were published.
+        domain: the protected pairs and public edges; None: no edges were made.
+        reports: what the network was trained on.
+        logits: of that network [n, c].
+        settings: of that network.
+    """
+    labels, noisy = labels_of(reports), "features" in released.release.settings
+    if labels.values.dim() == 2 or not (noisy or domain is not None):
+        return None
+    judges = (labels.val & (labels.values >= 0)).nonzero()[:, 0]
+    if not len(judges):
+        return None
+    said = _Published(released, domain, reports, labels, noisy, settings)
+    free = said.public()
+    both = [torch.log_softmax(logits, dim=1), *said.networks(), *free]
+    judge = _Judge(judges, log_channel(labels.classes, labels.keep, labels.flip)[:, labels.values[judges]].T)
+    used = judge.find_better(both, free)
+    public = judge.pooled(free)
+    return NetworkReading(judge.pooled(both) if used else public, public, used)
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A release, and what networks are trained on; see `read_network`."""
+
+    graph: Graph
+    domain: PairDomain | None
+    reports: LocalReports
+    labels: Labels
+    noisy: bool
+    settings: NetworkSettings
+
+    @property
+    def public_edges(self) -> Topology:
+        """The edges that are no made ones."""
+        if self.domain is None:
+            return topology_of(self.graph)
+        return Topology(self.graph.edge_index[:, self.graph.public_edges], int(self.graph.num_nodes))
+
+    def networks(self) -> list[Tensor]:
+        """Return the scores of further networks on noisy features: without hops, and on the public edges alone."""
+        if not self.noisy:
+            return []
+        hops = sorted({0, self.settings.steps_x})
+        found = [self._network(topology_of(self.graph), steps) for steps in hops if steps != self.settings.steps_x]
+        return found + [self._network(self.public_edges, steps) for steps in hops if self.domain is not None]
+
+    def public(self) -> list[Tensor]:
+        """Return the scores of whatever needs no private edge and no private feature."""
+        labels = self.labels
+        if self.domain is not None and not self.noisy and labels.keep == 1:
+            known = labels.values >= 0
+            split = Split(labels.train & known, labels.val & known, ~labels.train & ~labels.val)
+            return public_part_of(self.graph, split, self.domain, seed=self.settings.seed).opinions
+        alone = [self._labels_alone()]
+        return alone if self.noisy else [*alone, self._network(self.public_edges, self.settings.steps_x)]
+
+    def _labels_alone(self) -> Tensor:
+        labels = self.labels
+        channel: dict[str, Any] = {"classes": labels.classes, "keep": labels.keep, "flip": labels.flip}
+        values, settings = torch.where(labels.train | labels.val, labels.values, -1), self.settings
+        read = read_labels(self.public_edges, values, **channel, seed=settings.seed, device=settings.device)
+        unheard, alone = (opinion.cpu() for opinion in pooled_opinions(read, labels.val))
+        # Nobody who validates judges an opinion that has heard them.
+        return torch.where(labels.val[:, None], unheard, alone)
+
+    def _network(self, topology: Topology, hops: int) -> Tensor:
+        features, offset = features_of(self.reports, self.settings.seed)
+        settings = replace(self.settings, steps_x=hops)
+        return torch.log_softmax(train_network(features, offset, self.labels, topology, settings).logits, dim=1)
+
+
+def _counted(public: PublicPart, counts: NeighbourCounts, rate: float) -> list[Tensor]:
+    """Return the scores of the readings that rest on counts."""
+    people = public.people
+    member = torch.nn.functional.one_hot(counts.groups, people.classes).float()
+    table = CountedNeighbours(counts.counts.float(), neighbour_sums(public.pairs, member), rate)
+    z = models.beside([table.private + table.public], table.variance**0.5)
+    field = count_fields(table, people.labels, people.train)
+    return [public.experts(z), public.experts(torch.cat([z, public.sums], dim=1)), torch.log_softmax(field, dim=1)]
+
+
+class _Judge:
+    """Pools opinions, log-probabilities [n, c] each, by validation labels.
+
+    Args:
+        val: int64 [m], whose labels judge.
+        heard: [m, c], log Pr[label | class].
+    """
+
+    def __init__(self, val: Tensor, heard: Tensor) -> None:
+        self.val, self.heard = val, heard
+
+    def find_better(self, opinions: list[Tensor], rivals: list[Tensor], first: Sequence[float] | None = None) -> bool:
+        """Return whether labels that chose no weights are surely likelier under some opinions than under others."""
+        return surely_better(self._held_out(opinions, first), self._held_out(rivals, None))
+
+    def pooled(self, opinions: list[Tensor], first: Sequence[float] | None = None) -> Tensor:
+        """Return the pool [n, c].
+
+        Args:
+            opinions: of everyone.
+            first: the weights that they are thought to deserve before any label judges; None: all the same.
+        """
+        stacked, weights = self._stacked(opinions, first)
+        pooled: Tensor = torch.tensordot(pool_weights(stacked[:, self.val], self.heard, weights), stacked, dims=1)
+        return pooled
+
+    def _held_out(self, opinions: list[Tensor], first: Sequence[float] | None) -> Tensor:
+        stacked, weights = self._stacked(opinions, first)
+        return held_out(stacked[:, self.val], self.heard, weights)
+
+    def _stacked(self, opinions: list[Tensor], first: Sequence[float] | None) -> tuple[Tensor, Tensor]:
+        # One opinion alone never rules a class out.
+        stacked = torch.stack([scores.clamp_min(LEAST) for scores in opinions])
+        return stacked, torch.tensor(first or (1 / len(opinions),) * len(opinions))
+
+
+def _judge_of(public: PublicPart) -> _Judge:
+    people = public.people
+    return _Judge(people.val, log_channel(people.classes, 1.0, 0.0)[:, people.labels[people.val]].T)

@@ -1,0 +1,87 @@
+"""How likely each published edge of randomized response or of LapGraph is a true one: weights in place of draws.
+
+    prior      Pr[edge | groups g, h] = total S_gh,     S: share of public edges by groups of their ends, a pair
+    channel    e^l = Pr[published | edge] / Pr[published | none],   l = epsilon, of lap-graph that of the cells
+    weight     1 / (1 + (1 - prior) / prior e^-l);  public edges have 1
+
+The groups are the labels of those who train, and what public edges and features expect of the others
+(`methods.release.public_part`); the total is the release's own unbiased estimate of how many private edges there are.
+All of it is post-processing of a release.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from graphveil.errors import InputError
+from graphveil.graphs import Graph, Release, Split
+from graphveil.mechanisms import EdgeRand, PairDomain
+from graphveil.methods.base.people.released import Topology
+from graphveil.methods.release.public_part import PublicPart, public_part_of
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NONE, POSTERIOR = WEIGHTS = ("none", "posterior")
+#: No pair is thought to be an edge more often than this before the release is looked at.
+MOST: Final = 0.5
+
+
+def weighted_topology(released: Graph, split: Split, domain: PairDomain, *, seed: int = 0) -> Topology:
+    """Return the edges of a release with the probability that each is a true one.
+
+    Args:
+        released: public and published edges, public features and labels.
+        split: who trains and validates.
+        domain: the protected pairs, and the public edges.
+        seed: fixes weights of the networks that expect groups.
+
+    Raises:
+        InputError: a release by another mechanism, or with features or labels behind noise.
+    """
+    origin: Release = released.release
+    edges, nodes = released.edge_index, int(released.num_nodes)
+    # Whatever else was randomized would be taken for public facts by the groups.
+    if (
+        origin.settings.get("edges") not in ("edge-rand", "lap-graph")
+        or "features" in origin.settings
+        or origin.keep < 1
+    ):
+        raise InputError("weights = 'posterior'", allowed="releases of edge-rand and lap-graph alone")
+    made = edges[:, ~released.public_edges]
+    found = _ratio_and_total(origin, domain, made[:, made[0] < made[1]])
+    part = public_part_of(released, split, domain, seed=seed)
+    # Weights that follow a person's label would tell it to the network, and validation would find that right.
+    groups = part.groups(of_judges=False)
+    before = block_prior(part, groups, found[1])[groups[edges[0]], groups[edges[1]]]
+    after = 1 / (1 + (1 - before) / before * math.exp(-found[0]))
+    return Topology(edges, nodes, torch.where(released.public_edges, 1.0, after).float())
+
+
+def _ratio_and_total(origin: Release, domain: PairDomain, made: Tensor) -> tuple[float, float]:
+    """Return l, and how many private edges the release itself says there are: at least one."""
+    epsilon = float(origin.settings["epsilon_a"])
+    if origin.settings["edges"] == "edge-rand":
+        return epsilon, max(EdgeRand(epsilon=epsilon, domain=domain).estimate(made).total, 1.0)
+    # Above the threshold both laws fall alike: their ratio is that of the cells' noise at every level of the tail.
+    return (1 - float(origin.settings["count_share"])) * epsilon, max(float(made.shape[1]), 1.0)
+
+
+def block_prior(part: PublicPart, groups: Tensor, total: float) -> Tensor:
+    """Return Pr[private edge] by the groups of its ends [c, c].
+
+    Args:
+        part: the public part, whose edges say which groups have edges between them.
+        groups: int64 [n], everybody's.
+        total: how many private edges there are.
+    """
+    member = torch.nn.functional.one_hot(groups, part.people.classes).double()
+    source, target = part.pairs
+    seen = member[source].T @ member[target]
+    size = member.sum(dim=0)
+    pairs = (size[:, None] * size - torch.diag(size)).clamp_min(1.0)
+    # One edge spread evenly over each cell: a cell without public edges is thought rare, not impossible.
+    density = (seen + seen.T + 1.0) / pairs
+    return (density * (2 * total / (density * pairs).sum())).clamp_max(MOST)

@@ -1,0 +1,1 @@
+"""Block models of noisy links."""

@@ -1,0 +1,226 @@
+"""Classes of nodes from noisy reports about their links: belief propagation in a stochastic block model.
+
+    prior       Pr[link | classes a, b] = B_ab,         node v brings evidence log f_v(a) (features, labels)
+    channel     L_e = Pr[reports of pair e | link] / Pr[reports | no link];  pairs nobody named share one ratio L_0
+    pair        F_ab(e) = (1 - B_ab) + B_ab L_e,        R(e) = F(e) / F(0)
+    message     m_{u->v}(a) = log sum_b c_{u\\v}(b) R_ab(e)       `models.blocks.pair_messages`
+    belief      b_v(a) = log f_v(a) + sum_b (N_b - c_v(b)) log F_ab(0) + sum_{u named with v} m_{u->v}(a)
+    density     J_ab = sum over pairs of Pr[link, classes a, b | reports],   B_ab = J_ab / pairs of classes a, b
+
+The pairs that nobody named are summed in closed form, so a round costs the named pairs and nothing is of size n x n.
+Directed links have an asymmetric B and two closed-form sums.  The first B comes from the unbiased estimate of each
+pair, (L - 1) / chi^2, which is 1 on average for a link and 0 for none (chi^2 = E[L | link] - 1); B is then kept to
+that estimate's total, which the rounds would otherwise drift from where single links tell little.
+
+Source: Decelle, Krzakala, Moore, Zdeborova, "Asymptotic analysis of the stochastic block model for modular networks and
+its algorithmic applications", Phys. Rev. E 84, 2011, equations 26 to 28 and 30; the known channel in front is ours.
+Shapes: evidence and beliefs [n, c], messages [2, S, c], B [c, c], R [kinds of ratios, c, c].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from graphveil.errors import InputError
+from graphveil.models.blocks.pair_messages import DAMPING, PairMessages
+from graphveil.models.labels.shares import shares_of
+from graphveil.models.names import BELIEF_ROUNDS
+from graphveil.runtime.late import torch
+from graphveil.runtime.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: Densities are kept inside this range: a logarithm must not see 0, and no graph of people is half complete.
+DENSITY = (1e-9, 0.5)
+#: A round may change the total number of links by this factor at most before it is set right.
+DRIFT = 5.0
+#: Ratios beyond e^80 leave no doubt, and would soon leave the range of 32-bit floats.
+LARGEST_LOG = 80.0
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class NamedPairs:
+    """What reports say about pairs of n nodes.
+
+    Attributes:
+        nodes: n; source, target: int64 [S], the pairs somebody named; directed: whether (i, j) and (j, i) are two.
+        log_ratio: log L of each, [S]; background: log L_0 of all others.
+        information: chi^2 = E[L | link] - 1 of one pair, from the mechanism's parameters.
+    """
+
+    nodes: int
+    source: Tensor
+    target: Tensor
+    log_ratio: Tensor
+    background: float
+    information: float
+    directed: bool
+
+    def to(self, device: torch.device | str) -> NamedPairs:
+        """Return the same pairs on another device."""
+        source, target, ratio = (part.to(device) for part in (self.source, self.target, self.log_ratio))
+        return replace(self, source=source, target=target, log_ratio=ratio)
+
+    def kinds(self) -> tuple[Tensor, Tensor]:
+        """Return the distinct ratios, ascending, and which of them each named pair has [S]."""
+        # Few, one for each number of reports that name a pair: to sort all S of them at once would take their memory.
+        pieces = [torch.unique(piece) for piece in torch.split(self.log_ratio, CHUNK)]
+        values = torch.unique(torch.cat(pieces))
+        return values, torch.searchsorted(values, self.log_ratio)
+
+    @property
+    def turned(self) -> NamedPairs:
+        """The same pairs with every link pointing the other way."""
+        return replace(self, source=self.target, target=self.source)
+
+    @property
+    def pairs(self) -> float:
+        """The number of all pairs."""
+        both = float(self.nodes) * (self.nodes - 1)
+        return both if self.directed else both / 2
+
+    @property
+    def estimate(self) -> tuple[Tensor, float]:
+        """The unbiased estimate of each named pair [S], and of every other."""
+        named = torch.expm1(self.log_ratio) / self.information
+        return named, float(torch.expm1(torch.tensor(self.background, dtype=torch.float64))) / self.information
+
+    @property
+    def expected_links(self) -> float:
+        """The unbiased estimate of the number of links; below 0 is noise."""
+        named, other = self.estimate
+        return float(named.double().sum()) + other * (self.pairs - len(self.source))
+
+
+@dataclass(frozen=True)
+class BlockBeliefs:
+    """Log-beliefs [n, c] (not normalised), the density of links between classes B [c, c], and Pr[link] [S]."""
+
+    beliefs: Tensor
+    density: Tensor
+    links: Tensor
+
+
+def block_beliefs(
+    pairs: NamedPairs, evidence: Tensor, *, rounds: int = BELIEF_ROUNDS, progress: ProgressCallback | None = None
+) -> BlockBeliefs:
+    """Return what evidence and reports together say about every node.
+
+    Args:
+        evidence: log f_v(a) [n, c], finite.
+
+    Raises:
+        InputError: for evidence of another size, or that is not finite.
+    """
+    if evidence.shape[0] != pairs.nodes or not bool(torch.isfinite(evidence).all()):
+        raise InputError(f"evidence {tuple(evidence.shape)}", allowed=f"finite numbers [{pairs.nodes}, classes]")
+    state = _start(pairs, evidence)
+    beliefs, share = evidence, shares_of(evidence)
+    messages = state.told.silence(evidence)
+    unnamed = torch.zeros_like(evidence)
+    density = _first_density(pairs, share)
+    for number in range(1, rounds + 1):
+        if number > 1:
+            density = _to_total(pairs, _density(pairs, state, beliefs, messages, density, share), share)
+        # Two large sums of opposite sign, which must rest on the same beliefs: one a step behind, everybody swings.
+        received = state.told.renew(messages, beliefs, _ratios(state, density))
+        unnamed = unnamed.lerp(_unnamed(pairs, state, density, share), 1 - DAMPING)
+        beliefs = evidence + unnamed + received
+        share = shares_of(beliefs)
+        if progress is not None:
+            progress(Progress(number, rounds))
+    return BlockBeliefs(beliefs, density, _links(state, beliefs, messages, density))
+
+
+@dataclass(frozen=True)
+class _State:
+    """The named pairs, whose cells are the kinds of ratios; L_e of each kind [kinds], and L_0."""
+
+    told: PairMessages
+    ratio: Tensor
+    rest: float
+
+
+def _start(pairs: NamedPairs, evidence: Tensor) -> _State:
+    values, kind = pairs.kinds()
+    told = PairMessages.between(pairs.source, pairs.target, kind)
+    ratio = values.clamp_max(LARGEST_LOG).exp().to(evidence)
+    return _State(told, ratio, float(torch.tensor(pairs.background, dtype=torch.float64).exp()))
+
+
+def _tables(state: _State, density: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (1 - B) / F(0) and B / F(0), so that R(e) = first + second L_e."""
+    other = 1 - density + density * state.rest
+    return (1 - density) / other, density / other
+
+
+def _ratios(state: _State, density: Tensor) -> Tensor:
+    first, second = _tables(state, density)
+    return first + second * state.ratio[:, None, None]
+
+
+def _unnamed(pairs: NamedPairs, state: _State, density: Tensor, share: Tensor) -> Tensor:
+    """Return sum_b (N_b - c_v(b)) log F_ab(0), over every other node as if no pair were named [n, c]."""
+    log_other = (1 - density + density * state.rest).log()
+    if pairs.directed:
+        log_other = log_other + log_other.T
+    return (share.sum(dim=0) - share) @ log_other.T
+
+
+def _first_density(pairs: NamedPairs, share: Tensor) -> Tensor:
+    """Return the unbiased estimate of B from the evidence alone."""
+    named, other = pairs.estimate
+    excess = (named - other).to(share)[:, None]
+    joint = (share[pairs.source] * excess).T @ share[pairs.target]
+    if not pairs.directed:
+        joint = joint + joint.T
+    return _to_total(pairs, joint / _class_pairs(share) + other, share)
+
+
+def _density(
+    pairs: NamedPairs, state: _State, beliefs: Tensor, messages: Tensor, density: Tensor, share: Tensor
+) -> Tensor:
+    """Return J / pairs: expected links between classes, named pairs one by one and all others in closed form."""
+    _, second = _tables(state, density)
+    ratios = _ratios(state, density)
+    # Pr[a, b | reports of e] = source_a target_b R_ab / Z_e
+    joint = state.told.joint(messages, beliefs, ratios)
+    seen = (ratios * joint).sum(dim=0)
+    linked = (second * state.ratio[:, None, None] * joint).sum(dim=0)
+    if not pairs.directed:
+        seen, linked = seen + seen.T, linked + linked.T
+    # The two are computed in different ways, and their difference may fall below 0 by rounding.
+    unnamed = (_class_pairs(share) - seen).clamp_min(0) * second * state.rest
+    return (linked + unnamed) / _class_pairs(share)
+
+
+def _class_pairs(share: Tensor) -> Tensor:
+    """Return the expected number of ordered pairs of two nodes with classes a, b, at least 1."""
+    counts = share.sum(dim=0)
+    return (counts[:, None] * counts - share.T @ share).clamp_min(1.0)
+
+
+def _to_total(pairs: NamedPairs, density: Tensor, share: Tensor) -> Tensor:
+    """Return B scaled to the unbiased estimate of the number of links."""
+    density = density.clamp(*DENSITY)
+    ordered = 1.0 if pairs.directed else 2.0
+    # An unbiased estimate may be negative where noise is large; a tenth of a link each keeps the rounds from dying
+    # out.
+    total = ordered * max(pairs.expected_links, 0.1 * pairs.nodes)
+    factor = total / max(float((_class_pairs(share) * density).sum()), 1e-30)
+    return (density * min(max(factor, 1 / DRIFT), DRIFT)).clamp(*DENSITY)
+
+
+def _links(state: _State, beliefs: Tensor, messages: Tensor, density: Tensor) -> Tensor:
+    """Return Pr[link | all reports] of the named pairs; what a pair itself told its ends does not count twice."""
+    first, second = _tables(state, density)
+    found = beliefs.new_empty(messages.shape[1])
+    for here in state.told.pieces():
+        source, target = state.told.weights(messages, beliefs, here)
+        linked = state.ratio[state.told.cell[here].long()] * ((source @ second) * target).sum(dim=1)
+        found[here] = linked / (linked + ((source @ first) * target).sum(dim=1))
+    return found

@@ -1,0 +1,156 @@
+"""A link weight on every pair of n people, as some single ones plus G x G ones between groups.
+
+    A = S + Z B Z^T - diag(B),     A x = S x + Z (B (Z^T x)) - ...          Z [n, G] says who is in which group
+
+S holds the named pairs' weights less their groups', so that a product costs the named pairs and G^2, never n^2.
+Normalised as any adjacency: D^{-1/2} A D^{-1/2} or D^{-1} A, with self-loops of weight 1 where asked for.
+Shapes: x [n, c]; A[target, source], as `aggregation.adjacency`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from graphveil.aggregation import SparseMatrix, from_scipy
+from graphveil.aggregation.propagation import Normalisation
+from graphveil.errors import InputError
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class GroupedMatrix:
+    """`matrix @ x` = L (S + Z B Z^T) R x, differentiable in x; float32.
+
+    Attributes:
+        single: L S R [n, n] sparse, the diagonal included; background: B [G, G]; group: [n].
+        left, right: the diagonals of L and R [n, 1].
+    """
+
+    single: SparseMatrix
+    background: Tensor
+    group: Tensor
+    left: Tensor
+    right: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.single.shape
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """Return the product [n, c] with a dense `x` [n, c].
+
+        Raises:
+            InputError: when the shapes do not fit.
+        """
+        single = self.single @ x
+        sums = x.new_zeros(len(self.background), x.shape[1]).index_add(0, self.group, self.right * x)
+        return single + self.left * (self.background @ sums)[self.group]
+
+    def to(self, device: torch.device | str) -> GroupedMatrix:
+        """Return the same matrix on another device."""
+        parts = (self.background, self.group, self.left, self.right)
+        return GroupedMatrix(self.single.to(device), *(part.to(device) for part in parts))
+
+
+@dataclass(frozen=True)
+class SoftLinks:
+    """The weights before any normalisation, float64.
+
+    Attributes:
+        single: S less the diagonal of B [n, n]; background: B [G, G], receivers' groups first.
+        group: [n]; sizes: [G].
+    """
+
+    single: sp.csr_matrix
+    background: Tensor
+    group: Tensor
+    sizes: Tensor
+
+    def degrees(self) -> tuple[Tensor, Tensor]:
+        """Return how much weight everyone receives, and sends [n], float64."""
+        sizes = self.sizes.double()
+        received = torch.from_numpy(np.asarray(self.single.sum(axis=1)).ravel()) + (self.background @ sizes)[self.group]
+        sent = torch.from_numpy(np.asarray(self.single.sum(axis=0)).ravel()) + (sizes @ self.background)[self.group]
+        return received, sent
+
+    def normalised(self, normalisation: Normalisation = "gcn", *, self_loops: bool = False) -> GroupedMatrix:
+        """Return the normalised matrix; see `aggregation.normalised`.
+
+        Args:
+            normalisation: "gcn" or "mean".
+            self_loops: whether every node has one, of weight 1.
+        """
+        received, sent = (degree + float(self_loops) for degree in self.degrees())
+        if normalisation == "mean":
+            left, right = _inverse(received), torch.ones_like(sent)
+        else:
+            left, right = _inverse(received).sqrt(), _inverse(sent).sqrt()
+        loops = sp.identity(len(self.group), format="csr") * float(self_loops)
+        single = sp.diags_array(left.numpy()) @ (self.single + loops) @ sp.diags_array(right.numpy())
+        matrix = from_scipy(single.tocsr(), symmetric=normalisation == "gcn" and self._symmetric)
+        return GroupedMatrix(matrix, self.background.float(), self.group, left[:, None].float(), right[:, None].float())
+
+    def structure(self, name: str, device: torch.device | str = "cpu") -> Any:
+        """Return what backbone `name` reads of the links, as `models.structure_for` does of edges.
+
+        Args:
+            name: one of `BACKBONES`.
+            device: where its tensors lie.
+
+        Raises:
+            InputError: for "gat", which looks at edges one by one: here every pair is one.
+        """
+        if name == "gat":
+            raise InputError("model gat cannot read a weight on every pair", allowed="sage, gcn, mlp")
+        if name == "sage":
+            return self.normalised("mean").to(device)
+        return self.normalised("gcn", self_loops=True).to(device) if name == "gcn" else None
+
+    @property
+    def _symmetric(self) -> bool:
+        return torch.equal(self.background, self.background.T) and (self.single != self.single.T).nnz == 0
+
+
+def soft_links(
+    source: Tensor,
+    target: Tensor,
+    weights: Tensor,
+    background: Tensor,
+    group: Tensor,
+    sizes: Tensor,
+    *,
+    directed: bool,
+) -> SoftLinks:
+    """Weigh the named pairs one by one, and all others by their groups.
+
+    Args:
+        source, target: int64 [S], the named pairs.
+        weights: [S], theirs.
+        background: [G, G], of a source's and a target's group.
+        group: int64 [n], the group of each node.
+        sizes: [G], nodes in each group.
+        directed: whether (u, v) and (v, u) are two pairs.
+    """
+    n = len(group)
+    extra = weights - background[group[source], group[target]]
+    everyone = torch.arange(n)
+    rows, columns = (target, source) if directed else (torch.cat([target, source]), torch.cat([source, target]))
+    extra = extra if directed else extra.repeat(2)
+    rows, columns = torch.cat([rows, everyone]), torch.cat([columns, everyone])
+    values = torch.cat([extra, -background.diagonal()[group]])
+    single = sp.csr_matrix((values.numpy(), (rows.numpy(), columns.numpy())), shape=(n, n))
+    return SoftLinks(single, background.T.contiguous(), group, sizes)
+
+
+def _inverse(values: Tensor) -> Tensor:
+    """Return 1 / values where values are positive, else 0: a sum of weights is so only up to rounding."""
+    # A node without any weight has no neighbours to average: its row is 0 and not infinite.
+    return torch.where(values > 0, 1 / values.clamp_min(torch.finfo(values.dtype).tiny), 0.0)

@@ -1,0 +1,260 @@
+"""What noisy lists say about everyone's class, in a block model that is read off the labels.
+
+    prior       Pr[u ~ v | classes a, b] = B_ab t_u t_v h_k         t: degrees, shrunk by their noise; k: likeness
+    B           unbiased pair estimates between people who sent a label, `models.blocks.block_densities`
+    h_k         links found among labelled pairs of likeness k, over those that B and t let expect
+    pair        F_ab(e) = 1 - B t t h + B t t h L_e,               R(e) = F(e) / F(0)
+    field       phi_v(a) = sum_u log F(0) + sum_{u named with v} log sum_b c_{u \\ v}(b) R_ab(e)
+
+B and h come from many pairs at once, each behind a known channel, and so they are right at any epsilon; grown in the
+rounds they follow beliefs that are too sure (`models.blocks.block_model`).  People whose label is public say what
+their class
+says, for good: only those without one take part in the rounds.  A field leaves out what its own node says of itself,
+label and features alike, so that those who train or validate can judge it as if they had said nothing.
+Pairs nobody named are summed in closed form over the groups of equal degree, likeness at its average.
+
+Sources: Karrer, Newman, "Stochastic blockmodels and community structure in networks", Phys. Rev. E 83, 2011 (degrees);
+Decelle et al., Phys. Rev. E 84, 2011 (rounds).  Shapes: evidence and fields [n, c], B [c, c], tables [cells, c, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.models.blocks.block_densities import FEWEST, block_densities
+from graphveil.models.blocks.block_model import LARGEST_LOG, NamedPairs
+from graphveil.models.blocks.list_sums import list_sums, named_by_sums
+from graphveil.models.blocks.pair_likeness import Likeness
+from graphveil.models.blocks.pair_messages import DAMPING, LEAST, PIECE, PairMessages
+from graphveil.models.labels.shares import shares_of
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Degrees are sorted into this many groups, and kept inside this range of their mean.
+LEVELS, SPAN = 12, (0.15, 8.0)
+#: A pair is never thought linked for sure, nor h more than this.
+SURE, MOST_LIKENESS = 0.95, (0.05, 80.0)
+
+
+@dataclass(frozen=True)
+class LabelledPeople:
+    """What labels say.
+
+    Attributes:
+        shares: M [n, c], unbiased, zero rows for those who sent none, see `list_sums.unbiased_labels`.
+        known: int64 [n], public classes, -1 for all others.
+    """
+
+    shares: Tensor
+    known: Tensor
+
+
+def block_fields(
+    pairs: NamedPairs,
+    evidence: Tensor,
+    people: LabelledPeople,
+    *,
+    degrees: bool,
+    alike: Likeness | None,
+    rounds: int,
+    blocks: str = "full",
+    tell: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return phi [n, c].
+
+    Args:
+        pairs: what the reports say.
+        evidence: log f_v(a) [n, c], what everybody says of itself; of public classes it is not read.
+        people: what labels say.
+        degrees: whether people differ in their number of links.
+        alike: how alike pairs are; None: that does not matter.
+        rounds: of belief propagation.
+        blocks: how many densities there are, see `models.blocks.block_densities`.
+        tell: is called after each round.
+    """
+    out, into = _levels(pairs, degrees=degrees)
+    density = block_densities(pairs, people.shares, out.of_each, into.of_each, blocks)
+    factors = density.new_ones(1) if alike is None else _factors(pairs, people.shares, out, into, density, alike)
+    model = _model(pairs, out, into, density, factors, None if alike is None else alike.named.to(evidence.device))
+    return _rounds(model, evidence, people.known, rounds, tell)
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """Everyone's group [n], and the degree of each group over the mean [G]."""
+
+    group: Tensor
+    level: Tensor
+
+    @property
+    def of_each(self) -> Tensor:
+        return self.level[self.group]
+
+
+def _levels(pairs: NamedPairs, *, degrees: bool) -> tuple[_Levels, _Levels]:
+    """Return how many links people have as sources and as targets."""
+    one = torch.ones(pairs.nodes, 1, device=pairs.source.device, dtype=torch.float64)
+    if not degrees:
+        alone = _Levels(torch.zeros_like(one[:, 0], dtype=torch.int64), one[0])
+        return alone, alone
+    noise = (pairs.nodes - 1) / pairs.information
+    out = _grouped(list_sums(pairs, one)[:, 0], noise)
+    return out, _grouped(named_by_sums(pairs, one)[:, 0], noise) if pairs.directed else out
+
+
+def _grouped(found: Tensor, noise: float) -> _Levels:
+    """Sort unbiased degrees, shrunk by their noise and a Poisson count's, into groups of nearly equal ones."""
+    usual = found.mean().clamp_min(FEWEST)
+    spread = (found.var(correction=0) - noise - usual).clamp_min(0)
+    shrunk = usual + (found - usual) * spread / (spread + noise + usual)
+    logs = shrunk.clamp(SPAN[0] * usual, SPAN[1] * usual).log()
+    width = ((logs.max() - logs.min()) / (LEVELS - 1)).clamp_min(1e-2)
+    group = torch.unique(((logs - logs.min()) / width).round(), return_inverse=True)[1]
+    sizes = torch.bincount(group).to(found)
+    level = torch.zeros_like(sizes).index_add(0, group, logs.exp()) / sizes
+    return _Levels(group, level / level[group].mean())
+
+
+def _factors(
+    pairs: NamedPairs, shares: Tensor, out: _Levels, into: _Levels, density: Tensor, alike: Likeness
+) -> Tensor:
+    """Return h [bins]: found over expected, as far from 1 as its noise allows."""
+    device, asked = density.device, (shares != 0).any(dim=1)
+    source, target, drawn = (part.to(device) for part in (alike.source, alike.target, alike.drawn))
+    both = asked[source] & asked[target]
+    source, target, drawn = source[both], target[both], drawn[both]
+    each = _pairs_among(int(asked.sum()), pairs) / max(len(drawn), 1)
+    left, right = shares.double() * out.of_each[:, None], shares.double() * into.of_each[:, None]
+    prior = ((left[source] @ density) * right[target]).sum(dim=1)
+    total = _binned(torch.ones_like(prior), drawn, alike.bins) * each
+    expected = (_binned(prior, drawn, alike.bins) * each).clamp_min(1e-9)
+    named, other = pairs.estimate
+    counted = asked[pairs.source] & asked[pairs.target]
+    excess = torch.where(counted, (named - other).double(), 0.0)
+    found = _binned(excess, alike.named.to(device), alike.bins) + other * total
+    away = found / expected - 1
+    noise = (total / pairs.information + found.clamp_min(1.0)) / expected.square()
+    return (1 + away * away.square() / (away.square() + noise)).clamp(*MOST_LIKENESS)
+
+
+def _pairs_among(people: int, pairs: NamedPairs) -> float:
+    return people * (people - 1) / (1 if pairs.directed else 2)
+
+
+def _binned(values: Tensor, bins: Tensor, count: int) -> Tensor:
+    return values.new_zeros(count).index_add(0, bins, values)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The named pairs and what they are read by.
+
+    Attributes:
+        source, target, cell: int64 [S]; table: log R [cells, c, c], the source's classes first.
+        out, into: everyone's groups; absent: log F(0) [G, G, c, c] by groups and classes of source and target.
+        directed: whether everyone is a source and a target of every other.
+    """
+
+    source: Tensor
+    target: Tensor
+    cell: Tensor
+    table: Tensor
+    out: _Levels
+    into: _Levels
+    absent: Tensor
+    directed: bool
+
+    @property
+    def ways(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """Receivers and senders [S], and the table with the receiver's classes first."""
+        return (self.source, self.target, self.table), (self.target, self.source, self.table.transpose(1, 2))
+
+
+def _model(
+    pairs: NamedPairs, out: _Levels, into: _Levels, density: Tensor, factors: Tensor, bins: Tensor | None
+) -> _Model:
+    prior = out.level[:, None, None, None] * into.level[:, None, None] * density
+    rest = torch.tensor(pairs.background, dtype=torch.float64).exp()
+    values, kind = pairs.kinds()
+    linked = (factors[:, None, None, None, None] * prior).clamp_max(SURE)
+    ratio = values.double().clamp_max(LARGEST_LOG).exp().view(-1, 1, 1, 1, 1, 1)
+    table = (1 - linked + linked * ratio).log() - (1 - linked + linked * rest).log()
+    cell = kind if bins is None else kind * len(factors) + bins
+    cell = (cell * len(out.level) + out.group[pairs.source]) * len(into.level) + into.group[pairs.target]
+    plain = prior.clamp_max(SURE)
+    absent = (1 - plain + plain * rest).log()
+    return _Model(pairs.source, pairs.target, cell, table.flatten(0, 3).float(), out, into, absent, pairs.directed)
+
+
+def _rounds(model: _Model, evidence: Tensor, known: Tensor, rounds: int, tell: Callable[[], None]) -> Tensor:
+    """Return the fields after so many rounds."""
+    sure, ratios = known >= 0, model.table.exp().to(evidence)
+    settled = _settled(model, known, evidence)
+    inner = ~(sure[model.source] | sure[model.target])
+    told = PairMessages.between(model.source[inner], model.target[inner], model.cell[inner])
+    share = shares_of(evidence)
+    share[sure] = torch.nn.functional.one_hot(known[sure], evidence.shape[1]).to(share)
+    messages, unnamed = told.silence(evidence), _unnamed(model, share)
+    received, beliefs = settled, evidence + unnamed + settled
+    for _ in range(rounds):
+        received = told.renew(messages, beliefs, ratios) + settled
+        beliefs = evidence + unnamed + received
+        share = torch.where(sure[:, None], share, shares_of(beliefs))
+        unnamed = unnamed.lerp(_unnamed(model, share), 1 - DAMPING)
+        tell()
+    return _to_known(model, beliefs, known, unnamed + received)
+
+
+def _settled(model: _Model, known: Tensor, like: Tensor) -> Tensor:
+    """Return what people of public class say to all others [n, c]."""
+    found = torch.zeros_like(like)
+    for receiver, sender, table in model.ways:
+        said = table.transpose(1, 2).flatten(0, 1).to(like)
+        for here in torch.split((known[sender] >= 0).nonzero()[:, 0], PIECE):
+            rows = model.cell[here] * like.shape[1] + known[sender[here]]
+            found.index_add_(0, receiver[here], said[rows])
+    return found
+
+
+def _to_known(model: _Model, beliefs: Tensor, known: Tensor, field: Tensor) -> Tensor:
+    """Add to `field` what people without a public class say to those with one, who had told them: that is taken out."""
+    for receiver, sender, table in model.ways:
+        said, ratios = table.flatten(0, 1).to(field), table.exp().to(field)
+        for here in torch.split(((known[receiver] >= 0) & (known[sender] < 0)).nonzero()[:, 0], PIECE):
+            told = said[model.cell[here] * field.shape[1] + known[receiver[here]]]
+            cavity = shares_of(beliefs[sender[here]] - told)
+            heard = torch.bmm(ratios[model.cell[here]], cavity[:, :, None])[:, :, 0]
+            field.index_add_(0, receiver[here], heard.clamp_min(LEAST).log())
+    return field
+
+
+def _unnamed(model: _Model, share: Tensor) -> Tensor:
+    """Return sum over all others of log F(0), as if no pair were named [n, c]."""
+    found = _absent(model.absent, model.out, model.into, share)
+    if model.directed:
+        found = found + _absent(model.absent.permute(1, 0, 3, 2), model.into, model.out, share)
+    return found
+
+
+def _absent(absent: Tensor, own: _Levels, others: _Levels, share: Tensor) -> Tensor:
+    sums = absent.new_zeros(len(others.level), share.shape[1])
+    found = torch.empty_like(share, memory_format=torch.contiguous_format)
+    if share.is_cpu:
+        from graphveil.models.blocks.pair_loops import add_groups, others_of
+
+        add_groups(others.group.numpy(), share.numpy(), sums.numpy())
+        total = torch.einsum("gkab,kb->ga", absent, sums)
+        arrays = total, absent.contiguous(), own.group, others.group, share, found
+        others_of(*(part.numpy() for part in arrays))
+        return found
+    sums.index_add_(0, others.group, share.double())
+    total = torch.einsum("gkab,kb->ga", absent, sums)
+    for here in torch.split(torch.arange(len(share), device=share.device), PIECE):
+        group = own.group[here]
+        myself = torch.bmm(absent[group, others.group[here]], share[here, :, None].double())[:, :, 0]
+        found[here] = (total[group] - myself).to(share)
+    return found

@@ -1,0 +1,217 @@
+"""How likely every pair is linked, given neighbour lists that went through randomized response and noisy degrees.
+
+    logit Pr[i ~ j | reports] = beta_i + beta_j + ln ( Pr[reports | link] / Pr[reports | no link] )
+
+The ratio is one known number for every pair that no report names, so that those pairs differ by their ends' degrees
+alone: they are kept as G x G numbers between groups of equal degree, the named ones one by one.  Sums, thresholds and
+rankings run over all pairs and are exact, in memory of the reports.
+Source: Zhu, Tan, Xiao, "Blink: Link Local Differential Privacy in Graph Neural Networks via Bayesian Estimation",
+CCS 2023, arXiv 2309.03190 (there on arrays of all pairs).
+Shapes: source, target, log_ratio [S], each pair once (in either order, if undirected).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.models.blocks.degree_prior import DegreePrior
+from graphveil.models.blocks.group_background import SoftLinks, soft_links
+from graphveil.models.blocks.pair_cells import PairCells, pair_cells
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: A sum of probabilities this little short of a whole number (relatively) is that number: rounding, not rank.
+ROUNDING = 1e-9
+#: Pairs numbered at a time, so that working memory is small beside the reports.
+CHUNK = 2**15
+
+
+@dataclass(frozen=True)
+class LinkPosterior:
+    """The posterior of every pair.
+
+    Attributes:
+        source, target: [S] the pairs that reports name; logit: [S] theirs, float64.
+        background: [G, G] logits of all other pairs, by the groups of source and target.
+        prior: the degrees behind it; cells: a number for every pair; named: [S] those of the S pairs, ascending.
+    """
+
+    source: Tensor
+    target: Tensor
+    logit: Tensor
+    background: Tensor
+    prior: DegreePrior
+    cells: PairCells
+    named: Tensor
+
+    @property
+    def probability(self) -> Tensor:
+        """Posterior of the named pairs [S]."""
+        return torch.sigmoid(self.logit)
+
+    @property
+    def background_probability(self) -> Tensor:
+        """Posterior of all other pairs by group [G, G]."""
+        return torch.sigmoid(self.background)
+
+    @cached_property
+    def expected_edges(self) -> float:
+        """Sum of the posterior over all pairs (ordered ones of a directed graph)."""
+        return float(self.probability.sum() + (torch.sigmoid(self._block_logit) * self._unnamed).sum())
+
+    @cached_property
+    def _block_logit(self) -> Tensor:
+        return self.background[self.cells.sender, self.cells.receiver]
+
+    @cached_property
+    def _unnamed_before(self) -> Tensor:
+        """How many unnamed pairs lie before each block, and in all [B + 1]."""
+        return self.cells.starts - torch.searchsorted(self.named, self.cells.starts)
+
+    @property
+    def _unnamed(self) -> Tensor:
+        return torch.diff(self._unnamed_before)
+
+    def hard(self) -> Tensor:
+        """Return the edges [2, E] more likely than not, in both directions if undirected."""
+        pairs, _ = self._above(0.0)
+        return self._edges(pairs)
+
+    def hybrid(self, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+        """Return the edges [2, E] of the k likeliest pairs, k the whole part of `expected_edges`, and posteriors [E].
+
+        Where several pairs are equally likely and not all are among the k, those kept are drawn uniformly with `seed`.
+        """
+        # A sum of a million probabilities that should be whole ends a little below: `int` alone would lose an edge.
+        k = int(self.expected_edges * (1 + ROUNDING))
+        if k == 0:
+            return torch.empty(2, 0, dtype=torch.int64), torch.empty(0)
+        threshold = self._of_rank(k)
+        sure, sure_logit = self._above(threshold)
+        tied = self._tied(threshold, k - sure.shape[1], seed)
+        pairs = torch.cat([sure, tied], dim=1)
+        kept = torch.cat([sure_logit, torch.full((tied.shape[1],), threshold, dtype=torch.float64)])
+        weights = torch.sigmoid(kept).float()
+        return self._edges(pairs), weights if self.prior.directed else weights.repeat(2)
+
+    def soft(self) -> SoftLinks:
+        """Return every pair weighted by its posterior."""
+        return soft_links(
+            self.source,
+            self.target,
+            self.probability,
+            self.background_probability,
+            self.prior.group,
+            self.prior.sizes,
+            directed=self.prior.directed,
+        )
+
+    def _of_rank(self, k: int) -> float:
+        """Return the k-th greatest logit of all pairs."""
+        named = self.logit
+        if len(named) > k:  # no pair below the k-th of the named ones can be the k-th of all
+            place = len(named) - k
+            named = named[named >= float(np.partition(named.numpy(), place)[place])]
+        logit = torch.cat([named, self._block_logit])
+        counts = torch.cat([torch.ones(len(named), dtype=torch.int64), self._unnamed])
+        order = torch.argsort(logit, descending=True)
+        return float(logit[order[torch.searchsorted(torch.cumsum(counts[order], 0), k)]])
+
+    def _above(self, threshold: float) -> tuple[Tensor, Tensor]:
+        """Return the pairs [2, p] of a greater logit than the threshold, and their logits [p]."""
+        named = self.logit > threshold
+        blocks = torch.nonzero((self._block_logit > threshold) & (self._unnamed > 0))[:, 0]
+        rest = self._unnamed_pairs(_ranges(self._unnamed_before[blocks], self._unnamed[blocks]))
+        pairs = torch.cat([torch.stack([self.source[named], self.target[named]]), rest], dim=1)
+        logits = torch.repeat_interleave(self._block_logit[blocks], self._unnamed[blocks])
+        return pairs, torch.cat([self.logit[named], logits])
+
+    def _tied(self, threshold: float, wanted: int, seed: int) -> Tensor:
+        """Return that many pairs [2, wanted] of just this logit, drawn uniformly from all of them."""
+        named = torch.nonzero(self.logit == threshold)[:, 0]
+        blocks = torch.nonzero((self._block_logit == threshold) & (self._unnamed > 0))[:, 0]
+        before = torch.cumsum(self._unnamed[blocks], 0)
+        total = len(named) + (int(before[-1]) if len(blocks) else 0)
+        drawn = draw_distinct(total, wanted, torch.Generator().manual_seed(seed))
+        from_named, rank = named[drawn[drawn < len(named)]], drawn[drawn >= len(named)] - len(named)
+        block = torch.searchsorted(before, rank, right=True)
+        within = rank - (before - self._unnamed[blocks])[block]
+        rest = self._unnamed_pairs(self._unnamed_before[blocks[block]] + within)
+        return torch.cat([torch.stack([self.source[from_named], self.target[from_named]]), rest], dim=1)
+
+    def _unnamed_pairs(self, rank: Tensor) -> Tensor:
+        """Return the unnamed pairs [2, p] at these places [p] in the order of their numbers."""
+        if not len(rank):
+            return torch.empty(2, 0, dtype=torch.int64)
+        gaps = self.named - torch.arange(len(self.named))
+        return torch.stack(self.cells.pairs(rank + torch.searchsorted(gaps, rank, right=True)))
+
+    def _edges(self, pairs: Tensor) -> Tensor:
+        return pairs if self.prior.directed else torch.cat([pairs, pairs.flip(0)], dim=1)
+
+
+def link_posterior(
+    source: Tensor, target: Tensor, log_ratio: Tensor, background: float, prior: DegreePrior
+) -> LinkPosterior:
+    """Combine what the reports say of each pair with what the degrees say.
+
+    Args:
+        source, target: [S] the pairs that some report names; log_ratio: [S] ln Pr[reports | link] / Pr[.. | no link].
+        background: the same of all other pairs.
+
+    Raises:
+        InputError: for a pair of one person, of a person that does not exist, or listed twice, and for ratios that are
+            not finite numbers, one a pair.
+    """
+    source, target, log_ratio = source.cpu(), target.cpu(), log_ratio.cpu().double()
+    if not source.shape == target.shape == log_ratio.shape:
+        raise InputError(
+            f"{len(source)} sources, {len(target)} targets and {len(log_ratio)} ratios", allowed="one a pair"
+        )
+    if not bool(log_ratio.isfinite().all()) or not abs(background) < float("inf"):
+        raise InputError("a log-ratio is not a finite number")
+    cells = pair_cells(prior.group, prior.sizes, directed=prior.directed)
+    named, logit = torch.empty_like(source), torch.empty_like(log_ratio)
+    for part in (slice(start, start + CHUNK) for start in range(0, len(source), CHUNK)):
+        i, j = source[part], target[part]
+        if bool(((torch.minimum(i, j) < 0) | (torch.maximum(i, j) >= prior.nodes) | (i == j)).any()):
+            raise InputError("a pair of people that does not exist", allowed=f"two of 0..{prior.nodes - 1}")
+        named[part] = cells.number(i, j)
+        logit[part] = prior.out[prior.group[i]] + prior.into[prior.group[j]] + log_ratio[part]
+    # In place: there may be as many as reports, and a sorted copy would double the memory.
+    named.numpy().sort()
+    if bool((named[1:] == named[:-1]).any()):
+        raise InputError("a pair is listed twice", remedy="give the ratio of both reports together")
+    return LinkPosterior(source, target, logit, prior.logits() + background, prior, cells, named)
+
+
+def draw_distinct(count: int, size: int, generator: torch.Generator) -> Tensor:
+    """Return distinct numbers of 0..count-1, uniformly, in memory of as many as are drawn.
+
+    Args:
+        count: how many there are.
+        size: how many are drawn.
+        generator: draws them.
+    """
+    if 2 * size >= count:
+        return torch.randperm(count, generator=generator)[:size]
+    drawn = torch.empty(0, dtype=torch.int64)
+    while len(drawn) < size:
+        more = torch.randint(count, (2 * (size - len(drawn)) + 16,), generator=generator)
+        drawn = torch.unique(torch.cat([drawn, more]))
+    return drawn[torch.randperm(len(drawn), generator=generator)[:size]]
+
+
+def _ranges(starts: Tensor, counts: Tensor) -> Tensor:
+    """Return starts[0] .. starts[0] + counts[0] - 1, starts[1] .. and so on, end to end."""
+    ends = torch.cumsum(counts, 0)
+    total = int(ends[-1]) if len(ends) else 0
+    return torch.arange(total) + torch.repeat_interleave(starts - (ends - counts), counts)

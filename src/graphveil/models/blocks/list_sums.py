@@ -1,0 +1,120 @@
+"""Sums over neighbours from noisy lists: how many of each class every list holds, and what friends of friends are.
+
+    a_uv = (L_uv - 1) / chi^2        1 on average for a link and 0 for none, by the known channel of the lists
+    H_v  = sum over u != v of a_uv m_u        E[H] = A M, with variance |m_k|^2 / chi^2 a column, more where links are
+    S_v  = sum over w of a_vw sum over u not in {v, w} of a_uw m_u / d_w      what others say of those whom v knows
+
+A message m_u that is itself unbiased, such as a label behind randomized response set right by its channel, leaves H
+unbiased: the two noises are independent.  Own messages never enter own sums.  The pairs nobody named share one small
+negative number and are summed in closed form, so that the sums cost the reports and nothing is of size n x n.
+
+Two steps see what one step cannot: people whose friends differ from them in class, yet agree with one another
+(monophily: Altenburger and Ugander, Nature Human Behaviour 2, 2018).  d_w is the noisy length of w's list, at least its
+noise and 1, so that nobody with a short list speaks for thousands.
+Shapes: messages and sums [n, k].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from graphveil.models.blocks.block_model import CHUNK, NamedPairs
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def list_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the unbiased estimate of A M [n, k]: of everyone a list names, in row order of who keeps the list.
+
+    Args:
+        pairs: what the reports say; of directed links, lists belong to their sources.
+        messages: M [n, k], what is summed, in any floating-point type.
+    """
+    return _sums(pairs, pairs.estimate, messages, to_source=True, to_target=not pairs.directed)
+
+
+def named_by_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the unbiased estimate of A^T M [n, k]: of everyone whose list names a person; undirected: `list_sums`.
+
+    Args:
+        pairs: what the reports say.
+        messages: M [n, k].
+    """
+    return _sums(pairs, pairs.estimate, messages, to_source=not pairs.directed, to_target=True)
+
+
+def neighbour_means(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return D^-1 A^T M [n, k]: the mean of those whose lists name a person, as far as the lists tell it from noise.
+
+    Args:
+        pairs: what the reports say.
+        messages: M [n, k].
+    """
+    return named_by_sums(pairs, messages) / _lengths(pairs, messages)
+
+
+def shared_sums(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return S [n, k]: of everyone on a list, the mean of what others who name them send; never the own message.
+
+    Given d, E[S] = A D^-1 A^T M less its diagonal times M.
+
+    Args:
+        pairs: what the reports say; of directed links, those count together who name the same people.
+        messages: M [n, k], what is summed, in any floating-point type.
+    """
+    named, other = pairs.estimate
+    squares, share = (named.square(), other**2), 1 / _lengths(pairs, messages)
+    way_back = _sums(pairs, squares, share, to_source=True, to_target=not pairs.directed)
+    return list_sums(pairs, neighbour_means(pairs, messages)) - way_back * messages
+
+
+def noise_scale(pairs: NamedPairs, messages: Tensor) -> Tensor:
+    """Return the standard deviation [k] that the noise of lists alone gives each column of the sums.
+
+    Args:
+        pairs: what the reports say.
+        messages: M [n, k].
+    """
+    scale: Tensor = messages.norm(dim=0) / math.sqrt(pairs.information)
+    return scale
+
+
+def unbiased_labels(labels: Tensor, asked: Tensor, classes: int, keep: float, flip: float) -> Tensor:
+    """Return what label reports say of each class, 1 on average for the true one and 0 for the others [n, c].
+
+    Args:
+        labels: int64 [n], as reported.
+        asked: bool [n], whose reports count; the others have rows of zeros.
+        classes: c.
+        keep: the probability that a label is reported as it is.
+        flip: the probability of each other one.
+    """
+    rows: Tensor = torch.nn.functional.one_hot(labels.clamp_min(0), classes).float()
+    shares: Tensor = torch.where(asked[:, None], (rows - flip) / (keep - flip), torch.zeros(()).to(rows))
+    return shares
+
+
+def _lengths(pairs: NamedPairs, like: Tensor) -> Tensor:
+    """Return d [n, 1]."""
+    ones = like.new_ones(pairs.nodes, 1)
+    return named_by_sums(pairs, ones).clamp_min(max(1.0, float(noise_scale(pairs, ones))))
+
+
+def _sums(
+    pairs: NamedPairs, weights: tuple[Tensor, float], messages: Tensor, *, to_source: bool, to_target: bool
+) -> Tensor:
+    """Return the sums of messages weighed by a number for each named pair [S] and one for all others."""
+    named, other = weights
+    sums = other * (messages.sum(dim=0) - messages)
+    for start in range(0, len(named), CHUNK):
+        here = slice(start, start + CHUNK)
+        source, target = pairs.source[here], pairs.target[here]
+        excess = (named[here] - other).to(messages)[:, None]
+        if to_source:
+            sums.index_add_(0, source, excess * messages[target])
+        if to_target:
+            sums.index_add_(0, target, excess * messages[source])
+    return sums

@@ -1,0 +1,199 @@
+"""Compiled loops over named pairs. Import this module inside functions only: it loads the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from graphveil.runtime.compiled import compiled, prefetch
+
+Floats: TypeAlias = npt.NDArray[Any]
+Integers: TypeAlias = npt.NDArray[Any]
+
+
+#: Loops over so few classes are compiled for their number: of unknown length they take half as long again.
+_FEW: Final = 8
+#: Pairs between asking for a row and reading it: people are named in no order, and each row comes from memory.
+_AHEAD: Final = 12
+
+
+@lru_cache(maxsize=16)
+def without_answers(classes: int) -> Callable[..., None]:
+    """Return the loop that writes what people are without what one of them told another, for so many classes."""
+    known = _known(classes)
+
+    @compiled
+    def loop(start: int, beliefs: Floats, source: Integers, target: Integers, messages: Floats, out: Floats) -> None:
+        """Write what the ends of each pair are without what the other told them, in logarithms of which 0 is the most.
+
+        Args:
+            start: the first pair.
+            beliefs: [n, c].
+            source, target: [S].
+            messages: [2, S, c], what sources and targets were told.
+            out: [2, s, c], filled for the pairs from there on.
+        """
+        width, last = known or out.shape[2], len(target) - 1
+        for place in range(out.shape[1]):
+            pair = start + place
+            prefetch(beliefs, target[min(pair + _AHEAD, last)], 0)
+            for way in range(2):
+                person = target[pair] if way else source[pair]
+                top = beliefs[person, 0] - messages[way, pair, 0]
+                for k in range(width):
+                    value = beliefs[person, k] - messages[way, pair, k]
+                    out[way, place, k] = value
+                    top = max(top, value)
+                for k in range(width):
+                    out[way, place, k] -= top
+
+    return loop
+
+
+@lru_cache(maxsize=16)
+def heard_of(classes: int) -> Callable[..., None]:
+    """Return the loop that turns what people are into what others hear of them, for so many classes."""
+    known = _known(classes)
+
+    @compiled
+    def loop(start: int, least: float, weights: Floats, cell: Integers, ratios: Floats) -> None:
+        """Turn what both ends of each pair are into what the opposite ends hear: sum over b of R_ab c(b).
+
+        Args:
+            start: the first pair.
+            least: what nothing is thought less likely than.
+            weights: [2, s, c], what sources and targets are up to a factor; changed in place to what they hear.
+            cell: [S], which ratios hold for a pair.
+            ratios: R [cells, c, c], the source's classes first.
+        """
+        width = known or weights.shape[2]
+        # All in the type of the arrays: a literal would turn every sum into one of 64-bit floats.
+        one, none, floor = weights.dtype.type(1), weights.dtype.type(0), weights.dtype.type(least)
+        source, target = np.empty(width, weights.dtype), np.empty(width, weights.dtype)
+        heard = np.empty(width, weights.dtype)
+        for place in range(weights.shape[1]):
+            at = cell[start + place]
+            of_source, of_target = none, none
+            for k in range(width):
+                source[k], target[k], heard[k] = weights[0, place, k], weights[1, place, k], none
+                of_source += source[k]
+                of_target += target[k]
+            of_source, of_target = one / of_source, one / of_target
+            for a in range(width):
+                total = none
+                for b in range(width):
+                    ratio = ratios[at, a, b]
+                    total += ratio * target[b]
+                    heard[b] += ratio * source[a]
+                weights[0, place, a] = max(total * of_target, floor)
+            for b in range(width):
+                weights[1, place, b] = max(heard[b] * of_source, floor)
+
+    return loop
+
+
+@lru_cache(maxsize=16)
+def take_in(classes: int) -> Callable[..., None]:
+    """Return the loop that renews messages and adds them up, for so many classes."""
+    known = _known(classes)
+
+    @compiled
+    def loop(
+        start: int, share: float, said: Floats, source: Integers, target: Integers, messages: Floats, received: Floats
+    ) -> None:
+        """Move messages towards what is said, and add them to what their receivers are told.
+
+        Args:
+            start: the first pair.
+            share: of what is said, in the new message.
+            said: [2, s, c], to sources and to targets, from there on.
+            source, target: [S].
+            messages: [2, S, c], changed in place.
+            received: [n, c], added to.
+        """
+        width, last = known or said.shape[2], len(target) - 1
+        part = said.dtype.type(share)
+        for place in range(said.shape[1]):
+            pair = start + place
+            prefetch(received, target[min(pair + _AHEAD, last)], 0)
+            for way in range(2):
+                person = target[pair] if way else source[pair]
+                for k in range(width):
+                    old = messages[way, pair, k]
+                    new = old + part * (said[way, place, k] - old)
+                    messages[way, pair, k] = new
+                    received[person, k] += new
+
+    return loop
+
+
+def _known(classes: int) -> int:
+    """The number of classes where a loop is compiled for it, else 0."""
+    return classes if classes <= _FEW else 0
+
+
+@compiled
+def add_joint(weights: Floats, cell: Integers, start: int, ratios: Floats, joint: Floats) -> None:
+    """Add Pr[a] Pr[b] / Z of each pair to its cell of `joint`, where Z is the sum of Pr[a] Pr[b] R_ab.
+
+    Args:
+        weights: [2, s, c], what sources and targets are up to a factor.
+        cell: [S], which ratios hold for a pair.
+        start: the first pair.
+        ratios: R [cells, c, c], the source's classes first.
+        joint: float64 [cells, c, c].
+    """
+    pairs, classes = weights.shape[1:]
+    for place in range(pairs):
+        at = cell[start + place]
+        total = 0.0
+        for a in range(classes):
+            inner = 0.0
+            for b in range(classes):
+                inner += ratios[at, a, b] * weights[1, place, b]
+            total += inner * weights[0, place, a]
+        for a in range(classes):
+            share = weights[0, place, a] / total
+            for b in range(classes):
+                joint[at, a, b] += share * weights[1, place, b]
+
+
+@compiled
+def add_groups(group: Integers, share: Floats, sums: Floats) -> None:
+    """Add everyone's row to that of its group.
+
+    Args:
+        group: [n].
+        share: [n, c].
+        sums: float64 [K, c].
+    """
+    people, classes = share.shape
+    for person in range(people):
+        for k in range(classes):
+            sums[group[person], k] += share[person, k]
+
+
+@compiled
+def others_of(total: Floats, absent: Floats, own: Integers, others: Integers, share: Floats, out: Floats) -> None:
+    """Write, for each person, the total of its group less what it adds to that itself.
+
+    Args:
+        total: float64 [G, c].
+        absent: float64 [G, K, c, c].
+        own: [n], everyone's group; others: [n], the group that everyone is counted in.
+        share: [n, c].
+        out: [n, c], filled.
+    """
+    people, classes = share.shape
+    for person in range(people):
+        group = own[person]
+        table = absent[group, others[person]]
+        for a in range(classes):
+            value = total[group, a]
+            for b in range(classes):
+                value -= table[a, b] * share[person, b]
+            out[person, a] = value

@@ -1,0 +1,1 @@
+"""Beliefs about labels, and pools of them."""

@@ -1,0 +1,120 @@
+"""What noisy counts of neighbours by group say of everyone's class, by their exact likelihood.
+
+    N_vg ~ Poisson(t_v L_ag) + Z,   Pr[Z = z] ~ e^(-rate |z|)      private neighbours of group g, where v is of class a
+    P_vg ~ Poisson(t_v K_ag)                                       public ones
+    phi_v(a) = sum_g log Pr[N_vg | a] + log Pr[P_vg | a]
+
+K is the mean public row of the class's training nodes; L that of the private rows, which noise makes unsure, drawn to
+K's proportions as far as its noise demands; t the degree over the mean, drawn to 1 by its noise and sorted into levels.
+Noise is small where it is averaged over a class, and large in a single row: there the likelihood takes it as it is.
+The channel is the known one of `mechanisms.ClassCounts`; the block model: Karrer, Newman, "Stochastic blockmodels and
+community structure in networks", Phys. Rev. E 83, 2011.
+Shapes: counts N, P [n, c], fields [n, c].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Degrees are kept inside this range of their mean, in levels of this width in logarithms.
+SPAN, WIDTH = (0.15, 8.0), 0.25
+#: The least neighbours of a group, as a share of the mean row over the groups: none is ruled out by the training nodes.
+LEAST = 0.02
+#: Mean rows are not thought to be emptier than this.
+FEWEST = 0.1
+#: How many deviations beyond its mean a Poisson count is followed.
+REACH = 6.0
+
+
+@dataclass(frozen=True)
+class CountedNeighbours:
+    """Rows that say how many neighbours of each group everybody has.
+
+    Attributes:
+        private: [n, c] whole numbers behind noise; public: [n, c] exact.
+        rate: of the noise, Pr[z] ~ e^(-rate |z|).
+    """
+
+    private: Tensor
+    public: Tensor
+    rate: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of one private count's noise."""
+        return 0.5 / math.sinh(self.rate / 2) ** 2
+
+
+def count_fields(counts: CountedNeighbours, labels: Tensor, train: Tensor) -> Tensor:
+    """Return phi [n, c].
+
+    Args:
+        counts: the rows.
+        labels: int64 [n], of which those that train are read.
+        train: int64 numbers of the nodes that train.
+    """
+    private, public = (rows.double() for rows in (counts.private, counts.public))
+    hidden, known = _mean_rows(private, public, labels[train], train, counts.variance)
+    level = _levels(private + public, counts.variance)
+    field = torch.zeros_like(private)
+    for step in torch.unique(level):
+        here = (level == step).nonzero()[:, 0]
+        times = float((step * WIDTH).exp())
+        field[here] = _noisy(private[here], hidden * times, counts.rate) + _exact(public[here], known * times)
+    return field.to(counts.public)
+
+
+def _mean_rows(
+    private: Tensor, public: Tensor, labels: Tensor, train: Tensor, variance: float
+) -> tuple[Tensor, Tensor]:
+    """Return L and K [classes, groups]."""
+    classes = private.shape[1]
+    members = torch.nn.functional.one_hot(labels, classes).double()
+    size = members.sum(dim=0)[:, None].clamp_min(1.0)
+    found, known = members.T @ private[train] / size, members.T @ public[train] / size
+    expected = known / known.sum(dim=1, keepdim=True).clamp_min(1e-9) * found.sum(dim=1, keepdim=True).clamp_min(0)
+    noise = variance / size
+    beyond = ((found - expected).square() - noise).clamp_min(0).mean()
+    trust = beyond / (beyond + noise)
+    least = LEAST / classes * private.sum(dim=1).mean().clamp_min(FEWEST)
+    hidden = (expected + (found - expected) * trust).clamp_min(float(least))
+    return hidden, known.clamp_min(LEAST / classes * float(public.sum(dim=1).mean().clamp_min(FEWEST)))
+
+
+def _levels(rows: Tensor, variance: float) -> Tensor:
+    """Return everyone's level [n]: the logarithm of its degree over the mean, in steps of WIDTH."""
+    degree = rows.sum(dim=1)
+    usual, noise = degree.mean().clamp_min(FEWEST), variance * rows.shape[1]
+    spread = (degree.var(correction=0) - noise - usual).clamp_min(0)
+    shrunk = usual + (degree - usual) * spread / (spread + noise + usual)
+    return ((shrunk / usual).clamp(*SPAN).log() / WIDTH).round()
+
+
+def _noisy(rows: Tensor, expected: Tensor, rate: float) -> Tensor:
+    """Return sum_g log Pr[row_g | class] up to a constant [m, classes], the noise summed over every true count."""
+    most = float(expected.max())
+    true = torch.arange(math.ceil(most + REACH * math.sqrt(most) + REACH) + 1, dtype=torch.float64)
+    chances = _log_poisson(true[:, None, None], expected).exp()
+    values, place = torch.unique(rows, return_inverse=True)
+    # What all true counts share is taken out first: far from all of them each term alone would be 0.
+    away = (values[:, None] - true).abs()
+    nearest = away.min(dim=1, keepdim=True).values
+    likely = torch.tensordot(torch.exp(-rate * (away - nearest)), chances, dims=1).clamp_min(1e-300).log()
+    groups = torch.arange(rows.shape[1])
+    field: Tensor = likely[place, :, groups].sum(dim=1)
+    return field
+
+
+def _exact(rows: Tensor, expected: Tensor) -> Tensor:
+    return _log_poisson(rows[:, None, :], expected).sum(dim=2)
+
+
+def _log_poisson(counts: Tensor, expected: Tensor) -> Tensor:
+    return counts * expected.log() - expected - torch.lgamma(counts + 1)

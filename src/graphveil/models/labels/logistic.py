@@ -1,0 +1,123 @@
+"""Multinomial logistic regression behind a known label channel: the class of a node from its features alone.
+
+    minimise   - sum over labelled nodes of log( softmax(x W + b) T )_{y'}  +  |W|^2 / (2 C)
+
+T = q 1 1^T + (p - q) I is the channel of randomized response (the identity for public labels).  Convex for public
+labels; L-BFGS, warm-started from one strength C to the next.  Source: Bishop, "Pattern Recognition and Machine
+Learning", 2006, section 4.3.4; the channel in front: Patrini et al., CVPR 2017, arXiv 1609.03683 (forward correction).
+Shapes: features as a matrix with `@` [n, d], labels [n] int64 (-1 where none), logits [n, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from graphveil.models.labels.shares import log_shares_of
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+ITERATIONS = 80
+#: Nodes on which strengths are compared.
+MOST_CHOOSING = 1 << 18
+#: Strengths C tried on validation labels, weakest first.
+STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+
+class Rows(Protocol):
+    """Rows [n, d], dense or sparse, that are multiplied by weights [d, k], all or some of them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __getitem__(self, chosen: Tensor) -> Rows: ...
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Weights W [d, c] and b [c]."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def log_probabilities(self, features: Rows) -> Tensor:
+        """Return log softmax(x W + b) [n, c]."""
+        return log_shares_of(features @ self.weight + self.bias)
+
+
+def fit_logistic(
+    features: Rows, labels: Tensor, nodes: Tensor, log_channel: Tensor, strength: float, start: Logistic | None = None
+) -> Logistic:
+    """Return the regression fitted to the noisy labels of some nodes.
+
+    Args:
+        features: [n, d].
+        labels: int64 [n], as reported.
+        nodes: int64 [m], those whose labels count.
+        log_channel: log T [c, c].
+        strength: C, the inverse of the penalty on weights.
+        start: where the search begins; None: at zero.
+    """
+    return _fit(features[nodes], log_channel[:, labels[nodes]].T, strength, start)
+
+
+def _fit(own: Rows, heard: Tensor, strength: float, start: Logistic | None) -> Logistic:
+    """Return the regression of `fit_logistic` on rows [m, d], given log Pr[label | class] of each [m, c]."""
+    classes = heard.shape[1]
+    weight = heard.new_zeros(own.shape[1], classes) if start is None else start.weight.clone()
+    bias = heard.new_zeros(classes) if start is None else start.bias.clone()
+    weight.requires_grad_()
+    bias.requires_grad_()
+    # Classes as rows: torch adds up columns of a handful of numbers several times as slowly.
+    said = heard.T.contiguous()
+    search = torch.optim.LBFGS([weight, bias], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+
+    def step() -> Tensor:
+        search.zero_grad()
+        found = torch.log_softmax((own @ weight + bias).T.contiguous(), dim=0)
+        loss = -torch.logsumexp(found + said, dim=0).sum() + weight.square().sum() / (2 * strength)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    search.step(step)  # type: ignore[no-untyped-call]
+    return Logistic(weight.detach(), bias.detach())
+
+
+def choose_logistic(
+    features: Rows,
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    log_channel: Tensor,
+    strengths: Sequence[float] = STRENGTHS,
+) -> tuple[Logistic, float]:
+    """Return the regression fitted to the train nodes whose validation labels are likeliest, and its strength C.
+
+    Args:
+        features: [n, d].
+        labels: int64 [n], as reported.
+        train: int64 [m], the nodes it is fitted to; strengths are compared on `MOST_CHOOSING` of them.
+        val: int64 [k], the nodes that choose C.
+        log_channel: log T [c, c].
+        strengths: values of C to try, weakest first.
+    """
+    heard = log_channel[:, labels[val]].T
+    # With as many times the strength a search over some of the nodes has the same end but for chance, and that over all
+    # of them begins there.
+    some = train[:: max(1, -(-len(train) // MOST_CHOOSING))]
+    own, said, asked = features[some], log_channel[:, labels[some]].T, features[val]
+    tried: list[tuple[float, Logistic, float]] = []
+    for strength in strengths:
+        # Each strength begins where the weaker one ended: the path is smooth, and most steps are saved.
+        start = tried[-1][1] if tried else None
+        fitted = _fit(own, said, strength * (len(train) / len(some)), start)
+        found = fitted.log_probabilities(asked)
+        tried.append((float(torch.logsumexp(found + heard, dim=1).sum()), fitted, strength))
+    _, best, strength = max(tried, key=lambda row: row[0])
+    if len(some) < len(train):
+        best = fit_logistic(features, labels, train, log_channel, strength, best)
+    return best, strength

@@ -1,0 +1,192 @@
+"""The perceptrons of a curator's methods: an encoder, a classifier over cached hops, a progressive stage.
+
+    encoder     h = W2 s(X W1),                     z = Wz s(unit(h))                             (GAP)
+    hops        z = Wz s(unit([X_0 V_0 | ... | X_K V_K]))                                         (GAP)
+    stage i     h = unit([h_0 | ... | h_i]),  h_0 = s(X_0 V_0),  h_k = s(s(X_k V_k) U_k),  z = Wz h   (ProGAP)
+
+s is SELU after an optional batch normalisation, unit scales rows to length 1, biases left out. Batch normalisation
+mixes samples: it is for training that costs no privacy. So is dropout, of what the encoder's second layer and the heads
+of encoder and stage read: without it few people are learned by heart. All weights are in plain linear layers, each used
+once, so that the same networks train privately (`training.dp_sgd`). `features` is everything before the last layer
+`head`.
+Source: the published code of GAP (USENIX Security 2023) and ProGAP (WSDM 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.aggregation import SparseMatrix
+from graphveil.models.networks.dropout import dropout as dropped
+
+Columns = Tensor | SparseMatrix
+#: What a network reads: blocks of columns, the first of which may be sparse, or dense blocks side by side.
+Blocks = Tensor | Sequence[Columns]
+_TINY = 1e-12
+# Klambauer et al., "Self-Normalizing Neural Networks", NeurIPS 2017.
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+class Encoder(nn.Module):
+    """Two layers and a head; `embed` is what the hops start from."""
+
+    def __init__(self, dimension: int, hidden: int, classes: int, *, batch_norm: bool, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.first = nn.Linear(dimension, hidden)
+        self.second = nn.Linear(hidden, hidden)
+        self.head = nn.Linear(hidden, classes)
+        self.norm1, self.norm2 = _norm(hidden, batch_norm), _norm(hidden, batch_norm)
+
+    def embed(self, x: Blocks) -> Tensor:
+        """Return unit rows [n, hidden] of x [n, dimension]."""
+        first = x if isinstance(x, Tensor) else x[0]
+        h = dropped(selu(self.norm1(times(self.first, first))), self.dropout, self.training)
+        return unit(self.second(h))
+
+    def features(self, x: Blocks) -> Tensor:
+        """Return what the head reads [n, hidden]."""
+        return dropped(selu(self.norm2(self.embed(x))), self.dropout, self.training)
+
+    def forward(self, x: Blocks) -> Tensor:
+        """Return logits [n, classes]."""
+        return cast(Tensor, self.head(self.features(x)))
+
+
+class HopClassifier(nn.Module):
+    """One layer for each cached hop, and a head over all of them; reads the hops side by side [n, sum of widths]."""
+
+    def __init__(self, widths: Sequence[int], hidden: int, classes: int, *, batch_norm: bool) -> None:
+        super().__init__()
+        self.widths = list(widths)
+        self.bases = nn.ModuleList(nn.Linear(width, hidden) for width in widths)
+        self.norm = _norm(hidden * len(self.widths), batch_norm)
+        self.head = nn.Linear(hidden * len(self.widths), classes)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head reads [n, hidden * hops]."""
+        parts = torch.split(x, self.widths, dim=1)
+        found = torch.cat([base(part) for base, part in zip(self.bases, parts, strict=True)], dim=1)
+        return selu(self.norm(unit(found)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits [n, classes]."""
+        return cast(Tensor, self.head(self.features(x)))
+
+
+class Stage(nn.Module):
+    """Stage i of a progressive network: a layer for each of X_0..X_i and a head."""
+
+    def __init__(
+        self, widths: Sequence[int], hidden: int, classes: int, *, batch_norm: bool, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.widths, self.dropout = list(widths), dropout
+        self.bases = nn.ModuleList(
+            Base(width, hidden, deep=hop > 0, batch_norm=batch_norm) for hop, width in enumerate(widths)
+        )
+        self.head = nn.Linear(hidden * len(self.widths), classes)
+
+    def go_on(self, earlier: nn.Module) -> None:
+        """Start from the layers of the stage before, which go on training here."""
+        for mine, theirs in zip(self.bases, cast(Stage, earlier).bases, strict=False):
+            mine.load_state_dict(theirs.state_dict())
+
+    def features(self, x: Blocks) -> Tensor:
+        """Return what the head reads [n, hidden * (i + 1)]: unit rows of X_0..X_i, given as a list or side by side."""
+        h = unit(torch.cat([base(part) for base, part in zip(self.bases, self._parts(x), strict=True)], dim=1))
+        return dropped(h, self.dropout, self.training)
+
+    def embed(self, x: Blocks) -> Tensor:
+        """Return h_i [n, hidden], what the newest layer makes of X_i."""
+        return cast(Tensor, self.bases[-1](self._parts(x)[-1]))
+
+    def forward(self, x: Blocks) -> Tensor:
+        """Return logits [n, classes]."""
+        return cast(Tensor, self.head(self.features(x)))
+
+    def _parts(self, x: Blocks) -> Sequence[Columns]:
+        return torch.split(x, self.widths, dim=1) if isinstance(x, Tensor) else x
+
+
+class Base(nn.Module):
+    """Layers over one hop, each s(x V): one over features, where more would fit them by heart, two over noisy sums."""
+
+    def __init__(self, width: int, hidden: int, *, deep: bool, batch_norm: bool) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(width, hidden), _norm(hidden, batch_norm)
+        self.deeper = nn.Sequential(nn.Linear(hidden, hidden), _norm(hidden, batch_norm)) if deep else None
+
+    def forward(self, x: Columns) -> Tensor:
+        """Return [n, hidden]."""
+        found = selu(self.norm(times(self.layer, x)))
+        return found if self.deeper is None else selu(self.deeper(found))
+
+
+def times(layer: nn.Linear, x: Columns) -> Tensor:
+    """Return a linear layer's output for dense or sparse rows.
+
+    Args:
+        layer: d to k columns.
+        x: [n, d].
+
+    Returns:
+        [n, k].
+    """
+    if isinstance(x, Tensor):
+        return cast(Tensor, layer(x))
+    found: Tensor = x @ layer.weight.t().contiguous() + layer.bias
+    return found
+
+
+def unit(x: Tensor) -> Tensor:
+    """Return rows scaled to length 1, differentiable; zero rows stay zero."""
+    return cast(Tensor, _Unit.apply(x))  # type: ignore[no-untyped-call]
+
+
+def selu(x: Tensor) -> Tensor:
+    """Return SELU, whose slope is read off its value."""
+    return cast(Tensor, _Selu.apply(x))  # type: ignore[no-untyped-call]
+
+
+def _norm(width: int, batch_norm: bool) -> nn.Module:
+    return nn.BatchNorm1d(width) if batch_norm else nn.Identity()
+
+
+class _Unit(torch.autograd.Function):
+    """y = x / |x|, dx = (g - y (g . y)) / |x|: half of the time of what autograd makes of the same."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        # A row of zeros stays one; division by 0 would make NaN of it, and of every sum that it enters.
+        length = torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min_(_TINY)
+        y: Tensor = x / length
+        ctx.save_for_backward(y, length)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        y, length = ctx.saved_tensors
+        along = torch.linalg.vecdot(gradient, y).unsqueeze(1)
+        return torch.addcmul(gradient, y, along, value=-1).div_(length)
+
+
+class _Selu(torch.autograd.Function):
+    """y = s(x), dx = g (scale, or y + scale alpha where y <= 0): no second exponential."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.selu(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        # Slices of a wider gradient take many times as long.
+        slope: Tensor = torch.ops.aten.elu_backward(gradient.contiguous(), _ALPHA, _SCALE, 1, True, y)
+        return slope

@@ -1,0 +1,1 @@
+"""Epsilon arithmetic, over dp-accounting."""

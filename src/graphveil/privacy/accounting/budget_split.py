@@ -1,0 +1,278 @@
+"""One search for the noise of a whole pipeline: given (epsilon, delta), every standard deviation it needs.
+
+A split gives every part its share of mu^2, the quantity that adds up over Gaussian releases. A sampled part's share is
+turned into noise by Renyi accounting: as much as makes it cost what a Gaussian of that mu costs. This fixes the
+proportions; one factor on all of them is then searched with the joint accountant, which alone decides what is promised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from graphveil.errors import GraphveilError, InputError, NoiseError
+from graphveil.privacy.accounting.accountant import RDP_ORDERS, AccountantName
+from graphveil.privacy.accounting.calibration import calibrate
+from graphveil.privacy.accounting.changed_samples import ChangedSamples
+from graphveil.privacy.accounting.gaussian import analytic_gaussian_sigma, gaussian_renyi_epsilon
+from graphveil.privacy.accounting.pipeline import (
+    Descent,
+    Hops,
+    Noise,
+    Part,
+    pipeline_epsilon,
+    pipeline_event,
+    require_parts,
+)
+from graphveil.privacy.accounting.selection import RepeatAndSelect, allowance, repeat_and_select
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+# The search stops when its noise is affordable and costs at least this part of the target.
+_CLOSE: Final = 1 - 2e-4
+_TRIES: Final = 60
+# Renyi accounting is an upper bound too: the number printed may exceed it by rounding at most.
+_ROUNDING: Final = 1e-3
+
+
+@dataclass(frozen=True)
+class CalibratedPipeline:
+    """The noise of a pipeline and what it costs.
+
+    Args:
+        parts: the pipeline.
+        noise: part name -> standard deviations in units of the clipped norm (one a hop, one for all steps).
+        epsilon: what the accountant charges, never above the target; with a tuning the target, see `selection`.
+        delta: the whole promised delta, `reserved` included.
+        reserved: the part of delta kept for the cut tails of the noise.
+        tuning: the repetition that was priced, or None.
+    """
+
+    parts: tuple[Part, ...]
+    noise: Noise = field(hash=False)
+    epsilon: float
+    delta: float
+    reserved: float = 0.0
+    tuning: RepeatAndSelect | None = None
+
+    def sigmas(self, name: str) -> tuple[float, ...]:
+        """The standard deviations of the part `name`; raises InputError when there is none."""
+        if name not in self.noise:
+            raise InputError(f"no part named {name!r}", where="pipeline", allowed=", ".join(self.noise))
+        return self.noise[name]
+
+    @property
+    def event(self) -> DpEvent:
+        """Everything released as one dp-accounting event, the tuning included."""
+        trial = pipeline_event(self.parts, self.noise)
+        return trial if self.tuning is None else self.tuning.event(trial)
+
+
+def default_split(parts: Sequence[Part]) -> dict[str, float]:
+    """Half of mu^2 to the hops and half to the training, each divided equally; all to one kind if it is alone."""
+    require_parts(parts)
+    kinds = [isinstance(part, Hops) for part in parts]
+    return {part.name: 1 / (len(set(kinds)) * kinds.count(isinstance(part, Hops))) for part in parts}
+
+
+def calibrate_pipeline(
+    epsilon: float,
+    delta: float,
+    parts: Sequence[Part],
+    *,
+    split: Mapping[str, float] | None = None,
+    reserved: float = 0.0,
+    tuning: RepeatAndSelect | None = None,
+) -> CalibratedPipeline:
+    """The least noise, in the proportions of a split, with which the pipeline costs at most (epsilon, delta).
+
+    Args:
+        epsilon, delta: the target, epsilon finite and positive, delta in (0, 1) and declared, not computed from data.
+        parts: everything that is released; what costs this unit nothing is left out.
+        split: part name -> share of mu^2, positive, any scale; default: `default_split`.
+        reserved: a part of delta kept for the cut tails of the noise, in [0, delta).
+        tuning: price this repetition on top, whatever other settings it tries at the same price; Renyi accounting then.
+
+    Returns:
+        The noise; exact for stacks of Gaussians, else within 0.02 % of epsilon below the target.
+
+    Raises:
+        InputError: an argument is not allowed.
+        NoiseError: no noise reaches the target.
+        GraphveilError: the accountants contradict each other; nothing may be released then.
+    """
+    if not 0.0 < epsilon < math.inf:
+        raise InputError(f"epsilon is {epsilon!r}", allowed="a finite number above 0")
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    # Zero left for the noise itself would ask for pure privacy, which no Gaussian has.
+    if not 0.0 <= reserved < delta:
+        raise InputError(f"{reserved!r} of delta is reserved", allowed="a number of at least 0 and below delta")
+    chosen = tuple(parts)
+    require_parts(chosen)
+    shares = _shares(chosen, default_split(chosen) if split is None else split)
+    # The cut tails are paid first: the accountant works on normal laws without an end, the sampler has one.
+    spreads, cost = _search(epsilon, delta - reserved, chosen, shares, tuning)
+    noise = MappingProxyType({part.name: sigmas for part, sigmas in zip(chosen, spreads, strict=True)})
+    # Checked after the search and by other code than searched: a calibration that fails must not come out as no noise.
+    _require_sound(chosen, noise, epsilon, delta - reserved, cost, tuning)
+    return CalibratedPipeline(chosen, noise, cost, delta, reserved, tuning)
+
+
+Sigmas = tuple[tuple[float, ...], ...]
+
+
+@lru_cache(maxsize=256)
+def _search(
+    epsilon: float, delta: float, parts: tuple[Part, ...], shares: tuple[float, ...], tuning: RepeatAndSelect | None
+) -> tuple[Sigmas, float]:
+    """The standard deviations of every part and their joint epsilon. Depends on public numbers alone."""
+    # Cached because plan and fit ask alike. All arguments are public, so a cache hit tells nothing about people.
+    allowed = None if tuning is None else allowance(epsilon, delta, tuning)
+    # The whole budget as one Gaussian release. Squares of mu add up exactly (Dong, Roth, Su, Corollary 3.3), so shares
+    # of mu^2 are shares of everything that a stack of Gaussians costs.
+    mu = 1.0 / analytic_gaussian_sigma(epsilon, delta, 1.0) if allowed is None else allowed.mu
+
+    # Parts that differ in nothing but their names weigh alike, and are searched once.
+    @cache
+    def alone(part: Part, share: float) -> tuple[float, ...]:
+        return _alone(part, math.sqrt(share) * mu, delta)
+
+    base = tuple(alone(replace(part, name="part"), share) for part, share in zip(parts, shares, strict=True))
+
+    # One factor on all parts: the split's proportions are a choice of use, and only the size is a matter of privacy.
+    def scaled(factor: float) -> Sigmas:
+        return tuple(tuple(factor * sigma for sigma in sigmas) for sigmas in base)
+
+    def noise(factor: float) -> Noise:
+        return dict(zip((part.name for part in parts), scaled(factor), strict=True))
+
+    def cost(accountant: AccountantName) -> Callable[[float], float]:
+        return lambda factor: pipeline_epsilon(parts, noise(factor), delta, accountant=accountant)
+
+    # The bound for a tuning is stated at a pair of Renyi orders; loss distributions know no random repetition.
+    if allowed is not None:
+        used = allowed.used
+        return scaled(least_factor(lambda factor: used(pipeline_event(parts, noise(factor))), 1.0, 1.0)[0]), epsilon
+
+    # Stacks of Gaussians are right at once, up to rounding; Renyi accounting brings the others near quickly.
+    start = 1.0
+    if not all(part.exact for part in parts):
+        start = least_factor(cost("rdp"), epsilon, 1.0)[0]
+    factor, price = least_factor(cost("pld"), epsilon, start)
+    return scaled(factor), price
+
+
+def least_factor(cost: Callable[[float], float], target: float, start: float) -> tuple[float, float]:
+    """A factor with `cost(factor)` just below `target`, and that cost, for a cost that falls with the factor.
+
+    Secant steps on logarithms, kept inside a bracket.
+
+    Args:
+        cost: epsilon that a factor on all noise costs; falls as the factor grows.
+        target: epsilon that may be spent, above 0.
+        start: the first factor tried, above 0; a near guess saves calls of `cost`.
+
+    Returns:
+        The factor and its cost, which is never above the target.
+
+    Raises:
+        NoiseError: the cost does not come down to the target.
+    """
+    low, high = 0.0, math.inf
+    factor, best, slope = start, (math.inf, math.inf), -1.0
+    last: tuple[float, float] | None = None
+    for _ in range(_TRIES):
+        price = cost(factor)
+        if price <= target:
+            high, best = factor, (factor, price)
+            # Only factors that cost at most the target become `best`: stopping early wastes noise, never privacy.
+            if price >= target * _CLOSE or high <= low * (1 + 1e-7):
+                return best
+        else:
+            low = factor
+        if last is not None and 0.0 < price < math.inf and 0.0 < last[1] < math.inf and price != last[1]:
+            # Never flat or rising: a cost that rounding bent would send the next step the wrong way.
+            slope = min(-0.1, math.log(price / last[1]) / math.log(factor / last[0]))
+        last = (factor, price)
+        factor = _next(factor, price, target, slope, low, high)
+    if math.isinf(best[0]):
+        raise NoiseError(f"no noise reaches epsilon {target:g}")
+    return best
+
+
+def _next(factor: float, price: float, target: float, slope: float, low: float, high: float) -> float:
+    """The next factor to try: a secant step when it stays inside the bracket, else its middle or twice the low end."""
+    if 0.0 < price < math.inf:
+        # Aimed at the middle of the accepted range: a guess at its upper edge would often land above the target.
+        aim = math.log(target * (1 + _CLOSE) / 2 / price) / slope
+        # At most a factor e^3 at once: far from the target the curve is no power law.
+        step = factor * math.exp(max(-3.0, min(3.0, aim)))
+        if low < step < high:
+            return step
+    if math.isinf(high):
+        return 2 * low
+    # The middle on a logarithmic scale, since noise may be off by orders of magnitude and not by amounts.
+    return math.sqrt(low * high) if low > 0.0 else high / 2
+
+
+def _alone(part: Part, mu: float, delta: float) -> tuple[float, ...]:
+    """The noise with which one part weighs what a Gaussian release of `mu` does."""
+    if isinstance(part, Hops):
+        # One part in 10^13 more than what rounding could take away.
+        return tuple(sigma * (1 + 1e-13) for sigma in part.spread(mu))
+    if part.exact:
+        return (part.sensitivity * math.sqrt(part.steps) / mu * (1 + 1e-13),)
+    # Both sides by Renyi accounting, so that its slack falls on both and the proportions come out as the split says.
+    same = gaussian_renyi_epsilon(1 / mu, delta, RDP_ORDERS)
+    if isinstance(part, ChangedSamples):
+        changing: ChangedSamples = part
+
+        def cost(sigma: float) -> float:
+            return pipeline_epsilon((changing,), {changing.name: (sigma,)}, delta, accountant="rdp")
+
+        return (least_factor(cost, same, part.sensitivity)[0],)
+    # Rough on purpose: this fixes a proportion only, and `_search` decides what is promised.
+    return (calibrate(_descent_event(part), same, delta, accountant="rdp", tolerance=1e-3 * part.sensitivity),)
+
+
+def _descent_event(part: Descent) -> Callable[[float], DpEvent]:
+    return lambda sigma: part.event(sigma)
+
+
+def _shares(parts: tuple[Part, ...], split: Mapping[str, float]) -> tuple[float, ...]:
+    names = [part.name for part in parts]
+    if set(split) != set(names):
+        raise InputError(f"the split names {sorted(split)}", where="split", allowed=", ".join(names))
+    for name, share in split.items():
+        if not 0.0 < share < math.inf:
+            raise InputError(f"the share of {name!r} is {share!r}", where="split", allowed="a finite number above 0")
+    # Shares on any scale: they are divided by their sum, so that they cannot promise more than the whole.
+    total = math.fsum(split.values())
+    return tuple(split[name] / total for name in names)
+
+
+def _require_sound(
+    parts: tuple[Part, ...],
+    noise: Noise,
+    epsilon: float,
+    delta: float,
+    cost: float,
+    tuning: RepeatAndSelect | None,
+) -> None:
+    """Refuse noise that is not positive and finite, costs too much, or that the two accountants disagree about."""
+    sigmas = [sigma for part in parts for sigma in noise[part.name]]
+    # A calibration elsewhere once returned noise 0 without a word, and training went on: ours refuses.
+    if not all(0.0 < sigma < math.inf for sigma in sigmas) or not 0.0 < cost <= epsilon:
+        raise GraphveilError(f"calibration gave noise {sigmas} at epsilon {cost!r}", allowed=f"epsilon {epsilon!r}")
+    if tuning is not None and repeat_and_select(pipeline_event(parts, noise), delta, tuning) > epsilon:
+        raise GraphveilError("the price of the tuning exceeds the declared epsilon", remedy="please report this")
+    # Both accountants bound the same cost from above, the loss distribution more tightly up to its grid. Where Renyi
+    # accounting reports clearly less, one of them is wrong.
+    if tuning is None and cost > pipeline_epsilon(parts, noise, delta, accountant="rdp") * (1 + _ROUNDING):
+        raise GraphveilError("two accountants disagree", remedy="nothing was released; please report this")

@@ -1,0 +1,278 @@
+"""What a trusted curator's pipeline costs: noisy sums and private training, composed for one protected unit.
+
+A pipeline is a tuple of parts. `Hops` are Gaussian releases, each computed from those before it; `Descent` is private
+gradient descent on Poisson samples. Parts say everything but the noise, which is given beside them as standard
+deviations in units of the norm to which rows or gradients are clipped:
+
+    Hops       mu^2 = sum_k (sensitivity / sigma_k)^2, by the analytic Gaussian curve (exact, adaptive hops included)
+    Descent    steps x Poisson(rate) x Gaussian(sigma / sensitivity)   the unit is one sample
+    Changed    steps x mixtures of Gaussians on both sides       the unit changes samples, `ChangedSamples`
+    together   a product of privacy loss distributions, or the Gaussian curve where nothing is sampled
+
+Sources: J. Dong, A. Roth, W. Su, "Gaussian Differential Privacy", https://arxiv.org/abs/1905.02383v3, Corollary 3.3
+(Gaussians compose exactly; its central limit theorem is not used); dp-accounting for what is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphveil.errors import InputError
+from graphveil.privacy.accounting.accountant import PLD_GRID, RDP_ORDERS, AccountantName, epsilon_of
+from graphveil.privacy.accounting.changed_samples import ORDERS, ChangedSamples
+from graphveil.privacy.accounting.gaussian import gaussian_epsilon, gaussian_renyi_epsilon
+from graphveil.privacy.accounting.sampled_losses import largest_loss, sampled_losses, widened
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hops:
+    """Noisy sums over neighbours, one after the other.
+
+    Args:
+        count: how many.
+        sensitivity: the largest L2 change of one sum when the unit comes or goes, in units of the row norm
+            (directed edge: w_max; undirected edge: sqrt(2) w_max; node: sqrt(D) w_max after a stable projection).
+        sizes: the relative standard deviations of the hops; empty: all equal.
+        name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    count: int
+    sensitivity: float = 1.0
+    sizes: tuple[float, ...] = ()
+    name: str = "hops"
+
+    def __post_init__(self) -> None:
+        _require_count(self.name, "count", self.count)
+        _require_positive(self.name, "sensitivity", self.sensitivity)
+        for size in self.sizes:
+            _require_positive(self.name, "a relative size", size)
+        if self.sizes and len(self.sizes) != self.count:
+            raise InputError(f"{len(self.sizes)} relative sizes", where=self.name, allowed=f"{self.count}, or none")
+
+    @property
+    def exact(self) -> bool:
+        """True: Gaussian releases have an exact privacy curve."""
+        return True
+
+    @property
+    def noises(self) -> int:
+        """How many standard deviations the part has: one a hop."""
+        return self.count
+
+    def spread(self, mu: float) -> tuple[float, ...]:
+        """The standard deviations, in the proportion of `sizes`, with which all hops together weigh `mu`."""
+        sizes = self.sizes or (1.0,) * self.count
+        # From sum_k (sensitivity / sigma_k)^2 = mu^2 with sigma_k in proportion to the sizes.
+        scale = self.sensitivity / mu * math.sqrt(math.fsum(size**-2 for size in sizes))
+        return tuple(scale * size for size in sizes)
+
+    def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """sum_k (sensitivity / sigma_k)^2."""
+        return math.fsum((self.sensitivity / sigma) ** 2 for sigma in sigmas)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Gradient descent on Poisson samples, every sample's gradient clipped, noise added to every step's sum.
+
+    Args:
+        steps: how many, empty batches included.
+        rate: the probability with which a step's batch has the unit, in (0, 1]; public, never from a private count.
+        sensitivity: the largest L2 norm of what the unit adds to a clipped sum, in units of the clipping norm (1 where
+            the unit is one sample). A unit that changes samples is no such unit: `ChangedSamples`.
+        name: under which `calibrate_pipeline` returns its noise and `split` names its share.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+
+    steps: int
+    rate: float
+    sensitivity: float = 1.0
+    name: str = "training"
+
+    def __post_init__(self) -> None:
+        _require_count(self.name, "steps", self.steps)
+        _require_positive(self.name, "sensitivity", self.sensitivity)
+        if not 0.0 < self.rate <= 1.0:
+            raise InputError(f"rate is {self.rate!r}", where=self.name, allowed="a number in (0, 1]")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the part is a plain stack of Gaussian releases: every step sees everybody."""
+        # Sampling with probability 1 is no sampling: the step is a plain Gaussian and has its exact curve.
+        return self.rate == 1.0
+
+    @property
+    def noises(self) -> int:
+        """How many standard deviations the part has: one for all steps."""
+        return 1
+
+    def squared_mu(self, sigmas: Sequence[float]) -> float:
+        """steps (sensitivity / sigma)^2, what the part would weigh without sampling."""
+        return self.steps * (self.sensitivity / sigmas[0]) ** 2
+
+    def event(self, sigma: float) -> DpEvent:
+        """The part as a dp-accounting event."""
+        import dp_accounting
+
+        # An event knows only noise over sensitivity: the clipping norm has dropped out of both.
+        step = dp_accounting.GaussianDpEvent(sigma / self.sensitivity)
+        return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(self.rate, step), self.steps)
+
+    def losses(self, sigma: float, grid: float) -> PrivacyLossDistribution:
+        """All steps, of a rate below 1, as a distribution of privacy losses on multiples of `grid`, from above."""
+        return sampled_losses(self.rate, sigma / self.sensitivity, grid).self_compose(self.steps)
+
+    def largest_loss(self, sigma: float) -> float:
+        """The largest finite loss of one step in nats."""
+        return largest_loss(self.rate, sigma / self.sensitivity)
+
+
+Part = Hops | Descent | ChangedSamples
+Noise = Mapping[str, tuple[float, ...]]
+
+
+def pipeline_event(parts: Sequence[Part], noise: Noise) -> DpEvent:
+    """Everything the pipeline releases, as one dp-accounting event.
+
+    The Gaussian releases stand in it as the one Gaussian to which they compose exactly.
+
+    Args:
+        parts: everything that reads private data, each with a name of its own.
+        noise: part -> standard deviations in units of the clipping norm, one for each noise of the part.
+
+    Raises:
+        InputError: no parts, two of the same name, the noise does not fit them (absent, zero, infinite, NaN), or a part
+            changes samples, for which dp-accounting has no event.
+    """
+    import dp_accounting
+
+    require_parts(parts)
+    _require_noise(parts, noise)
+    if _changing(parts):
+        raise InputError("changed samples have no single event", where="pipeline", remedy="ask pipeline_epsilon")
+    events: list[DpEvent] = [
+        part.event(noise[part.name][0]) for part in parts if isinstance(part, Descent) and not part.exact
+    ]
+    mu = _gaussian_mu(parts, noise)
+    if mu > 0.0:
+        events.append(dp_accounting.GaussianDpEvent(1.0 / mu))
+    return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
+
+
+def pipeline_epsilon(parts: Sequence[Part], noise: Noise, delta: float, *, accountant: AccountantName = "pld") -> float:
+    """The epsilon of a pipeline at `delta`: exact where nothing is sampled, else by the accountant, from above.
+
+    Args:
+        parts: what is released.
+        noise: part name -> standard deviations in units of the clipped norm, one a hop or one for all steps.
+        delta: in (0, 1), without what cut tails of the noise were promised.
+
+    Raises:
+        InputError: see `pipeline_event`; delta is not allowed.
+    """
+    require_parts(parts)
+    _require_noise(parts, noise)
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}", allowed="a number in (0, 1)")
+    if _changing(parts):
+        return _changing_epsilon(parts, noise, delta, accountant)
+    # Closed forms where nothing is sampled: exact, and dp-accounting would take longer to load than a plan does.
+    if all(part.exact for part in parts):
+        sigma = 1.0 / _gaussian_mu(parts, noise)
+        if accountant == "pld":
+            return gaussian_epsilon(sigma, delta)
+        if accountant == "rdp":
+            return gaussian_renyi_epsilon(sigma, delta, RDP_ORDERS)
+    if accountant == "pld":
+        return _joint_epsilon(parts, noise, delta)
+    return epsilon_of(pipeline_event(parts, noise), delta, accountant)
+
+
+def _joint_epsilon(parts: Sequence[Part], noise: Noise, delta: float) -> float:
+    """The epsilon of sampled parts, at least one, and of all Gaussian ones, by their privacy losses."""
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    sampled = [part for part in parts if not (part.exact or isinstance(part, Hops))]
+    mu = _gaussian_mu(parts, noise)
+    grid = max(widened(PLD_GRID, part.largest_loss(noise[part.name][0])) for part in sampled)
+    losses = [part.losses(noise[part.name][0], grid) for part in sampled]
+    if mu > 0.0:
+        # All Gaussians as one: composing them on the grid would add its rounding once a hop.
+        losses.append(from_gaussian_mechanism(1.0 / mu, value_discretization_interval=grid, use_connect_dots=True))
+    joint = reduce(lambda one, other: one.compose(other), losses)
+    return float(joint.get_epsilon_for_delta(delta))
+
+
+def _changing(parts: Sequence[Part]) -> list[ChangedSamples]:
+    """The sampled parts in which the unit changes samples."""
+    return [part for part in parts if isinstance(part, ChangedSamples) and not part.exact]
+
+
+def _changing_epsilon(parts: Sequence[Part], noise: Noise, delta: float, accountant: AccountantName) -> float:
+    """The epsilon of Gaussian releases and descents in which the unit changes samples, by either accountant."""
+    changing = _changing(parts)
+    # Dominating pairs compose only under one neighbouring relation: removal in one part and replacement in another have
+    # no common pair.
+    if len(changing) + sum(part.exact for part in parts) < len(parts):
+        raise InputError("parts protect different units: a sample, and changes to samples", where="pipeline")
+    if accountant == "pld":
+        return _joint_epsilon(parts, noise, delta)
+    from dp_accounting.rdp import compute_epsilon
+
+    # l mu^2 / 2 is the Renyi divergence of order l of a Gaussian of mu, and divergences of one order add up.
+    gaussian = np.array(ORDERS) * _gaussian_mu(parts, noise) ** 2 / 2
+    renyi = sum(part.renyi(noise[part.name][0]) for part in changing) + gaussian
+    return float(compute_epsilon(ORDERS, renyi, delta)[0])
+
+
+def require_parts(parts: Sequence[Part]) -> None:
+    """Refuse a pipeline without parts, or with two of the same name."""
+    # Noise is looked up by name: under one name two parts would share it, and one of them would be priced with the
+    # other's.
+    names = [part.name for part in parts]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"parts named {names}", where="pipeline", allowed="at least one, all names different")
+
+
+def _gaussian_mu(parts: Sequence[Part], noise: Noise) -> float:
+    """The mu of all parts in which nothing is sampled."""
+    return math.sqrt(math.fsum(part.squared_mu(noise[part.name]) for part in parts if part.exact))
+
+
+def _require_noise(parts: Sequence[Part], noise: Noise) -> None:
+    # A part without noise would be released as it is, and noise without a part is a pipeline that the caller did not
+    # mean.
+    if set(noise) != {part.name for part in parts}:
+        names = ", ".join(part.name for part in parts)
+        raise InputError(f"noise for {sorted(noise)}", where="pipeline", allowed=names)
+    for part in parts:
+        sigmas = noise[part.name]
+        if len(sigmas) != part.noises:
+            raise InputError(f"{len(sigmas)} standard deviations", where=part.name, allowed=f"{part.noises}")
+        for sigma in sigmas:
+            _require_positive(part.name, "a standard deviation", sigma)
+
+
+def _require_count(where: str, name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} is {value!r}", where=where, allowed="an integer of at least 1")
+
+
+def _require_positive(where: str, name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise InputError(f"{name} is {value!r}", where=where, allowed="a finite number above 0")

@@ -1,0 +1,1 @@
+"""Secure, permanent and seeded randomness."""

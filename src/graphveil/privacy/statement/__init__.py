@@ -1,0 +1,1 @@
+"""What is protected, from whom, on which assumptions: values, then sentences."""

@@ -1,0 +1,223 @@
+"""What a run protects, as one frozen value that anybody can read, store and compare.
+
+The value states; `accountant.py` judges; `sentences.py` puts it into English. A guarantee is built from public facts
+only, so it may be published.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphveil.errors import InputError
+from graphveil.files.serial import number_to_json
+from graphveil.privacy.statement import sentences
+from graphveil.privacy.statement.assumption import Assumption
+from graphveil.privacy.statement.observer import Observer
+from graphveil.privacy.statement.old_texts import assumption_of, observer_of, unit_of
+from graphveil.privacy.statement.unit import ProtectedUnit
+
+RELATIONS: Final = ("replace", "add/remove")
+MODELS: Final = ("local", "central", "vertical")
+
+#: Fields of a file that state a code beside each text; files of earlier versions have none of them.
+_CODES: Final = ("unit_code", "against_code", "assumes_codes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What is protected, how strongly, from whom, and what that leans on.
+
+    Args:
+        unit: what one change is that is hidden.
+        relation: "replace" (the unit takes another value) or "add/remove" (it is there or not).
+        model: who adds the noise: "local" (each person), "central" (a curator) or "vertical"
+            (each data holder).
+        epsilon: the privacy loss, at least 0; infinity says that the unit is not protected.
+        delta: what the probability of any set of results may exceed the factor e^epsilon by, in [0, 1).
+        against: who may look at what was released.
+        assumes: the public facts it leans on, in the order in which they are told.
+        void: why the guarantee does not hold for this run, or None.
+        parts: the guarantees this one was composed of.
+
+    Raises:
+        InputError: a field is empty, of the wrong kind or outside its range.
+
+    Example:
+        >>> from graphveil.mechanisms import RandomizedResponse
+        >>> guarantee = RandomizedResponse(epsilon=2.0, classes=3).guarantee
+        >>> guarantee.epsilon, guarantee.delta, str(guarantee.unit), guarantee.void
+        (2.0, 0.0, "one user's label", None)
+    """
+
+    unit: ProtectedUnit
+    relation: str
+    model: str
+    epsilon: float
+    delta: float
+    against: Observer
+    assumes: tuple[Assumption, ...]
+    void: str | None = None
+    parts: tuple[Guarantee, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Every door checks, also for values read from files: a guarantee that was built wrong is one that people rely
+        # on.
+        if not isinstance(self.unit, ProtectedUnit):
+            raise _bad("unit", self.unit, "a ProtectedUnit")
+        if not isinstance(self.against, Observer):
+            raise _bad("against", self.against, "an Observer")
+        _require_one_of("relation", self.relation, RELATIONS)
+        _require_one_of("model", self.model, MODELS)
+        # A comparison with NaN is false, so NaN does not pass; `True`, which Python counts as 1, is no number here.
+        if not (_is_number(self.epsilon) and self.epsilon >= 0.0):
+            raise _bad("epsilon", self.epsilon, "a number of at least 0, or inf")
+        if not (_is_number(self.delta) and 0.0 <= self.delta < 1.0):
+            raise _bad("delta", self.delta, "a number in [0, 1)")
+        if not isinstance(self.assumes, tuple) or not all(isinstance(fact, Assumption) for fact in self.assumes):
+            raise _bad("assumes", self.assumes, "a tuple of Assumptions, possibly empty")
+        if self.void is not None:
+            _require_text("void", self.void)
+        if not isinstance(self.parts, tuple) or not all(isinstance(part, Guarantee) for part in self.parts):
+            raise _bad("parts", self.parts, "a tuple of guarantees")
+
+    @property
+    def protects(self) -> bool:
+        """Whether anything is protected at all: epsilon is finite and nothing voids it."""
+        return self.void is None and math.isfinite(self.epsilon)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether nothing at all is hidden, by choice: what was read was read as it is."""
+        return all(math.isinf(part.epsilon) for part in self.parts or (self,)) and not self.assumption(
+            "labels-randomized"
+        )
+
+    def sentence(self) -> str:
+        """The guarantee as one paragraph for a reader who is no specialist."""
+        return sentences.paragraph(self)
+
+    def assumption(self, code: str) -> Assumption | None:
+        """Return the assumption with this code, or None where the guarantee does not make it."""
+        return next((fact for fact in self.assumes if fact.code == code), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON values; infinity becomes the string "inf". Texts are for people, codes for programs."""
+        return {
+            "unit": self.unit.text,
+            "relation": self.relation,
+            "model": self.model,
+            "epsilon": number_to_json(self.epsilon),
+            "delta": self.delta,
+            "against": self.against.text,
+            "assumes": [fact.sentence for fact in self.assumes],
+            "void": self.void,
+            "parts": [part.to_dict() for part in self.parts],
+            "unit_code": self.unit.code,
+            "against_code": self.against.code,
+            "assumes_codes": [fact.code for fact in self.assumes],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Guarantee:
+        """The inverse of `to_dict`, also of earlier versions, which kept texts alone.
+
+        Args:
+            fields: the texts and numbers, and either all codes or none of them.
+
+        Raises:
+            InputError: a field is missing, unknown or invalid, or a code contradicts the text beside it.
+        """
+        names = set(cls.__dataclass_fields__)
+        # All codes or none: with one of three taken out, the text beside it would be believed unchecked.
+        coded = isinstance(fields, Mapping) and any(name in fields for name in _CODES)
+        require_fields("guarantee", fields, names | set(_CODES) if coded else names)
+        # A text is a sequence of letters to Python: taken for a list, it would become one assumption a letter.
+        assumes, parts = fields["assumes"], fields["parts"]
+        if not isinstance(assumes, list | tuple):
+            raise _bad("assumes", assumes, "a list of sentences")
+        if not isinstance(parts, list | tuple):
+            raise _bad("parts", parts, "a list of guarantees")
+        for name, text in (
+            ("unit", fields["unit"]),
+            ("against", fields["against"]),
+            *(("assumes", s) for s in assumes),
+        ):
+            _require_text(name, text)
+        guarantee = cls(
+            **{name: fields[name] for name in ("relation", "model", "delta", "void")},
+            unit=unit_of(fields["unit"]),
+            against=observer_of(fields["against"]),
+            epsilon=number_from_json("epsilon", fields["epsilon"]),
+            assumes=tuple(assumption_of(sentence) for sentence in assumes),
+            parts=tuple(cls.from_dict(part) for part in parts),
+        )
+        if coded:
+            # Text and codes may not disagree: whoever edits one of them is noticed.
+            _require_codes(fields, guarantee)
+        return guarantee
+
+
+def _require_codes(fields: Mapping[str, object], guarantee: Guarantee) -> None:
+    """Refuse codes that are not those of the texts beside them."""
+    known = (guarantee.unit.code, guarantee.against.code, [fact.code for fact in guarantee.assumes])
+    for name, code in zip(_CODES, known, strict=True):
+        if fields[name] != code:
+            raise _bad(name, fields[name], f"{code!r}, which the text beside it says")
+
+
+def number_from_json(name: str, value: object) -> float:
+    """Read what `number_to_json` wrote.
+
+    Args:
+        name: the field, for the error.
+        value: a JSON number, or "inf".
+
+    Raises:
+        InputError: the value is neither.
+    """
+    if value == "inf":
+        return math.inf
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise _bad(name, value, 'a number or "inf"')
+
+
+def require_fields(what: str, fields: Mapping[str, object], names: set[str]) -> None:
+    """Refuse a mapping whose keys are not exactly `names`, naming the difference.
+
+    Args:
+        what: the value that is read, for the error.
+        fields: as found in a file.
+        names: exactly the keys that it must have.
+
+    Raises:
+        InputError: it is no mapping, or a key is missing or unknown.
+    """
+    if not isinstance(fields, Mapping):
+        raise InputError(f"{what} is {type(fields).__name__}, not a mapping of fields")
+    missing, unknown = sorted(names - set(fields)), sorted(set(fields) - names)
+    if missing or unknown:
+        problem = "fields missing: " if missing else "unknown fields: "
+        problem += ", ".join(missing or unknown)
+        raise InputError(problem, where=what, allowed=", ".join(sorted(names)))
+
+
+def _bad(name: str, value: object, allowed: str) -> InputError:
+    return InputError(f"{name} is {value!r}", where="guarantee", allowed=allowed)
+
+
+def _require_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise _bad(name, value, "a text that is not empty")
+
+
+def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise _bad(name, value, ", ".join(choices))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,112 @@
+"""Texts of a guarantee read back as values: files of earlier versions state texts alone, new ones codes beside them.
+
+This is the one place that reads meaning from words, and it knows a text only where it is exactly what the value it
+becomes would print. Everything else is kept as "other": nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from string import Formatter
+from types import MappingProxyType
+from typing import Final
+
+from graphveil.privacy.statement.assumption import Assumption, other_assumption
+from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
+from graphveil.privacy.statement.observer import OBSERVER_CODES, Observer, other_observer
+from graphveil.privacy.statement.unit import RELATIONSHIP_OF_ONE, SIMPLE_UNITS, ProtectedUnit, other_unit, together
+
+_UNITS: Final[Mapping[str, ProtectedUnit]] = MappingProxyType({unit.text: unit for unit in SIMPLE_UNITS})
+_OBSERVERS: Final = MappingProxyType({entry.sentence: Observer(code) for code, entry in OBSERVER_CODES.items()})
+# At most nine digits: a count from a file is turned into an integer, and a text of millions of digits takes minutes.
+_SEVERAL: Final = re.compile(r"(\d{1,9}) at once of: (.+)", re.DOTALL)
+_OF_ONE_PERSON: Final = re.compile(r"any set of up to (\d{1,9}) relationships of one person")
+_WHETHER: Final = re.compile(r"whether (.+) exists", re.DOTALL)
+_OF_THAT_USER: Final = re.compile(r"(.+), and whether (.+) of that user exists", re.DOTALL)
+_AND: Final = " and "
+_ONE_WORD: Final = r"\S+"
+#: How a fact looks; any other one is a single word.
+_FORMS: Final = MappingProxyType(
+    {
+        "times": r"(?: \(said \d+ times\))?",
+        "declared": r"(?:, though .+ private)?",
+        **dict.fromkeys(("number", "graph", "who", "what", "reader", "each"), ".+?"),
+    }
+)
+#: More letters than any text of ours has; longer ones are not searched.
+_LONGEST: Final = 2_000
+
+
+def unit_of(text: str) -> ProtectedUnit:
+    """Return the unit that a text names, or an "other" one with this text."""
+    # Texts come from files that anybody may have written: a long one is not worth a regular expression.
+    unit = _unit(text) if len(text) <= _LONGEST else None
+    # A text that the value would not print word for word may say something else: better unknown than misread.
+    return unit if unit is not None and unit.text == text else other_unit(text)
+
+
+def observer_of(text: str) -> Observer:
+    """Return the observer that a text names, or an "other" one with this text."""
+    return _OBSERVERS.get(text) or other_observer(text)
+
+
+def assumption_of(text: str) -> Assumption:
+    """Return the assumption that a sentence makes, or an "other" one with this sentence."""
+    for code, pattern in _patterns().items() if len(text) <= _LONGEST else ():
+        match = pattern.fullmatch(text)
+        if match is not None:
+            assumption = Assumption(code, tuple(match.groupdict().items()))
+            if assumption.sentence == text:
+                return assumption
+    return other_assumption(text)
+
+
+def _unit(text: str) -> ProtectedUnit | None:
+    if text in _UNITS:
+        return _UNITS[text]
+    of_one = _OF_ONE_PERSON.fullmatch(text)
+    if of_one is not None:
+        return RELATIONSHIP_OF_ONE.times(int(of_one[1])) if int(of_one[1]) else None
+    several = _SEVERAL.fullmatch(text)
+    if several is not None:
+        one, count = _unit(several[2]), int(several[1])
+        return None if one is None or count < 1 else one.times(count)
+    beside = _OF_THAT_USER.fullmatch(text)
+    if beside is not None:
+        people, link = _unit(beside[1]), _UNITS.get(beside[2])
+        return None if people is None or link is None else together([people, link.existence()])
+    return _existence(text) or _joined(text)
+
+
+def _existence(text: str) -> ProtectedUnit | None:
+    match = _WHETHER.fullmatch(text)
+    one = None if match is None else _UNITS.get(match[1])
+    return None if one is None else one.existence()
+
+
+def _joined(text: str) -> ProtectedUnit | None:
+    """Units with "and" between them; some have an "and" of their own."""
+    start = text.find(_AND)
+    while start >= 0:
+        first = _UNITS.get(text[:start]) or _existence(text[:start])
+        rest = None if first is None else _unit(text[start + len(_AND) :])
+        if first is not None and rest is not None:
+            return together([first, rest])
+        start = text.find(_AND, start + 1)
+    return None
+
+
+@cache
+def _patterns() -> Mapping[str, re.Pattern[str]]:
+    """Return for each code the sentences that say it."""
+    return {code: re.compile(_pattern(entry.sentence), re.DOTALL) for code, entry in ASSUMPTION_CODES.items()}
+
+
+def _pattern(sentence: str) -> str:
+    pattern = ""
+    for literal, name, _, _ in Formatter().parse(sentence):
+        pattern += re.escape(literal)
+        pattern += f"(?P<{name}>{_FORMS.get(name, _ONE_WORD)})" if name else ""
+    return pattern

@@ -1,0 +1,49 @@
+"""Every code that a guarantee may state, with what it says, means and leans on: what ``graphveil explain`` prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from graphveil.errors import InputError
+from graphveil.privacy.statement.assumption_codes import ASSUMPTION_CODES
+from graphveil.privacy.statement.codes import Entry, table_of
+from graphveil.privacy.statement.observer import OBSERVER_CODES
+from graphveil.privacy.statement.unit import UNIT_CODES
+
+_OTHER: Final = Entry(
+    code="other",
+    group="unknown",
+    sentence="(the text beside it)",
+    means="This version has no code for the text, and keeps it as it was read.",
+    limits="Nothing is concluded from it.",
+    backed_by="tests/privacy/test_unit.py::test_an_unknown_text_is_kept_and_nothing_is_concluded_from_it",
+)
+#: code -> what it says; no code stands for two things, whatever its group.
+CODES: Final = table_of((*UNIT_CODES.values(), *OBSERVER_CODES.values(), *ASSUMPTION_CODES.values(), _OTHER))
+
+_JOINTS: Final = re.compile(r"[+*()\s]+")
+
+
+def explained(code: str, known: Mapping[str, Entry] = CODES) -> tuple[Entry, ...]:
+    """Return what a code says: one entry, or one for each unit that it joins.
+
+    Args:
+        code: as it stands in a guarantee's JSON, such as "one-relationship" or "2*one-undirected-edge".
+        known: all codes that are looked in.
+
+    Raises:
+        InputError: it is not known, naming the nearest one.
+    """
+    words = [word for word in _JOINTS.split(code) if word and not word.isdigit()]
+    return tuple(dict.fromkeys(_entry(word.removeprefix("whether-"), code, known) for word in words or [code]))
+
+
+def _entry(word: str, code: str, known: Mapping[str, Entry]) -> Entry:
+    if word in known:
+        return known[word]
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
+    remedy = f"did you mean {near[0]}?" if near else "graphveil explain lists all codes"
+    raise InputError(f"code {code!r} is not known", where="explain", remedy=remedy)

@@ -1,0 +1,1 @@
+"""What the running program is made of: late imports, exported names, compiled loops, progress."""
