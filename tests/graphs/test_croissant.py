@@ -16,7 +16,7 @@ from graphveil.errors import DataError, InputError
 from graphveil.graphs import load_graph, social_graph, write_folder, write_release
 from graphveil.graphs.releases.croissant import FILE, Credit, as_day
 from graphveil.graphs.releases.croissant_data import of_data
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.release import NeighbourCounts
 from tests.graphs.test_release import GUARANTEE, RELEASE, published
 
 # What the library's own libraries warn of is not ours.

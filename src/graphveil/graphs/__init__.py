@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from graphveil.graphs.named.digits import digits_graph as digits_graph
     from graphveil.graphs.named.root import data_root as data_root
     from graphveil.graphs.named.social import social_graph as social_graph
-    from graphveil.graphs.releases.release import Release as Release
     from graphveil.graphs.releases.release import write_release as write_release
     from graphveil.graphs.tables.stored import store_parts as store_parts
     from graphveil.graphs.tables.write import write_folder as write_folder
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.edges import normalise_edges as normalise_edges
     from graphveil.graphs.value.protocol import Graph as Graph
     from graphveil.graphs.value.protocol import Structure as Structure
+    from graphveil.graphs.value.release import Release as Release
     from graphveil.graphs.value.schema import GraphSchema as GraphSchema
     from graphveil.graphs.value.splits import Split as Split
     from graphveil.graphs.value.splits import known_labels as known_labels
@@ -50,7 +50,7 @@ _HOMES = {
     "BoundedEdges": "degree_bound",
     "Graph": "value.protocol",
     "GraphSchema": "value.schema",
-    "Release": "releases.release",
+    "Release": "value.release",
     "Split": "value.splits",
     "Structure": "value.protocol",
     "as_graph": "load",

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import DataError, GraphveilError, InputError
+from graphveil.graphs.declared.declaration import FILE, read_declaration
 from graphveil.graphs.named.arrays import ARRAY_SETS, load_arrays
 from graphveil.graphs.named.digits import digits_parts
 from graphveil.graphs.named.facebook100 import load_facebook100
@@ -25,8 +26,10 @@ from graphveil.graphs.named.planetoid import load_planetoid
 from graphveil.graphs.named.root import data_root
 from graphveil.graphs.named.saint import load_saint
 from graphveil.graphs.named.social import social_parts
-from graphveil.graphs.tables.folder import read_folder
+from graphveil.graphs.releases.release import read_release, refuse_stray_release
 from graphveil.graphs.tables.stored import is_stored, read_stored
+from graphveil.graphs.tables.tables import find_table, open_table, read_table
+from graphveil.graphs.tables.tabular import Origin, join_people, list_edges, read_people
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.plain import plain_graph
 from graphveil.graphs.value.schema import GraphSchema
@@ -203,6 +206,49 @@ def load_parts(
     raise _unknown(str(name_or_path))
 
 
+def read_folder(folder: Path, engine: Engine = LOCAL) -> GraphParts:
+    """Read a graph from `graph.toml`, `nodes.csv|parquet`, `edges.csv|parquet` and `features.csv|parquet`.
+
+    `nodes` has one row a node: an id (any text), feature columns, optionally a label (empty where unknown)
+    and a split (train, val, test or empty). `edges` has a source and a target id a row. Big sparse features
+    go into `features` instead: one row (id, feature, value) for each entry, feature 0..dimension-1; what is
+    not listed is 0, and without a value column each listed entry is 1.
+
+    Normalised and reported in `schema.notes`: self-loops removed, duplicate edges merged, undirected edges
+    stored in both directions, out-of-range values clipped when `out_of_range = "clip"`, columns with a range
+    of their own scaled to 0..1. Everything else that does not fit is refused.
+
+    Args:
+        folder: where the files are.
+        engine: works on blocks of rows of the edges.
+
+    A folder that `write_release` wrote has `graph.release`: guarantee and ledger of what was published.
+
+    Raises:
+        DataError: names the file and, where there is one, the line; or a release is incomplete or was changed.
+    """
+    declared = read_declaration(folder / FILE)
+    if not declared.release:
+        # A release.json that nobody declared would lend its guarantee to other data.
+        refuse_stray_release(folder)
+    release = read_release(folder) if declared.release else None
+    origin = Origin(
+        where=str(folder / FILE),
+        name=folder.resolve().name,
+        source=f"declared by the owner in {FILE}",
+        remedy=f"add some, or a features file beside {folder}",
+        in_file=True,
+    )
+    nodes = read_table(_table_path(folder, "nodes"))
+    listed = find_table(folder, "features", required=False)
+    people = read_people(nodes, None if listed is None else read_table(listed), declared, origin)
+    # Nothing holds on to the table of edges: they are put in order in the room that it took.
+    edges = list_edges(open_table(_table_path(folder, "edges")), people, declared, engine)
+    parts = join_people(people, edges, declared, origin, release)
+    nodes.refuse_short_lines()
+    return parts
+
+
 def is_name(name_or_path: str | os.PathLike[str]) -> bool:
     """Whether `load_graph` takes this for the name of a data set, and not for a folder."""
     return _is_stored(name := _spelt(name_or_path)) or name == "digits" or bool(_SOCIAL.fullmatch(name))
@@ -236,6 +282,13 @@ def _spelt(name_or_path: str | os.PathLike[str]) -> str:
 def _is_stored(name: str) -> bool:
     """Whether the files of a named set lie under the data root."""
     return name in _STORED or bool(_FACEBOOK.fullmatch(name))
+
+
+def _table_path(folder: Path, stem: str) -> Path:
+    path = find_table(folder, stem)
+    if path is None:  # find_table has refused already
+        raise DataError(f"no {stem} found", where=str(folder))
+    return path
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Split, load_graph, social_graph, validate, write_release
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.methods import ClassCounts, HeteroRR, load_method
 from graphveil.methods.release.counts.count_readings import COUNTS_UNUSED, COUNTS_USED, read_counts, read_public
 from graphveil.methods.release.counts.family import COUNTS

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.graphs.named.images import ImageShape
 from graphveil.graphs.value.checks import check_parts
 from graphveil.graphs.value.edges import merge_edges
 from graphveil.graphs.value.features import compact_dense
+from graphveil.graphs.value.images import ImageShape
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.graphs.value.schema import GraphSchema
 from graphveil.graphs.value.value import graph_of

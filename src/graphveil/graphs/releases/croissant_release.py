@@ -13,7 +13,7 @@ from graphveil.privacy.statement.fields import privacy_fields
 if TYPE_CHECKING:
     import polars
 
-    from graphveil.graphs.releases.release import Release
+    from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
 
 _OTHER: Final = "What is declared about the graph, or was spent on it."

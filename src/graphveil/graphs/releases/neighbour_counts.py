@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -11,39 +10,14 @@ import numpy as np
 from graphveil.errors import DataError, InputError
 from graphveil.files.writing import whole_file
 from graphveil.graphs.tables.tables import read_table
+from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.runtime.late import torch
 
 if TYPE_CHECKING:
     import polars
-    from torch import Tensor
 
 FILE: Final = "counts.parquet"
 _GROUP, _COUNT = "group", "count_"
-
-
-@dataclass(frozen=True, eq=False)
-class NeighbourCounts:
-    """How many private neighbours of each group everybody has, as published.
-
-    Attributes:
-        groups: int64 [n], everybody's group in 0..c-1; public.
-        counts: int64 [n, c], with noise; some are negative.
-
-    Raises:
-        InputError: a group that does not exist, or another number of rows.
-    """
-
-    groups: Tensor
-    counts: Tensor
-
-    def __post_init__(self) -> None:
-        whole = self.groups.dtype == self.counts.dtype == torch.int64
-        if not whole or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
-            raise InputError(
-                f"counts {tuple(self.counts.shape)} of {len(self.groups)} groups", where="neighbour counts"
-            )
-        if not bool(((self.groups >= 0) & (self.groups < self.counts.shape[1])).all()):
-            raise InputError("a group does not exist", where="neighbour counts")
 
 
 def write_counts(counts: NeighbourCounts, inside: Path) -> None:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,81 +26,16 @@ from graphveil.files.reading import read_json
 from graphveil.files.writing import write_text
 from graphveil.graphs.declared.declaration import FILE as DECLARATION
 from graphveil.graphs.releases.neighbour_counts import FILE as COUNTS
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts, read_counts, write_counts
+from graphveil.graphs.releases.neighbour_counts import read_counts, write_counts
 from graphveil.graphs.tables.write import new_graph_folder, write_graph
+from graphveil.graphs.value.release import FORMAT, Release
 
 if TYPE_CHECKING:
     from graphveil.graphs.value.protocol import Graph
-    from graphveil.privacy import Guarantee, Ledger
 
 FILE = "release.json"
 LEDGER = "ledger.json"
 CARD, CARD_PAGE = "card.md", "card.html"
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Release:
-    """What is known of a published graph beside the graph itself.
-
-    Attributes:
-        method: the release method; settings: its settings, JSON values.
-        guarantee: what everything that is made of the graph protects; ledger: what was spent.
-        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): as it is.
-        edges: whether the edges that are not marked public are made, not true ones.
-        notes: what to mind when reading the numbers.
-        statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
-        counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
-        version: of the program; created: when.
-    """
-
-    method: str
-    settings: Mapping[str, Any]
-    guarantee: Guarantee
-    ledger: Ledger
-    keep: float = 1.0
-    flip: float = 0.0
-    edges: bool = False
-    notes: tuple[str, ...] = ()
-    statistics: Mapping[str, Any] = field(default_factory=dict)
-    version: str = ""
-    created: str = ""
-    counts: NeighbourCounts | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `release.json`, hashes and the table of counts left out."""
-        return {
-            "format": FORMAT,
-            "method": self.method,
-            "settings": dict(self.settings),
-            "guarantee": self.guarantee.to_dict(),
-            "guarantee_sentence": self.guarantee.sentence(),
-            "labels": {"keep": self.keep, "flip": self.flip},
-            "made_edges": self.edges,
-            "notes": list(self.notes),
-            "statistics": dict(self.statistics),
-            "version": self.version,
-            "created": self.created,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
-        """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
-        from graphveil.privacy import Guarantee
-
-        return cls(
-            method=str(content["method"]),
-            settings=dict(content["settings"]),
-            guarantee=Guarantee.from_dict(content["guarantee"]),
-            ledger=ledger,
-            keep=float(content["labels"]["keep"]),
-            flip=float(content["labels"]["flip"]),
-            edges=bool(content["made_edges"]),
-            notes=tuple(str(note) for note in content["notes"]),
-            statistics=dict(content["statistics"]),
-            version=str(content["version"]),
-            created=str(content["created"]),
-        )
 
 
 def write_release(

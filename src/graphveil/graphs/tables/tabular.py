@@ -25,7 +25,7 @@ from graphveil.graphs.value.parts import MASKS, Features, GraphParts, Mask
 from graphveil.graphs.value.schema import GraphSchema
 
 if TYPE_CHECKING:
-    from graphveil.graphs.releases.release import Release
+    from graphveil.graphs.value.release import Release
 
 _SPLITS = {"train": 0, "val": 1, "test": 2}
 

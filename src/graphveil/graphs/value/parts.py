@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from graphveil.graphs.named.images import ImageShape
-    from graphveil.graphs.releases.release import Release
+    from graphveil.graphs.value.images import ImageShape
+    from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
 
 Mask = Literal["train_mask", "val_mask", "test_mask"]

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from graphveil.graphs.named.images import ImageShape
-    from graphveil.graphs.releases.release import Release
+    from graphveil.graphs.value.images import ImageShape
+    from graphveil.graphs.value.release import Release
     from graphveil.graphs.value.schema import GraphSchema
 
 Part = Literal["x", "y", "edge_index"]

@@ -23,7 +23,7 @@ import numpy as np
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.hierarchy.dendrogram import Dendrogram
 from graphveil.mechanisms import ClassCounts, EdgeRand, NoisyCounts, PairDomain
 from graphveil.mechanisms.edges.lap_graph import LapGraph

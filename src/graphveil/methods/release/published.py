@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import graphveil
 from graphveil.graphs import Graph, GraphSchema, Release, make_graph
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.graphs.value.value import MASKS
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.release.edges import MadeEdges, joined

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil import models
 from graphveil.graphs import Graph, Split
-from graphveil.graphs.releases.neighbour_counts import NeighbourCounts
+from graphveil.graphs.value.release import NeighbourCounts
 from graphveil.mechanisms import PairDomain
 from graphveil.methods.base.network.features import features_of, labels_of
 from graphveil.methods.base.network.network import Labels, train_network

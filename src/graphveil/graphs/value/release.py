@@ -1,0 +1,107 @@
+"""What a published graph says about itself, as values; `graphveil.graphs.releases` reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from graphveil.errors import InputError
+from graphveil.runtime.late import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphveil.privacy import Guarantee, Ledger
+
+FORMAT = 1
+"""The version of the content of `release.json`."""
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourCounts:
+    """How many private neighbours of each group everybody has, as published.
+
+    Attributes:
+        groups: int64 [n], everybody's group in 0..c-1; public.
+        counts: int64 [n, c], with noise; some are negative.
+
+    Raises:
+        InputError: a group that does not exist, or another number of rows.
+    """
+
+    groups: Tensor
+    counts: Tensor
+
+    def __post_init__(self) -> None:
+        whole = self.groups.dtype == self.counts.dtype == torch.int64
+        if not whole or self.counts.dim() != 2 or len(self.groups) != len(self.counts):
+            raise InputError(
+                f"counts {tuple(self.counts.shape)} of {len(self.groups)} groups", where="neighbour counts"
+            )
+        if not bool(((self.groups >= 0) & (self.groups < self.counts.shape[1])).all()):
+            raise InputError("a group does not exist", where="neighbour counts")
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is known of a published graph beside the graph itself.
+
+    Attributes:
+        method: the release method; settings: its settings, JSON values.
+        guarantee: what everything that is made of the graph protects; ledger: what was spent.
+        keep, flip: probabilities that a published label is the true one, or a given other one; (1, 0): as it is.
+        edges: whether the edges that are not marked public are made, not true ones.
+        notes: what to mind when reading the numbers.
+        statistics: figures for the curator's and the reader's eyes, JSON values; private ones are never in here.
+        counts: noisy counts of everybody's private neighbours, where no edges are published in their place.
+        version: of the program; created: when.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    guarantee: Guarantee
+    ledger: Ledger
+    keep: float = 1.0
+    flip: float = 0.0
+    edges: bool = False
+    notes: tuple[str, ...] = ()
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    created: str = ""
+    counts: NeighbourCounts | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `release.json`, hashes and the table of counts left out."""
+        return {
+            "format": FORMAT,
+            "method": self.method,
+            "settings": dict(self.settings),
+            "guarantee": self.guarantee.to_dict(),
+            "guarantee_sentence": self.guarantee.sentence(),
+            "labels": {"keep": self.keep, "flip": self.flip},
+            "made_edges": self.edges,
+            "notes": list(self.notes),
+            "statistics": dict(self.statistics),
+            "version": self.version,
+            "created": self.created,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], ledger: Ledger) -> Release:
+        """The inverse of `to_dict`; raises KeyError, TypeError or InputError for anything else."""
+        from graphveil.privacy import Guarantee
+
+        return cls(
+            method=str(content["method"]),
+            settings=dict(content["settings"]),
+            guarantee=Guarantee.from_dict(content["guarantee"]),
+            ledger=ledger,
+            keep=float(content["labels"]["keep"]),
+            flip=float(content["labels"]["flip"]),
+            edges=bool(content["made_edges"]),
+            notes=tuple(str(note) for note in content["notes"]),
+            statistics=dict(content["statistics"]),
+            version=str(content["version"]),
+            created=str(content["created"]),
+        )
