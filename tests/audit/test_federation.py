@@ -21,9 +21,9 @@ from graphveil.audit.federation.cases import (
 )
 from graphveil.audit.federation.person import ROLES
 from graphveil.audit.federation.replay import PERSON, audit_features, audit_label, audit_shares
-from graphveil.federation.core import publication
+from graphveil.federation.core import publisher
 from graphveil.federation.core.dither import Dither
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto import products
 from graphveil.federation.crypto.sharing import uniform
@@ -76,7 +76,7 @@ def test_a_clip_that_is_not_applied_is_found(monkeypatch: Patch) -> None:
     def unclipped(x: Tensor, *, cap: float, bits: int, normalise: bool) -> Any:
         return SimpleNamespace(values=torch.round(x / cap * 2.0**bits))
 
-    monkeypatch.setattr(publication, "quantise", unclipped)
+    monkeypatch.setattr(publisher, "quantise", unclipped)
     found = audit_published()
     assert not found.holds and found.lower_bound > 10 * found.claimed_epsilon
 

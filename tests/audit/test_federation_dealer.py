@@ -13,7 +13,7 @@ from torch import Tensor
 from graphveil.audit.federation import runs as federation_runs
 from graphveil.audit.federation.dealer import audit_dealer
 from graphveil.federation.core.dither import Dither
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import MODES
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.federation.crypto.zero_sum import ZeroSum

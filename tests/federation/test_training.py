@@ -11,7 +11,7 @@ from torch import Tensor
 from graphveil.errors import BudgetError
 from graphveil.federation.core.messages import KINDS
 from graphveil.federation.core.networks import LENGTH, apart, holder_structure
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Effect, Send
@@ -101,7 +101,7 @@ def test_nothing_that_is_paid_for_leaves_before_it_is_counted(mode: str, monkeyp
     def spent(me: Publisher, digest: str) -> None:
         raise BudgetError("nothing is left", where="embeddings")
 
-    monkeypatch.setattr(Publisher, "_count", spent)
+    monkeypatch.setattr(Publisher, "count", spent)
     setting, held = made(mode=mode, epsilon=8.0)
     left: list[str] = []
 

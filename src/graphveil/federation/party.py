@@ -22,7 +22,7 @@ from graphveil.federation.core.agreement import Agreement
 from graphveil.federation.core.checkpoints import Checkpoints
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import Entry, Transcript
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State
 from graphveil.federation.crypto.keys import Identity, fingerprint_of

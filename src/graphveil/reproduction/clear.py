@@ -25,7 +25,7 @@ from graphveil.federation.core.networks import (
     apart,
     holder_structure,
 )
-from graphveil.federation.core.publication import clip_rows
+from graphveil.federation.core.publisher import clip_rows
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.modes.linear_server import LinearNetwork
 from graphveil.federation.modes.propagation import scaled_rows, transition_matrix

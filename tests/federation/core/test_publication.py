@@ -10,7 +10,8 @@ from scipy import stats
 
 from graphveil.errors import BudgetError
 from graphveil.federation.core.numbered_sets import MOST_SETS, NumberedSets, size_of_sets
-from graphveil.federation.core.publication import Guessing, Publication, Publisher
+from graphveil.federation.core.publication import Guessing, Publication
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.privacy import SeededRandomness, gaussian_epsilon
 

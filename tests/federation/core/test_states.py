@@ -16,7 +16,8 @@ from graphveil.federation.core.networks import (
     Propagation,
     holder_structure,
 )
-from graphveil.federation.core.publication import Publication, Publisher
+from graphveil.federation.core.publication import Publication
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.privacy import SeededRandomness
 

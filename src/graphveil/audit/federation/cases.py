@@ -23,7 +23,8 @@ from graphveil.audit.exact import audit_table
 from graphveil.audit.verdict import Audit, judge, timed
 from graphveil.federation.core.dither import Dither
 from graphveil.federation.core.guarantees import guarantee_of
-from graphveil.federation.core.publication import Publication, Publisher, james_stein
+from graphveil.federation.core.publication import Publication
+from graphveil.federation.core.publisher import Publisher, james_stein
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto.masks import MaskKey
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal

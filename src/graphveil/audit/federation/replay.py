@@ -28,7 +28,7 @@ from graphveil.audit.verdict import Audit
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.messages import KINDS, SEALED, UNIFORM
 from graphveil.federation.core.programs import simulate
-from graphveil.federation.core.publication import Publisher, clip_rows
+from graphveil.federation.core.publisher import Publisher, clip_rows
 from graphveil.federation.core.setting import Member, Setting
 from graphveil.federation.crypto import ring
 from graphveil.federation.effects import Checkpoint, Effect, Program, Send, with_changed_effects

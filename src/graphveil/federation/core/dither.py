@@ -87,9 +87,6 @@ class Dither:
         Args:
             shape: of the numbers that are opened.
             words: a uniform source; two draws with one source must not share words.
-
-        Returns:
-            m G + U, ring elements int64 of this shape.
         """
         count = math.prod(shape)
         normal = RoundedNormal(self.sigma, math.ceil(self.publication.cut * self.sigma))

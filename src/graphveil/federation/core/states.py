@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import InputError
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.crypto.masks import MaskKey
 
 State = Mapping[str, Tensor]

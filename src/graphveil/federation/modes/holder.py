@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.networks import Propagation, holder_structure
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import (
     State,

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from graphveil.errors import InputError
 from graphveil.federation.core.context import RunContext
-from graphveil.federation.core.publication import Publisher
+from graphveil.federation.core.publisher import Publisher
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import State, load_publisher, publisher_state
 from graphveil.federation.crypto import ring

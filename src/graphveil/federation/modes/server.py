@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from graphveil.federation.core.context import RunContext
 from graphveil.federation.core.networks import LENGTH, Combination, apart
-from graphveil.federation.core.publication import james_stein
+from graphveil.federation.core.publisher import james_stein
 from graphveil.federation.core.setting import Setting
 from graphveil.federation.core.states import load_network, network_state
 from graphveil.federation.crypto.products import Dealer
