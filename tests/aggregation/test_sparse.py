@@ -8,7 +8,8 @@ import scipy.sparse as sp
 import torch
 
 from graphveil.aggregation import from_scipy
-from graphveil.aggregation.row_loop import add_rows, widened
+from graphveil.aggregation.loops import add_rows
+from graphveil.aggregation.shared import widened
 from graphveil.aggregation.sparse import Rows
 from graphveil.engine import Blocks, LocalEngine
 from graphveil.errors import InputError

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from graphveil.aggregation import Support, WeightedMatrix, normalised_weights, weighted
+from graphveil.aggregation import Support, WeightedMatrix, normalised_weights
 from graphveil.errors import InputError
 from tests.aggregation.formulas import dense_normalised
 
@@ -66,7 +66,7 @@ def test_dots_of_any_width_equal_the_written_out_ones(columns: int, dtype: torch
 
 
 def test_dots_are_the_same_where_rows_are_gathered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted, "_GATHERED", 5 * COLUMNS)
+    monkeypatch.setattr("graphveil.aggregation.support._GATHERED", 5 * COLUMNS)
     support, left, right = Support.of(edges("directed"), N), drawn(N, COLUMNS), drawn(N, COLUMNS, seed=2)
     assert support.entries % 5 != 0
     assert torch.allclose(replace(support, pattern=None).dots(left, right), support.dots(left, right))

@@ -22,7 +22,7 @@ from graphveil.device.task import Field
 from graphveil.mechanisms import AdjacencyRR
 from graphveil.mechanisms.edges.degrees import NoisyDegree
 from graphveil.mechanisms.permanent import permanent_guarantee
-from graphveil.privacy.statement.sentences import paragraph
+from graphveil.privacy.statement.guarantee import paragraph
 from tests.collection.test_declare import IDS, declared
 
 KINDS = ("features", "label", "links", "degree")

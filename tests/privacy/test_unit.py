@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphveil.errors import InputError
-from graphveil.privacy.statement import sentences, unit
+from graphveil.privacy.statement import unit
+from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.old_texts import unit_of
 from graphveil.privacy.statement.unit import SIMPLE_UNITS, UNIT_CODES, ProtectedUnit, other_unit, together
 
@@ -122,7 +123,7 @@ def test_only_a_unit_that_covers_everything_is_a_person() -> None:
     ],
 )
 def test_what_is_less_than_a_person_says_by_what(one: ProtectedUnit, less: str) -> None:
-    assert sentences.not_a_person(one) == f"This protects {one.text}, not a person: {less}."
+    assert not_a_person(one) == f"This protects {one.text}, not a person: {less}."
 
 
 def test_units_at_once_multiply_and_some_are_of_somebody_else() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graphveil.aggregation.propagation import propagate as propagate
     from graphveil.aggregation.sparse import SparseMatrix as SparseMatrix
     from graphveil.aggregation.sparse import from_scipy as from_scipy
-    from graphveil.aggregation.weighted import Support as Support
+    from graphveil.aggregation.support import Support as Support
     from graphveil.aggregation.weighted import WeightedMatrix as WeightedMatrix
     from graphveil.aggregation.weighted import normalised_weights as normalised_weights
 
@@ -38,7 +38,7 @@ _HOMES = {
     "PerturbedSum": "perturbed",
     "ReceiverRows": "exact_sum",
     "SparseMatrix": "sparse",
-    "Support": "weighted",
+    "Support": "support",
     "Unit": "names",
     "WeightedMatrix": "weighted",
     "adjacency": "propagation",

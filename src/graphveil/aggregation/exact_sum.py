@@ -161,7 +161,7 @@ class ReceiverRows:
 
     def _compiled(self, values: Tensor, starts: Tensor, piece: int) -> _Sums:
         """Add up rows of int16, in the same pieces."""
-        from graphveil.aggregation.message_loop import add_messages
+        from graphveil.aggregation.loops import add_messages
 
         entries, own = slice(int(starts[0]), int(starts[-1])), (starts - starts[0]).long()
         long = torch.nonzero(torch.diff(own) > piece).ravel()

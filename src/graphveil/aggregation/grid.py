@@ -98,7 +98,7 @@ def quantise(
         values = torch.empty(shape, device=x.device)
     steps, shortest = 2.0**bits * _SAFETY, 0.0 if normalise else cap
     if _worth_a_loop(x):
-        from graphveil.aggregation.grid_loop import put_on_grid
+        from graphveil.aggregation.loops import put_on_grid
 
         _each_block(x, values.numpy(), lambda rows, own: put_on_grid(rows, steps, shortest, _LONGEST, _LARGEST, own))
     else:
@@ -133,7 +133,7 @@ def unit_rows(x: Tensor, *, out: npt.NDArray[np.float32] | None = None) -> Tenso
         out: float32 [n, c] that they are written into, a block at a time; may be the memory of x, or on disk.
     """
     if _worth_a_loop(x):
-        from graphveil.aggregation.grid_loop import scale_to_one
+        from graphveil.aggregation.loops import scale_to_one
 
         found = np.empty(tuple(x.shape), np.float32) if out is None else out
         _each_block(x, found, lambda rows, own: scale_to_one(rows, _LONGEST, own))

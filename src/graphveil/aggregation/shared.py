@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: Rows [n, c] in memory or on disk.
 Dense: TypeAlias = "Tensor | npt.NDArray[Any] | Mapped"
+#: Numbers in a line of the cache.
+_LINE: Final = 16
+#: Numbers that the system hands out anew each time, 16 MB of them.
+_MUCH: Final = 1 << 22
 
 
 def as_tensor(array: npt.NDArray[Any]) -> Tensor:
@@ -56,3 +60,49 @@ def require_room(out: npt.NDArray[Any] | None, rows: int, columns: int) -> npt.N
     if out.shape != (rows, columns) or out.dtype != np.float32:
         raise InputError(f"out is {out.dtype} {out.shape}", allowed=f"float32 {(rows, columns)}")
     return out
+
+
+def room(rows: int, columns: int) -> npt.NDArray[np.float32]:
+    """Return an array [rows, columns] to be written, whose first row begins with a line of the cache.
+
+    Args:
+        rows: of the array.
+        columns: of the array, from 1.
+    """
+    if rows * columns < _MUCH:
+        # By torch, whose memory is used again, and begins with a line.
+        return torch.empty(rows, columns).numpy()
+    # By numpy, which asks for large pages: they make rows all over it quicker to find.
+    space = np.empty(rows * columns + _LINE, np.float32)
+    start = -space.ctypes.data % (4 * _LINE) // 4
+    return space[start : start + rows * columns].reshape(rows, columns)
+
+
+def widened(x: npt.NDArray[Any], *, often: bool = False) -> npt.NDArray[np.float32]:
+    """Return x [n, c] itself, or if that pays, with columns of zeros after its own, so that they are `quick_width`.
+
+    A row that begins with a line of the cache lies in as few of them as it can, and is added up in one pass.  For one
+    product of a small array the copy takes longer than it saves.
+
+    Args:
+        x: [n, c], numbers of any kind; they become float32.
+        often: whether many products follow.
+    """
+    columns = x.shape[1]
+    width = quick_width(columns)
+    if width == columns or not (often or x.size >= _MUCH):
+        return np.ascontiguousarray(x, np.float32)
+    wide = room(len(x), width)
+    wide[:, :columns], wide[:, columns:] = x, 0
+    return wide
+
+
+def quick_width(columns: int) -> int:
+    """Return the number of columns from `columns` on with which a product on CPU is quickest: 4, 8 or a multiple of 16.
+
+    Rows of such lengths are added up in one pass, and lie in as few lines of the cache as they can.
+
+    Args:
+        columns: of the matrix that is multiplied.
+    """
+    return next((width for width in (4, 8) if columns <= width), -(-columns // 16) * 16)

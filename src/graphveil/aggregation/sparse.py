@@ -2,7 +2,7 @@
 
     y = A x,        dL/dx = A^T dL/dy
 
-Both products run as weighted sums over rows, on CPU in a compiled loop that holds a row in registers (`row_loop`), else
+Both products run as weighted sums over rows, on CPU in a compiled loop that holds a row in registers (`loops`), else
 by `torch.nn.functional.embedding_bag`, which adds up in the same order with the same roundings (benchmarks/kernels.py).
 The transpose is stored, so a gradient costs what the product costs.
 
@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from graphveil.aggregation.shared import as_tensor
+from graphveil.aggregation.shared import as_tensor, room, widened
 from graphveil.engine import LOCAL, Block, Blocks, Engine, LocalEngine
 from graphveil.engine.blocks import VALUES
 from graphveil.engine.contract import Shared
@@ -77,8 +77,6 @@ class Rows:
             for _ in range(hops):
                 z = _mixed(seeds, self._bags(z), alpha)
             return z
-        from graphveil.aggregation.row_loop import widened
-
         wide = torch.from_numpy(widened(x.cpu().numpy(), often=hops >= _OFTEN))
         far = wide.numel() >= _FAR_NUMBERS and self.indices.numel() < _FEW_ENTRIES
         if hops >= _OFTEN and far and self.engine == LOCAL:
@@ -90,8 +88,6 @@ class Rows:
         return found if wide.shape[1] == x.shape[1] else found[:, : x.shape[1]].contiguous()
 
     def _walked(self, wide: Tensor, hops: int, alpha: float) -> Tensor:
-        from graphveil.aggregation.row_loop import room
-
         # Written over in turns: large arrays are slow to take from the system.
         rooms = [room(self.starts.numel() - 1, wide.shape[1]) for _ in range(min(hops, 2))]
         seeds = None if alpha == 1.0 else wide * (1 - alpha)
@@ -131,7 +127,7 @@ class Rows:
         )
 
     def _sums(self, x: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        from graphveil.aggregation.row_loop import add_rows
+        from graphveil.aggregation.loops import add_rows
 
         if self.engine != LOCAL:
             return self.into(x, out)
@@ -231,9 +227,10 @@ class SparseMatrix:
             raise InputError(f"cannot multiply a {self.shape} matrix with a tensor {tuple(x.shape)}")
 
     def _differentiable(self, x: Tensor, hops: int) -> Tensor:
-        from graphveil.aggregation.sparse_slopes import Product
+        from graphveil.aggregation.sparse_slopes import Linear
 
-        return cast(torch.Tensor, Product.apply(x, self, hops))  # type: ignore[no-untyped-call]
+        product, transposed = partial(self.forward.power, hops=hops), partial(self.backward.power, hops=hops)
+        return cast(torch.Tensor, Linear.apply(x, product, transposed))  # type: ignore[no-untyped-call]
 
     def to(self, device: torch.device | str) -> SparseMatrix:
         """Return the same matrix on another device."""
@@ -290,7 +287,7 @@ def _product(
     x: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
     """Return a block of rows of the product [rows of the block, c]: what an engine does."""
-    from graphveil.aggregation.row_loop import add_rows, room
+    from graphveil.aggregation.loops import add_rows
 
     found = room(block.stop - block.start, x.shape[1])
     # As tensors and back: for arrays that may not be written, the loop would be compiled once more.

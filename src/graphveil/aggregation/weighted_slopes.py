@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from graphveil.aggregation.sparse import Rows
-
-if TYPE_CHECKING:
-    from graphveil.aggregation.weighted import Support
+from graphveil.aggregation.support import Support
 
 
-class _Kept(Protocol):
+class _Context(Protocol):
     """What torch hands from a forward pass to its backward pass."""
 
     support: Support
@@ -30,7 +28,7 @@ class Product(torch.autograd.Function):
     """The product of a `WeightedMatrix` with x [n, c], differentiable in x, the values [E] and the diagonal [n]."""
 
     @staticmethod
-    def forward(ctx: _Kept, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
+    def forward(ctx: _Context, x: Tensor, values: Tensor, diagonal: Tensor | None, support: Support) -> Tensor:
         """Return the product [n, c]."""
         x = x.contiguous()
         ctx.save_for_backward(x, values, diagonal)
@@ -39,7 +37,7 @@ class Product(torch.autograd.Function):
         return out if diagonal is None else out.addcmul_(x, diagonal[:, None])
 
     @staticmethod
-    def backward(ctx: _Kept, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: _Context, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         """Return the slopes in x, the values and the diagonal."""
         (x, values, diagonal), support = ctx.saved_tensors, ctx.support
         slope, to_x, to_values, to_diagonal = slope.contiguous(), None, None, None
@@ -61,7 +59,7 @@ class Normalised(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: _Kept, weights: Tensor, support: Support, mean: bool, self_loops: bool
+        ctx: _Context, weights: Tensor, support: Support, mean: bool, self_loops: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Return the values [E] and, with self-loops, the diagonal [n]."""
         power = -1.0 if mean else -0.5
@@ -80,7 +78,7 @@ class Normalised(torch.autograd.Function):
         return values, diagonal if self_loops else None
 
     @staticmethod
-    def backward(ctx: _Kept, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: _Context, slope: Tensor, on_diagonal: Tensor | None) -> tuple[Tensor, None, None, None]:
         """Return the slope in the weights [E]."""
         (values, factor, diagonal, received, sent), support = ctx.saved_tensors, ctx.support
         weighed = slope * values

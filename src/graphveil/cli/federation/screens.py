@@ -14,8 +14,8 @@ from graphveil.cli.base.screens import three_lines
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.privacy import Guarantee, assume
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement import sentences
 from graphveil.privacy.statement.assumption import OPENS
+from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.base.card import MARKDOWN
 from graphveil.reports.base.text import percent, printable, seconds
 from graphveil.reports.federation.units import unit_line
@@ -116,7 +116,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         ("Labels", _labels(answer)),
         ("Bytes", _bytes_line(answer)),
         *_led("Advice", answer["advice"]),
-        ("Guarantee", claim(answer["guarantee"])),
+        ("Guarantee", claim(Guarantee.from_dict(answer["guarantee"]))),
         *_led("Assumes", _assumed(answer["guarantee"], answer["mode"])),
     ]
     parts: list[RenderableType] = [head, Text(), pairs(facts), Text()]
@@ -195,11 +195,6 @@ def spent(epsilon: float, total: float, reader: str) -> str:
     if math.isinf(float(total)):
         return f"no privacy against {reader}"
     return f"epsilon {rounded_up(epsilon, 3)} of {rounded_up(total)} spent"
-
-
-def claim(guarantee: Mapping[str, Any]) -> str:
-    """The guarantee of an answer without its assumptions, which stand elsewhere."""
-    return sentences.claim(Guarantee.from_dict(guarantee))
 
 
 def size(count: float) -> str:

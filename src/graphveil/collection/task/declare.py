@@ -24,7 +24,7 @@ from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.mechanisms import AdjacencyRR, MultiBit, RandomizedResponse
 from graphveil.mechanisms.edges.degrees import NoisyDegree
-from graphveil.privacy.statement.sentences import paragraph
+from graphveil.privacy.statement.guarantee import paragraph
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphveil.aggregation import SparseMatrix
-from graphveil.aggregation.widths import quick_width
+from graphveil.aggregation.shared import quick_width
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split

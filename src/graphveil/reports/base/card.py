@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Protocol
 
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement import sentences
 from graphveil.reports.base import text
 from graphveil.reports.base.files import write_text
 from graphveil.reports.base.templating import rendered
@@ -144,11 +143,6 @@ def read_as_is(guarantee: Guarantee, what: str) -> str:
     covered = guarantee.unit.covers
     read = ", ".join(dict.fromkeys(part for aspect, part in parts.items() if aspect in covered)) or guarantee.unit.text
     return f"This {what} read {read} as they are: keep all of it with those who may see these."
-
-
-def claim(guarantee: Guarantee) -> str:
-    """Return the guarantee for people, without its assumptions, which are listed."""
-    return sentences.claim(guarantee)
 
 
 def protected(guarantee: Guarantee, trusted: str, *facts: str) -> Section:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from graphveil.privacy import Guarantee, Ledger, Observer, ProtectedUnit, compose, several, together
 from graphveil.privacy.accounting.printed import rounded_up
+from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.observer import RELEASE_READERS
-from graphveil.privacy.statement.sentences import not_a_person
 from graphveil.privacy.statement.unit import EDGE_ENTRY, LIST_ENTRY, RELATIONSHIP, UNDIRECTED_EDGE
 from graphveil.reports.base.text import number
 

@@ -17,6 +17,7 @@ from graphveil.methods.base.storage import DIGESTS
 from graphveil.privacy import Guarantee, Ledger
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.privacy.ledger_file import read_ledger
+from graphveil.privacy.statement.guarantee import claim
 from graphveil.privacy.statement.unit import PERSON_AND_LIST_AT_HOLDER, PERSON_AT_HOLDER
 from graphveil.reports.attacks.files import Found, attacks_section, kept
 from graphveil.reports.base import card as cards
@@ -48,7 +49,7 @@ def party_card(outcome: Mapping[str, Any], ledger: Ledger, attacks: Found) -> Ca
     typed = f"graphveil attack {shlex.quote(str(outcome['folder']))} --attack feature-recovery --truth DATA"
     return Card(
         title=f"Privacy card: {outcome['run']}, {outcome['party']}",
-        sentence=cards.claim(guarantee),
+        sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_units(outcome), _published(outcome)),

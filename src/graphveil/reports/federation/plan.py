@@ -17,7 +17,7 @@ from graphveil.federation.crypto.keys import require_signature
 from graphveil.federation.modes.traffic import traffic_of
 from graphveil.files.reading import LARGEST_TOML, read_bytes, read_json
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement import sentences
+from graphveil.privacy.statement.guarantee import not_a_person
 from graphveil.privacy.statement.unit import GUESS
 
 _ALIGNING = ("blinded-ids", "blinded-set", "aligned")
@@ -155,7 +155,7 @@ def _units(setting: Setting) -> list[dict[str, Any]]:
             "unit": weaker.text,
             "epsilon": setting.privacy.epsilon,
             "delta": delta,
-            "warning": sentences.not_a_person(weaker),
+            "warning": not_a_person(weaker),
         },
     ]
 

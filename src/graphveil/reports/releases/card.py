@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.graphs import Graph
+from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.attacks.files import NONE, Found, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, text, words
@@ -58,7 +59,7 @@ def release_card(graph: Graph, folder: Path, *, lift: RunRecord | None = None, a
     shown = attacks_section(attacks or {}, typed, none=NONE if attacks is not None else _NOT_HERE)
     return Card(
         title=f"Privacy card: {graph.schema.name}, released by {release.method}",
-        sentence=f"{cards.claim(guarantee)} {_POST}",
+        sentence=f"{claim(guarantee)} {_POST}",
         alarms=(*((_CURATOR,) if attacks is not None else ()), *cards.alarms(guarantee, "release")),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee)),

@@ -11,6 +11,7 @@ from typing import Any
 from graphveil.methods.registry import METHODS
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy import Guarantee, Ledger
+from graphveil.privacy.statement.guarantee import claim
 from graphveil.reports.attacks.files import Found, attacks_section
 from graphveil.reports.base import card as cards
 from graphveil.reports.base import front_matter, rivals, text, words
@@ -90,7 +91,7 @@ def public_card(about: About) -> Card:
     made = f"Settings: {used}", f"Made by graphveil {about.version}"
     return Card(
         title=f"Privacy card: {about.method} on {about.data}",
-        sentence=cards.claim(about.guarantee),
+        sentence=claim(about.guarantee),
         alarms=cards.alarms(about.guarantee, "run"),
         sections=(
             cards.protected(about.guarantee, words.trusted(about.guarantee), *_connections(about.relationship)),
@@ -113,7 +114,7 @@ def run_card(record: RunRecord, attacks: Found) -> Card:
     guarantee = record.privacy.guarantee
     return Card(
         title=f"Privacy card: {record.method} on {record.data}",
-        sentence=cards.claim(guarantee),
+        sentence=claim(guarantee),
         alarms=cards.alarms(guarantee, "run"),
         sections=(
             cards.protected(guarantee, words.trusted(guarantee), *_connections(record.privacy.epsilon_relationship)),

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphveil.methods.runs.intervals import Interval
 from graphveil.privacy.accounting.printed import rounded_up
-from graphveil.privacy.statement.sentences import less_than_a_person
+from graphveil.privacy.statement.guarantee import less_than_a_person
 from graphveil.reports.attacks.files import Found, attacks_section
 from graphveil.reports.base import rivals, text, words
 from graphveil.reports.base.card import Row, read_as_is

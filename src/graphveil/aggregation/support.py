@@ -1,0 +1,154 @@
+"""Which entries of a sparse matrix may differ from 0: sums and dot products over them.
+
+Everything costs O(E) memory and time: no array of nodes x nodes, none of entries x columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from graphveil.errors import InputError
+from graphveil.graphs.value.quiet import quiet
+from graphveil.runtime.late import torch
+from graphveil.runtime.sorted_arrays import distinct
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: Dot products of rows run fastest over a multiple of this many columns.
+_LANES = 8
+#: Values that are gathered at once on a device.
+_GATHERED = 1 << 24
+
+
+@dataclass(frozen=True)
+class Support:
+    """Which entries of an [n, n] matrix may differ from 0: E of them, in both orientations.
+
+    Entry e sends from `source[e]` to `target[e]` (it stands in row target, column source); entries are sorted by
+    target, then source.  Build one with :meth:`of`.
+
+    Attributes:
+        starts: first entry of each row [n + 1]; source, target: [E].
+        back_starts, back_target: the transpose's rows, [n + 1] and [E].
+        turned: the entry that each entry of the transpose is [E]; where `symmetric`, also each entry's opposite.
+        symmetric: every entry's opposite is there too.
+        pattern: the support as a torch CSR matrix (its values are not used); None on another device than the CPU.
+
+    All indices are int32.
+    """
+
+    starts: Tensor
+    source: Tensor
+    target: Tensor
+    back_starts: Tensor
+    back_target: Tensor
+    turned: Tensor
+    symmetric: bool
+    pattern: Tensor | None
+
+    @staticmethod
+    def of(edge_index: Tensor, num_nodes: int, *, self_loops: bool = False) -> Support:
+        """Return the support of edges; duplicates count once, self-loops are left out.
+
+        Args:
+            edge_index: int64 [2, E], row 0 sends to row 1.
+            num_nodes: n.
+            self_loops: whether every node gets one.
+
+        Raises:
+            InputError: when an edge names a node outside 0..n-1, and for 2^31 entries or more.
+        """
+        source, target = edge_index.cpu().numpy().astype(np.int64)
+        if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= num_nodes):
+            raise InputError("an edge names a node that does not exist", allowed=f"node numbers 0..{num_nodes - 1}")
+        keep = source != target
+        # One number a pair, so that one sort finds duplicates and puts entries into the order of rows.
+        codes = target[keep] * num_nodes + source[keep]
+        if self_loops:
+            codes = np.concatenate([codes, np.arange(num_nodes) * (num_nodes + 1)])
+        codes = distinct(codes)
+        if codes.size >= 2**31:
+            # Entries are numbered in 32 bits, as torch's dot products of rows number them.
+            raise InputError(f"a support of {codes.size} entries", allowed="below 2^31")
+        target, source = codes // max(num_nodes, 1), codes % max(num_nodes, 1)
+        starts, indices, rows = _starts(target, num_nodes), _int32(source), _int32(target)
+        # Entries as values: the transpose holds where each of its own was. It is made by counting, without a sort.
+        entries = np.arange(codes.size, dtype=np.int32)
+        back = csr_matrix((entries, indices.numpy(), starts.numpy()), shape=(num_nodes,) * 2).tocsc()
+        symmetric = bool(np.array_equal(back.indptr, starts) and np.array_equal(back.indices, indices))
+        with quiet():
+            zeros = torch.zeros(codes.size)
+            pattern = torch.sparse_csr_tensor(starts, indices, zeros, (num_nodes,) * 2, check_invariants=False)
+        back_starts = starts if symmetric else _int32(back.indptr)
+        back_target = indices if symmetric else _int32(back.indices)
+        return Support(starts, indices, rows, back_starts, back_target, _int32(back.data), symmetric, pattern)
+
+    @property
+    def num_nodes(self) -> int:
+        """n."""
+        return int(self.starts.numel() - 1)
+
+    @property
+    def entries(self) -> int:
+        """E."""
+        return int(self.source.numel())
+
+    @property
+    def edge_index(self) -> Tensor:
+        """Return the entries as edges, int64 [2, E], in the order in which weights are given."""
+        return torch.stack([self.source, self.target]).long()
+
+    def row_sums(self, values: Tensor) -> Tensor:
+        """Return the sums [n] of values [E] over each row."""
+        return values.new_zeros(self.num_nodes).index_add_(0, self.target, values)
+
+    def column_sums(self, values: Tensor) -> Tensor:
+        """Return the sums [n] of values [E] over each column."""
+        return values.new_zeros(self.num_nodes).index_add_(0, self.source, values)
+
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return left_i . right_j of every entry j -> i.
+
+        Args:
+            left, right: [n, c].
+
+        Returns:
+            [E].
+        """
+        if self.entries == 0:
+            return left.new_zeros(0)
+        if self.pattern is None:
+            return self._dots_by_pieces(left, right)
+        fill = -left.shape[1] % _LANES
+        if fill:
+            left, right = torch.nn.functional.pad(left, (0, fill)), torch.nn.functional.pad(right, (0, fill))
+        pattern = self.pattern if left.dtype == self.pattern.dtype else self.pattern.to(left.dtype)
+        return cast(torch.Tensor, torch.sparse.sampled_addmm(pattern, left, right.T, beta=0.0).values())
+
+    def _dots_by_pieces(self, left: Tensor, right: Tensor) -> Tensor:
+        """The dot products where each entry's rows are gathered: some entries at a time, for want of memory."""
+        size = max(1, _GATHERED // max(1, left.shape[1]))
+        ends = zip(torch.split(self.target, size), torch.split(self.source, size), strict=True)
+        return torch.cat([(left.index_select(0, i) * right.index_select(0, j)).sum(dim=1) for i, j in ends])
+
+    def to(self, device: torch.device | str) -> Support:
+        """Return the same support on another device."""
+        kept = {name: value for name, value in vars(self).items() if name != "pattern"}
+        moved: dict[str, Any] = {k: v.to(device) for k, v in kept.items() if isinstance(v, torch.Tensor)}
+        # Torch keeps matrices in compressed rows apart on each device: there plain rows do.
+        return replace(self, **moved, pattern=self.pattern if torch.device(device).type == "cpu" else None)
+
+
+def _starts(rows: np.ndarray, num_nodes: int) -> Tensor:
+    counts = np.bincount(rows, minlength=num_nodes)
+    return _int32(np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _int32(values: np.ndarray) -> Tensor:
+    return torch.from_numpy(values.astype(np.int32))
