@@ -23,8 +23,7 @@ from scipy import stats
 
 from blink import rows_add_up_to_one
 from graphveil.graphs import load_graph, random_split
-from graphveil.methods.base.estimator import Estimator
-from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 
 #: Published means of 30 trials on one split, in %, by the epsilon of a list (authors' repository, results.json).
@@ -97,13 +96,13 @@ def run(
             held[key_of(row)] = row
 
 
-def build(epsilon: int, share: float, learning: dict[str, Any]) -> Estimator[SolitudeCore]:
+def build(epsilon: int, share: float, learning: dict[str, Any]) -> Solitude:
     """Return the method, or for epsilon 0 a network that reads no links."""
     common: dict[str, Any] = {"epsilon_x": math.inf, "scaling": "published", "epochs": 300, "patience": 0, **learning}
     if not epsilon:
-        return Estimator(SolitudeCore(epsilon_a=math.inf, denoiser="none", model="mlp", **common))
+        return Solitude(epsilon_a=math.inf, denoiser="none", model="mlp", **common)
     links = {"epsilon_a": float(epsilon), "mode": "both", "degree_share": share}
-    return Estimator(SolitudeCore(denoiser="blink-hybrid", model="gcn", **links, **common))
+    return Solitude(denoiser="blink-hybrid", model="gcn", **links, **common)
 
 
 def key_of(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -286,41 +286,41 @@ def hop(folder: Path, nodes: int, epochs: int) -> Row:
 
 def gap(folder: Path, nodes: int, epochs: int) -> Row:
     """Fit GAP, one relationship hidden at epsilon 4."""
-    from graphveil.methods.curator.gap import GAPCore
+    from graphveil.methods.curator.gap import GAP
 
     # No patience: the same number of epochs at each size.
-    core = GAPCore(epsilon=4.0, delta=1e-10, unit="edge", epochs=epochs, patience=0)
+    core = GAP(epsilon=4.0, delta=1e-10, unit="edge", epochs=epochs, patience=0)
     return _fitted(core, opened(folder, nodes), epochs)
 
 
 def class_sums(folder: Path, nodes: int, epochs: int) -> Row:
     """Fit class-sums, one relationship hidden at epsilon 4."""
-    from graphveil.methods.curator.class_sums import ClassSumsCore
+    from graphveil.methods.curator.class_sums import ClassSums
 
-    return _fitted(ClassSumsCore(epsilon=4.0, unit="edge", epochs=epochs), opened(folder, nodes), epochs)
+    return _fitted(ClassSums(epsilon=4.0, unit="edge", epochs=epochs), opened(folder, nodes), epochs)
 
 
 def labels(folder: Path, nodes: int, epochs: int) -> Row:
     """Collect labels at epsilon 1 and spread them."""
-    from graphveil.methods.local.label_propagation import LabelPropagationCore
+    from graphveil.methods.local.label_propagation import LabelPropagation
 
-    return _fitted(LabelPropagationCore(epsilon_y=1.0), opened(folder, nodes))
+    return _fitted(LabelPropagation(epsilon_y=1.0), opened(folder, nodes))
 
 
 def lpgnn(folder: Path, nodes: int, epochs: int) -> Row:
     """Collect features and labels at epsilon 1 each and train on them."""
-    from graphveil.methods.local.lpgnn import LPGNNCore
+    from graphveil.methods.local.lpgnn import LPGNN
 
-    core = LPGNNCore(epsilon_x=1.0, epsilon_y=1.0, steps_x=4, steps_y=2, epochs=epochs, patience=0)
+    core = LPGNN(epsilon_x=1.0, epsilon_y=1.0, steps_x=4, steps_y=2, epochs=epochs, patience=0)
     return _fitted(core, opened(folder, nodes), epochs)
 
 
 def link_beliefs(folder: Path, nodes: int, epochs: int) -> Row:
     """Collect noisy lists of three entries a person, one of them false, and read them."""
-    from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+    from graphveil.methods.links.link_beliefs import LinkBeliefs
 
     epsilon = math.log((nodes - 1) / 2 - 1)
-    core = LinkBeliefsCore(epsilon_x=None, epsilon_a=epsilon, epsilon_y=1.0, reading="beliefs")
+    core = LinkBeliefs(epsilon_x=None, epsilon_a=epsilon, epsilon_y=1.0, reading="beliefs")
     return _fitted(core, opened(folder / "lists", nodes)) | {"edges": 2 * nodes}
 
 

@@ -56,7 +56,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
 
     from graphveil.graphs import random_split, social_graph
     from graphveil.methods.links.collection import named_pairs
-    from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+    from graphveil.methods.links.link_beliefs import LinkBeliefs
     from graphveil.models.blocks.pair_messages import PairMessages
     from graphveil.privacy import SeededRandomness
 
@@ -64,7 +64,7 @@ def measure(nodes: int, repeats: int, method: str) -> dict[str, float]:
     graph = social_graph(nodes, average_degree=4, dimension=20, apps=2, classes=CLASSES, seed=1)
     # Each list is half of the others long on average: one false entry a person.
     epsilon = math.log((nodes - 1) / 2 - 1)
-    core = LinkBeliefsCore(epsilon_x=None, epsilon_a=epsilon, epsilon_y=1.0, reading=method)
+    core = LinkBeliefs(epsilon_x=None, epsilon_a=epsilon, epsilon_y=1.0, reading=method)
     reports = core.randomize(graph, split=random_split(graph, 0), randomness=SeededRandomness(1))
     start = time.process_time()
     core.fit_reports(reports)

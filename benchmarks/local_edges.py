@@ -106,7 +106,7 @@ def fill(
         if name in OURS:
             accuracy = ours.fit(graph, split=nodes, randomness=noise).score(graph, nodes.test)
         else:
-            ours.core.released = ours.randomize(graph, split=nodes, randomness=noise)
+            ours.released = ours.randomize(graph, split=nodes, randomness=noise)
             accuracy = float(link_controls_of(ours, graph, nodes)["no-edges"]().mean())
         variant = ours.variant if name in OURS else ""
     else:

@@ -31,8 +31,8 @@ from graphveil.methods.base.network.drop import drop_objective
 from graphveil.methods.base.network.features import centred_of, labels_of, reported_of
 from graphveil.methods.base.people.released import Answers, LocalReports, randomize_people, topology_of
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.local.label_propagation import LabelPropagationCore
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.models import build_backbone, first_width
 from graphveil.privacy import SeededRandomness
 from graphveil.training import Schedule, train
@@ -55,13 +55,13 @@ def main() -> None:
     torch.set_num_threads(1)
     for data in given.data.split(","):
         graph = load_graph(data, root=given.data_root)
-        core = LPGNNCore(epsilon_x=given.epsilon_x, epsilon_y=given.epsilon_y, epochs=given.epochs)
+        core = LPGNN(epsilon_x=given.epsilon_x, epsilon_y=given.epsilon_y, epochs=given.epochs)
         for number in range(given.splits):
             fill(given.out, data, graph, core, number)
         table(given.out, data, given.splits)
 
 
-def fill(out: Path, data: str, graph: Graph, core: LPGNNCore, number: int) -> None:
+def fill(out: Path, data: str, graph: Graph, core: LPGNN, number: int) -> None:
     """Write the runs of a split that are not there yet."""
     done = {(row["share"], row["way"]) for row in rows_of(out, data) if row["split"] == number}
     wanted = [(share, way) for share in SHARES for way in WAYS if (share, way) not in done]
@@ -88,16 +88,16 @@ def of_some(whole: LocalReports, who: torch.Tensor) -> LocalReports:
     return replace(whole, features=features, labels=labels, train=whole.train & who, val=whole.val & who)
 
 
-def scores(way: str, core: LPGNNCore, reports: LocalReports, graph: Graph, number: int) -> torch.Tensor:
+def scores(way: str, core: LPGNN, reports: LocalReports, graph: Graph, number: int) -> torch.Tensor:
     """Return the scores [n, c] of a way to read reports."""
     settings = replace(core.settings, seed=number)
     if way == "lpgnn":
         budgets = {"epsilon_x": core.privacy.epsilon_x, "epsilon_y": core.privacy.epsilon_y}
-        fresh = LPGNNCore(**budgets, epochs=settings.epochs, seed=number)  # type: ignore[arg-type]
+        fresh = LPGNN(**budgets, epochs=settings.epochs, seed=number)  # type: ignore[arg-type]
         return fresh.fit_reports(reports, topology_of(graph)).probabilities()
     if way == "lpgnn, zeros":
         return with_zeros(reports, graph, settings)
-    labels = LabelPropagationCore(epsilon_y=core.privacy.epsilon_y, seed=number)
+    labels = LabelPropagation(epsilon_y=core.privacy.epsilon_y, seed=number)
     return labels.fit_reports(replace(reports, privacy=labels.privacy), topology_of(graph)).probabilities()
 
 

@@ -23,7 +23,7 @@ from scipy import stats
 from graphveil.graphs import Graph, load_graph, random_split
 from graphveil.methods.links.collection import LinkReports, randomize_graph
 from graphveil.methods.links.silent_lists import of_heard
-from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 from participation import of_some
 
@@ -50,7 +50,7 @@ def main() -> None:
 def both(graph: Graph, share: float, number: int, given: argparse.Namespace) -> tuple[float, float]:
     """Return the test accuracy of both ways on the same reports."""
     settings = {"epsilon_x": 2.0, "epsilon_y": 2.0, "epsilon_a": given.epsilon_a, "mode": "both"}
-    core = SolitudeCore(**settings, epochs=given.epochs, seed=number)
+    core = Solitude(**settings, epochs=given.epochs, seed=number)
     split = random_split(graph, number)
     whole = randomize_graph(graph, split, core.privacy, core.links, randomness=SeededRandomness(number))
     # One number a person and split: whoever answers at 30% answers at 70% too.
@@ -59,7 +59,7 @@ def both(graph: Graph, share: float, number: int, given: argparse.Namespace) -> 
     some = replace(whole, people=people, lists={"lists": of_heard(whole.lists["lists"], heard)}, heard=heard)
 
     def accuracy(reports: LinkReports) -> float:
-        fresh = SolitudeCore(**settings, epochs=given.epochs, seed=number)
+        fresh = Solitude(**settings, epochs=given.epochs, seed=number)
         found = fresh.fit_reports(reports).probabilities().argmax(dim=1)
         return float((found == graph.y)[split.test].double().mean())
 

@@ -29,14 +29,21 @@ if TYPE_CHECKING:
     from graphveil.methods import DPMLP as DPMLP
     from graphveil.methods import GAP as GAP
     from graphveil.methods import LPGNN as LPGNN
+    from graphveil.methods import AnswerPool as AnswerPool
+    from graphveil.methods import ClassCounts as ClassCounts
     from graphveil.methods import ClassSums as ClassSums
     from graphveil.methods import HeteroRR as HeteroRR
+    from graphveil.methods import LabelPool as LabelPool
     from graphveil.methods import LabelPropagation as LabelPropagation
     from graphveil.methods import LinkBeliefs as LinkBeliefs
+    from graphveil.methods import Links as Links
+    from graphveil.methods import ListSums as ListSums
     from graphveil.methods import NodeSums as NodeSums
     from graphveil.methods import ProGAP as ProGAP
     from graphveil.methods import Solitude as Solitude
     from graphveil.methods import load_method as load_method
+    from graphveil.privacy import Guarantee as Guarantee
+    from graphveil.privacy import Ledger as Ledger
 
 __version__ = "0.1.0"
 
@@ -59,10 +66,15 @@ _METHOD_NAMES = (
     "DPMLP",
     "GAP",
     "LPGNN",
+    "AnswerPool",
+    "ClassCounts",
     "ClassSums",
     "HeteroRR",
+    "LabelPool",
     "LabelPropagation",
     "LinkBeliefs",
+    "Links",
+    "ListSums",
     "NodeSums",
     "ProGAP",
     "Solitude",
@@ -73,6 +85,7 @@ _HOMES = {
     **{room: room for room in _ROOMS},
     **dict.fromkeys(_GRAPH_NAMES, "graphs"),
     **dict.fromkeys(_METHOD_NAMES, "methods"),
+    **dict.fromkeys(("Guarantee", "Ledger"), "privacy"),
     "VFGNN": "federation",
 }
 
@@ -81,11 +94,18 @@ __all__ = [
     "GAP",
     "LPGNN",
     "VFGNN",
+    "AnswerPool",
+    "ClassCounts",
     "ClassSums",
     "GraphSchema",
+    "Guarantee",
     "HeteroRR",
+    "LabelPool",
     "LabelPropagation",
+    "Ledger",
     "LinkBeliefs",
+    "Links",
+    "ListSums",
     "NodeSums",
     "ProGAP",
     "Solitude",

@@ -22,7 +22,6 @@ from graphveil.mechanisms import AdjacencyRR, AnalyticGaussian, Laplace, MultiBi
 from graphveil.methods import LPGNN, HeteroRR
 from graphveil.methods.base.people.released import LocalReports, randomize_people, topology_of
 from graphveil.methods.baselines.network import baseline
-from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.privacy import SeededRandomness
 from tests.attacks import made
 
@@ -81,7 +80,7 @@ PEOPLE, CLASSES = 200, 3
 def people() -> tuple[Graph, LocalReports, Truth]:
     """A graph, what its people send, and what forgers know of them."""
     graph = social_graph(PEOPLE, average_degree=8, dimension=20, classes=CLASSES, seed=1)
-    core = LPGNNCore(epsilon_x=5.0, epsilon_y=2.0)
+    core = LPGNN(epsilon_x=5.0, epsilon_y=2.0)
     reports = randomize_people(graph, random_split(graph, 0), core.privacy, randomness=SeededRandomness(3))
     return graph, reports, Truth.of(graph.x, graph.y, CLASSES)
 
@@ -154,7 +153,7 @@ def test_fakes_link_to_people_in_turn() -> None:
     # Each claims the class after that of the first it links to, and sends a label like people who train.
     assert bool(made.train[PEOPLE:].all()) and not bool(made.val[PEOPLE:].any())
     assert torch.equal(made.labels[:PEOPLE], reports.labels)
-    LPGNNCore(epsilon_x=5.0, epsilon_y=2.0, epochs=1).fit_reports(made, grown)
+    LPGNN(epsilon_x=5.0, epsilon_y=2.0, epochs=1).fit_reports(made, grown)
 
 
 @pytest.mark.parametrize("mode", ["lower", "both", "directed"])

@@ -29,7 +29,7 @@ def test_one_thread_here_is_the_default_of_every_method() -> None:
 def test_a_prediction_takes_an_engine_where_people_are_read_for_it(type_in: Terminal, tmp_path: Path) -> None:
     graph = load_graph("social-200")
     for method in (LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=1), ClassSums(epsilon=4.0, epochs=1)):
-        method.fit(graph).save(tmp_path / method.core.kind)
+        method.fit(graph).save(tmp_path / method.kind)
     asked = type_in("predict", "lpgnn", "social-300", "--people", "other", "--workers", 2)
     assert asked.code == 0
     refused = type_in("predict", "class-sums", "social-200", "--workers", 2)

@@ -191,7 +191,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_spent(
     """200 kB are too little for a run; nobody's report may be asked for before that is seen."""
     for work in (
         "graphveil.methods.runs.experiment.run",
-        "graphveil.methods.release.heterorr.HeteroRRCore.release",
+        "graphveil.methods.release.heterorr.HeteroRR.release",
         "graphveil.reports.federation.folders.write_split",
     ):
         monkeypatch.setattr(work, lambda *_, **__: pytest.fail("spent"))

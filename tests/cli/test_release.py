@@ -10,7 +10,7 @@ import pytest
 
 from graphveil.cli import main
 from graphveil.graphs import load_graph
-from graphveil.methods.release.heterorr import HeteroRRCore
+from graphveil.methods.release.heterorr import HeteroRR
 from graphveil.methods.release.rehearsal import Rehearsal
 from graphveil.methods.runs.intervals import Interval
 from tests.cli.conftest import Terminal
@@ -167,7 +167,7 @@ def test_a_rehearsal_decides_before_anything_is_spent(
     )
     monkeypatch.setattr("graphveil.methods.release.rehearsal.rehearse", lambda *_, **__: trials)
     if code:
-        monkeypatch.setattr(HeteroRRCore, "release", None)
+        monkeypatch.setattr(HeteroRR, "release", None)
     answer = type_in("release", "edge-rr", "social-200", "--epsilon-a", 1, "--private-share", 0.9, "-o", "out")
     assert (answer.code, Path("out").exists()) == (code, not code)
     lines = answer.err.splitlines()

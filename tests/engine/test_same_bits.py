@@ -219,12 +219,12 @@ def gap(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
 
 
 def class_sums(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
-    core = ClassSums(epsilon=4.0).core
+    core = ClassSums(epsilon=4.0)
     return core.publish(graph, split=few(graph), randomness=randomness, engine=engine).sums
 
 
 def release(graph: Graph, randomness: Randomness, engine: Engine) -> Tensor:
-    core = HeteroRR(epsilon_x=40.0, epsilon_y=1.0, epsilon_a=14.0, features="feature-rr", edges="edge-rand").core
+    core = HeteroRR(epsilon_x=40.0, epsilon_y=1.0, epsilon_a=14.0, features="feature-rr", edges="edge-rand")
     out = core.release(graph, randomness=randomness, engine=engine)
     return torch.cat([out.x.flatten().double(), out.y.double(), out.edge_index.flatten().double()])
 
@@ -330,7 +330,7 @@ def test_a_hop_whose_worker_dies_is_finished_under_the_same_noise(
 
 @pytest.mark.slow
 def test_a_publication_is_paid_once_whoever_dies_on_the_way(graph: Graph, ray: RayEngine, tmp_path: Path) -> None:
-    quiet, disturbed = ClassSums(epsilon=4.0).core, ClassSums(epsilon=4.0).core
+    quiet, disturbed = ClassSums(epsilon=4.0), ClassSums(epsilon=4.0)
     whole = quiet.publish(graph, split=few(graph), randomness=SeededRandomness(3))
     engine = OneWorkerDies(ray, tmp_path)
     found = disturbed.publish(graph, split=few(graph), randomness=SeededRandomness(3), engine=engine)
@@ -339,7 +339,7 @@ def test_a_publication_is_paid_once_whoever_dies_on_the_way(graph: Graph, ray: R
 
 
 def test_a_publication_that_broke_off_is_paid_and_never_taken_up_again(graph: Graph) -> None:
-    core = ClassSums(epsilon=4.0).core
+    core = ClassSums(epsilon=4.0)
     with pytest.raises(ConnectionError):
         core.publish(graph, split=few(graph), randomness=SecureRandomness(), engine=_Gone())
     assert len(core.account.ledger.spends) == 1

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from graphveil.methods.base.estimator import Estimator, load_estimator
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.people.released import topology_of
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
@@ -115,11 +115,11 @@ def copied(method: Any) -> Any:
     """The same fitted method with a memory and an account of its own: what it holds is replaced, never changed."""
     if not isinstance(method, Estimator):
         return copy(method)
-    core = copy(method.core)
-    core.account = replace(core.account)
-    return Estimator(core)
+    copied = copy(method)
+    copied.account = replace(copied.account)
+    return copied
 
 
 def load_like(method: Any, path: Path) -> Any:
     """A method of the same kind as another, from a file."""
-    return load_estimator(type(method.core), path) if isinstance(method, Estimator) else type(method).load(path)
+    return type(method).load(path)

@@ -61,7 +61,7 @@ def test_the_engine_that_is_named_sums_every_hop(case: str) -> None:
     engine, graph = Counting(2), cm.graph()
     method = METHODS[name](**settings)
     method.fit(graph, split=cm.split_of(graph), randomness=SeededRandomness(1), engine=engine)
-    assert METHODS[name].load_core().by_blocks
+    assert METHODS[name].load_class().by_blocks
     assert len(engine.given) == len(method.published.noise.sigmas)
 
 
@@ -100,7 +100,7 @@ def people() -> tuple[Graph, Split]:
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_engine_that_is_named_asks_everybody(name: str, people: tuple[Graph, Split]) -> None:
     settings, times = REPORTS[name]
-    engine, core = Counting(2), METHODS[name].load_core()(**settings)
+    engine, core = Counting(2), METHODS[name].load_class()(**settings)
     core.collect(people[0], split=people[1], randomness=SeededRandomness(1), engine=engine)
     assert core.by_blocks and len(engine.given) == times and min(engine.given) > 1
 
@@ -114,7 +114,7 @@ def test_a_method_that_answers_from_its_training_refuses_an_engine() -> None:
 
 def test_methods_that_do_not_work_by_blocks_refuse_an_engine_before_anything_is_read() -> None:
     told = {name for name, _ in BY_BLOCKS.values()}
-    cores = {name: entry.load_core() for name, entry in METHODS.items()}
+    cores = {name: entry.load_class() for name, entry in METHODS.items()}
     others = [name for name, core in cores.items() if not (core.by_blocks or core.trains_by_blocks)]
     assert told | set(PUBLIC) <= set(METHODS) - set(others) and "caribou" in others and "dp-mlp" in others
     for name in ("caribou", "dp-mlp"):

@@ -99,7 +99,7 @@ def test_it_is_trained_as_a_copy_at_the_same_price(name: str) -> None:
         assert torch.equal(mine, first)
     plain = case.build().fit(case.graph, randomness=SeededRandomness(1))
     assert method.guarantee == plain.guarantee and method.ledger == plain.ledger
-    weights = method.core.result.network.weights
+    weights = method.result.network.weights
     moved = [key for key, value in module.state_dict().items() if not torch.equal(weights[f"module.{key}"], value)]
     assert any("weight" in key for key in moved)
 

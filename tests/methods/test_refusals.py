@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +16,11 @@ from graphveil import methods
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
 from graphveil.methods import METHODS
-from graphveil.methods.base.method import AnyMethod
+from graphveil.methods.base.method import Method
 from graphveil.methods.base.ranges import NAMES, NUMBERS, Bounds
-from graphveil.methods.local.label_propagation import LabelPropagationCore
-from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.registry import PUBLIC, build_method, chosen_settings, find_method, name_of
+from graphveil.methods.local.label_propagation import LabelPropagation
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.registry import build_method, chosen_settings, find_method
 from graphveil.methods.release.extractor import Extractor
 from graphveil.methods.runs import experiment
 from graphveil.methods.runs.search import Search
@@ -36,7 +34,7 @@ SCHEMA = GraphSchema("made", 8, 0.0, 1.0, ("a", "b", "c"))
 BESIDE = {"delta": {"mechanism": "gaussian"}, "degree_share": {"denoiser": "blink-hybrid"}}
 
 
-def built(method: AnyMethod, settings: dict[str, Any]) -> Any:
+def built(method: Method, settings: dict[str, Any]) -> Any:
     """The estimator of chosen settings."""
     return build_method(method.name, settings, classes=3)
 
@@ -49,7 +47,7 @@ def beyond(bounds: Bounds, kind: type) -> list[float]:
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_a_value_out_of_range_is_refused_by_its_name(method: AnyMethod) -> None:
+def test_a_value_out_of_range_is_refused_by_its_name(method: Method) -> None:
     for key, option in method.options.items():
         beside = {name: value for name, value in BESIDE.get(key, {}).items() if name in method.options}
         if option.type is str:
@@ -80,12 +78,12 @@ def test_noise_that_cannot_be_had_is_refused_with_the_nearest_value(
 ) -> None:
     method = METHODS[name]
     with pytest.raises(InputError, match=f"^{re.escape(refused)}: ") as caught:
-        built(method, settings).core.planned_noise(SCHEMA, 60)
+        built(method, settings).planned_noise(SCHEMA, 60)
     key = refused.partition(" ")[0]
     end = re.search(r"allowed: at (least|most) (\S+), the other settings", str(caught.value))
     assert end is not None, str(caught.value)
     value = method.options[key].type(float(end[2]))
-    built(method, {**settings, key: value}).core.planned_noise(SCHEMA, 60)
+    built(method, {**settings, key: value}).planned_noise(SCHEMA, 60)
     assert (value > settings[key]) == (end[1] == "least") and (not nearest or value == nearest[key])
 
 
@@ -106,7 +104,7 @@ def test_what_a_setting_forces_follows_unless_it_is_set(
     method = METHODS[name]
     settled = method.settle(settings)
     assert {key: settled[key] for key in followed} == followed
-    assert built(method, settings).core.parameters().items() >= followed.items()
+    assert built(method, settings).parameters().items() >= followed.items()
     for rule in method.forced:
         assert {rule.by, rule.other} <= {*method.options}
         default = method.options[rule.other].default
@@ -114,13 +112,6 @@ def test_what_a_setting_forces_follows_unless_it_is_set(
     with pytest.raises(InputError, match="|".join((*settings, *followed))):
         other = {"hops": 2, "unit": "edge", "features": "laplace", "edges": "public-tree", "epsilon_x": 1.0}
         built(method, {**settings, **{key: other[key] for key in followed}})
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_core_knows_what_users_call_it(name: str) -> None:
-    question = {"question": "0>=0.5"} if name == "answer-pool" else {}
-    assert name_of(built(METHODS[name], question).core) == name
-    assert not set(METHODS[name].fixed) & set(METHODS[name].options)
 
 
 # ---- methods by name ----
@@ -149,15 +140,15 @@ def test_a_method_is_built_once_more_from_what_a_run_recorded(name: str, setting
     first = build_method(name, settings, 5)
     used = METHODS[name].load_family().used_settings(first, METHODS[name].settle(settings))
     second = build_method(name, chosen_settings(name, used), 5)
-    assert type(second.core) is type(first.core)
+    assert type(second) is type(first)
     for part in ("settings", "privacy", "links", "rule", "rounds"):
         assert getattr(second, part, None) == getattr(first, part, None)
 
 
 def test_a_total_budget_is_split_as_advised() -> None:
     small, large = build_method("lpgnn", {"epsilon": 2.0}, 7), build_method("lpgnn", {"epsilon": 8.0}, 7)
-    assert isinstance(small.core, LabelPropagationCore) and (small.rule, small.privacy.epsilon_y) == ("pool", 2.0)
-    assert isinstance(large.core, LPGNNCore)
+    assert isinstance(small, LabelPropagation) and (small.rule, small.privacy.epsilon_y) == ("pool", 2.0)
+    assert isinstance(large, LPGNN)
     assert large.privacy.epsilon_x + large.privacy.epsilon_y == pytest.approx(8.0)
     assert build_method("label-propagation", {"epsilon": 3.0}, 7).privacy.epsilon_y == 3.0
 
@@ -251,10 +242,3 @@ def test_what_methods_there_are_is_read_without_loading_any() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_public_names_are_what_type_checkers_are_told() -> None:
-    source = ast.parse(Path(methods.__file__).read_text(encoding="utf-8"))
-    block = next(node for node in source.body if isinstance(node, ast.If))
-    told = {ast.unparse(node.targets[0]) for node in block.body if isinstance(node, ast.Assign)}
-    assert told == set(PUBLIC) and told <= set(methods.__all__)

@@ -56,7 +56,7 @@ ALL = pytest.mark.parametrize("name", BUILT)
 def test_a_copy_of_any_kind_pays_from_the_same_account(name: str) -> None:
     method = BUILT[name]()
     for other in (clone(method), copy.copy(method), copy.deepcopy(method)):
-        assert other.core.account is method.core.account
+        assert other.account is method.account
         assert other.get_params() == method.get_params()
 
 
@@ -78,14 +78,14 @@ def test_noise_comes_from_the_operating_system_unless_said_otherwise() -> None:
     graph = made.graph()
     assert BUILT["lpgnn"]().fit(graph).guarantee.void is None
     with pytest.raises(TypeError, match="randomness"):
-        BUILT["lpgnn"]().core.collect(graph, split=random_split(graph, 0))
+        BUILT["lpgnn"]().collect(graph, split=random_split(graph, 0))
 
 
 def test_a_clone_cannot_ask_the_same_people_again() -> None:
     method, graph = BUILT["lpgnn"](), made.graph()
     method.fit(graph, randomness=SeededRandomness(1))
     other, ledger = clone(method), method.ledger
-    assert not other.core.fitted
+    assert not other.fitted
     with pytest.raises(BudgetError):
         other.fit(graph, randomness=SeededRandomness(2))
     assert other.ledger == method.ledger == ledger
@@ -106,7 +106,7 @@ def test_a_search_is_refused_with_the_accounted_way(name: str, search: Any, jobs
     )
     with pytest.raises(InputError, match=r"would ask them again; .*graphveil tune.*methods\.runs\.tuning\.tune"):
         over.fit(made.graph())
-    assert method.ledger.spends == () and not method.core.fitted
+    assert method.ledger.spends == () and not method.fitted
 
 
 @pytest.mark.parametrize("given", [None, "y"])
@@ -123,7 +123,7 @@ def test_cross_validation_asks_nobody(given: str | None) -> None:
             told = {} if validate is cross_val_predict else {"error_score": "raise"}
             with pytest.raises(said[0], match=said[1]):
                 validate(method, **rows, cv=2, **told)
-    assert method.ledger.spends == () and not method.core.fitted
+    assert method.ledger.spends == () and not method.fitted
 
 
 def test_labels_beside_a_graph_are_refused_before_anything_is_paid() -> None:
@@ -143,7 +143,7 @@ def test_a_run_with_controls_leaves_its_lift() -> None:
     assert result.model.lift is lift and lift is not None
     shown = [f"{100 * value:+.1f}" for value in (lift.mean, lift.low, lift.high)]
     assert f"{shown[0]} points ({shown[1]} to {shown[2]})" in result.model._repr_html_()
-    assert "lift" not in str(result.model.core.stored().facts).lower() and clone(result.model).lift is None
+    assert "lift" not in str(result.model.stored().facts).lower() and clone(result.model).lift is None
     bare = experiment.run("lpgnn", graph, settings=settings, randomness=SeededRandomness(1), controls=False)
     assert bare.model.lift is None and "Lift: not measured" in bare.model._repr_html_()
 

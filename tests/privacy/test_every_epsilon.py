@@ -71,4 +71,4 @@ def test_a_curator_has_noise_that_can_be_drawn_and_is_charged_with_its_rounding(
 @pytest.mark.slow  # losses of small noise take long tables
 def test_a_large_epsilon_in_small_batches_has_noise() -> None:
     method = GAP(epsilon=100.0, unit="node", degree_bound=5, batch=10)
-    assert 99.9 < method.core.planned_noise(SCHEMA, 120).epsilon <= 100.0
+    assert 99.9 < method.planned_noise(SCHEMA, 120).epsilon <= 100.0

@@ -22,13 +22,12 @@ from graphveil.aggregation import SparseMatrix
 from graphveil.errors import GraphveilError, InputError
 from graphveil.graphs import Graph, Split, random_split
 from graphveil.graphs.value.features import features_from_rows, to_rows
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.released import Topology, require_same_features, topology_of
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.training import EdgeReading
 from graphveil.methods.local.label_propagation import propagate_labels
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.models import Backbone, build_backbone
 from graphveil.privacy import SeededRandomness
 
@@ -78,7 +77,7 @@ def service_of(method: Answering, graph: Graph) -> Service:
             the graph of its training is gone (a loaded model).
     """
     if getattr(method, "answers_features", False):  # what is not ours, or is asked at a price, says nothing of it
-        network = deployed(cast(Estimator[LPGNNCore], method), graph)  # no other core says yes
+        network = deployed(cast(LPGNN, method), graph)  # no other core says yes
         reach = reach_of(network.topology)
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
@@ -140,7 +139,7 @@ class _Ready:
         return self.value
 
 
-def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
+def deployed(method: LPGNN, graph: Graph) -> Deployed:
     """Return a plain network as its owner would run it on features that others hand in; see the module.
 
     Args:
@@ -150,7 +149,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     Raises:
         InputError: the graph has other edges than those of the training.
     """
-    fitted = method.core.result
+    fitted = method.result
     topology = method.topology or topology_of(graph)
     # Over other edges the influence would show those, and none of the secrets that the network was trained on.
     if topology.fingerprint != fitted.fingerprint:
@@ -271,11 +270,11 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
         held = copy.copy(graph)
         held.edge_index = graph.edge_index[:, :0]
     core: Any = getattr(method, "core", method)
-    chances = networks_on(core, held) if isinstance(core, StagedCore) else core.probabilities(held)
+    chances = networks_on(core, held) if isinstance(core, StagedEstimator) else core.probabilities(held)
     return cast(Tensor, chances).detach().double().numpy()
 
 
-def networks_on(core: StagedCore, graph: Graph) -> Tensor:
+def networks_on(core: StagedEstimator, graph: Graph) -> Tensor:
     """Return what released networks say of a graph that whoever has them holds [n, c]: no noise, nothing paid.
 
     For an adversary of the simulation, who has a graph of its own; never an answer about people who are protected.

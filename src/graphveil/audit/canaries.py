@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,11 @@ from graphveil.audit.verdict import Audit, judge
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, make_graph, normalise_edges
 from graphveil.methods import METHODS
-from graphveil.methods.base.core import Core
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.curator.messages import messages
 from graphveil.methods.curator.stages.training import blocks
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Randomness, SeededRandomness
 
-C = TypeVar("C", bound=Core[Any])
 Bits = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
 
@@ -217,12 +214,12 @@ def _edges_graph(truth: Bits, randomness: Randomness) -> tuple[Graph, Split]:
 # ---- what each method publishes about a pair ----
 
 
-def _of_gap(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_gap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     parts = method.fit(graph, split=split, randomness=randomness).published.parts
     return np.asarray(sum(_agreement(after, before) for before, after in itertools.pairwise(parts)))
 
 
-def _of_progap(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_progap(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     scores = np.zeros(int(graph.num_nodes) // 2)
     for hop, stage in enumerate(published.networks[:-1], start=1):
@@ -232,7 +229,7 @@ def _of_progap(method: Estimator[C], graph: Graph, split: Split, randomness: Ran
     return scores
 
 
-def _of_class_sums(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_class_sums(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     published = method.fit(graph, split=split, randomness=randomness).published
     return _agreement(published.sums, messages(published.people, published.evidence))
 
@@ -243,18 +240,18 @@ def _agreement(sums: Tensor, sent: Tensor) -> Scores:
     return np.asarray(each.view(-1, 2).sum(dim=1))
 
 
-def _of_lists(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_lists(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether the lower id of a pair names the higher one."""
     lists = method.randomize(graph, split=split, randomness=randomness).lists["lists"]
     return _named(lists.to_edge_index(), int(graph.num_nodes))
 
 
-def _of_release(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_release(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """Whether a pair is an edge of the released graph."""
     return _named(method.release(graph, randomness=randomness).edge_index, int(graph.num_nodes))
 
 
-def _of_counts(method: Estimator[C], graph: Graph, split: Split, randomness: Randomness) -> Scores:
+def _of_counts(method: Any, graph: Graph, split: Split, randomness: Randomness) -> Scores:
     """How many of each other's group two partners have, both counts together."""
     published = method.release(graph, randomness=randomness, split=split).release.counts
     others = published.groups.view(-1, 2).flip(1).reshape(-1)

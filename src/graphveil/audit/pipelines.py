@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,15 +16,13 @@ from graphveil.audit.replay import Pipeline
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, draw_private, make_graph, normalise_edges, random_split, social_graph
 from graphveil.methods import METHODS
-from graphveil.methods.base.core import Core
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.method import Replay
 from graphveil.methods.base.storage import read_method
 from graphveil.methods.registry import build_method
 from graphveil.privacy import Guarantee, Randomness
 
-C = TypeVar("C", bound=Core[Any])
-Fitted: TypeAlias = Estimator[Core[Any]]
+Fitted: TypeAlias = Estimator
 _INFINITE: Final = float("inf")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 #: What can be replayed, by the method's name and, after a comma, the variant; see `methods.base.method.Replay`.
@@ -80,7 +78,7 @@ def pipeline(name: str, *, nodes: int = 120, seed: int = 0, **settings: object) 
     )
 
 
-def outcome_of(method: Estimator[C], without: int | None = None) -> dict[str, object]:
+def outcome_of(method: Estimator, without: int | None = None) -> dict[str, object]:
     """Return what a fitted method shows: predictions, history, ledger, guarantee and the file it is saved to.
 
     Args:
@@ -194,7 +192,7 @@ def _person(train: Tensor) -> int:
     return int(train.nonzero()[0])
 
 
-def _claimed(method: Estimator[C], unit: str) -> tuple[float, float]:
+def _claimed(method: Estimator, unit: str) -> tuple[float, float]:
     """The budget that a method declares for everything that one unit is part of."""
     parts = {
         "label": ("labels",),

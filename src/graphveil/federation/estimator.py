@@ -22,9 +22,17 @@ from graphveil.federation.effects import Checkpoint, Effect, Watch
 from graphveil.federation.simulation import head_of, simulate_training
 from graphveil.federation.vertical import partition_graph
 from graphveil.graphs import Graph, GraphSchema, Split, random_split
-from graphveil.methods.base.core import Stored, stored_probabilities
+from graphveil.methods.base.fitted import stored_probabilities
 from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import number, read_method, restoring, save_method, schema_facts, schema_from
+from graphveil.methods.base.storage import (
+    Stored,
+    number,
+    read_method,
+    restoring,
+    save_method,
+    schema_facts,
+    schema_from,
+)
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import Progress, ProgressCallback
 

@@ -1,7 +1,7 @@
 """The methods by name.  What commands offer, tables say, tuning may change and audits run is read from here.
 
-Importing this loads no method: no torch, no SciPy, no compiler.  A new method is one more `Method` in the `entries` of
-its family.
+Importing this loads no class: no torch, no SciPy, no compiler.  A new method is a class, and one more `Method` in the
+`entries` of its family.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import graphveil
 from graphveil.errors import InputError, ModelFileError
-from graphveil.methods.base.method import ONE_REPORT, RELEASE, AnyMethod
+from graphveil.methods.base.method import ONE_REPORT, RELEASE, Method
 from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.links.entries import LINK_METHODS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts
 
 #: What methods of a kind have in common, in words, and the methods.
-KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(
+KINDS: Mapping[str, tuple[Method, ...]] = MappingProxyType(
     {
         "private features and labels": LOCAL_METHODS,
         "private connections too": LINK_METHODS,
@@ -35,12 +35,12 @@ KINDS: Mapping[str, tuple[AnyMethod, ...]] = MappingProxyType(
         "not private": BASELINE_METHODS,
     }
 )
-METHODS: Mapping[str, AnyMethod] = MappingProxyType({one.name: one for kind in KINDS.values() for one in kind})
-
-#: The methods that the library exports, by the name that it gives them.
-PUBLIC: Mapping[str, AnyMethod] = MappingProxyType(
-    {method.public_name: method for method in METHODS.values() if method.public_name is not None}
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {method.name: method for methods in KINDS.values() for method in methods}
 )
+
+#: The methods by the name of their class.
+CLASSES: Mapping[str, Method] = MappingProxyType({method.class_name: method for method in METHODS.values()})
 
 
 def listing() -> str:
@@ -50,7 +50,7 @@ def listing() -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def find_method(name: str) -> AnyMethod:
+def find_method(name: str) -> Method:
     """Return the method called `name`.
 
     Raises:
@@ -61,7 +61,7 @@ def find_method(name: str) -> AnyMethod:
     return METHODS[name]
 
 
-def require_trainable(method: AnyMethod, graph: Graph | GraphParts) -> None:
+def require_trainable(method: Method, graph: Graph | GraphParts) -> None:
     """Refuse to protect again what was published already.
 
     Args:
@@ -84,7 +84,7 @@ def require_trainable(method: AnyMethod, graph: Graph | GraphParts) -> None:
         raise InputError(
             f"the graph is a release: {method.name} would protect data that is already public",
             where=graph.schema.name,
-            allowed=", ".join(one.name for one in (*BASELINE_METHODS, *LOCAL_METHODS)),
+            allowed=", ".join(other.name for other in (*BASELINE_METHODS, *LOCAL_METHODS)),
         )
 
 
@@ -99,10 +99,10 @@ class Advised:
 
     Attributes:
         method: what is really built: label-pool in the place of lpgnn where the label gets all of the total.
-        settings: of its core, defaults filled in.
+        settings: of its class, defaults filled in.
     """
 
-    method: AnyMethod
+    method: Method
     settings: Mapping[str, Any]
 
 
@@ -118,25 +118,25 @@ def advised(name: str, settings: Mapping[str, Any], classes: int) -> Advised:
         InputError: for an unknown method or setting, or a total that is no budget.
     """
     method = find_method(name)
-    settled = method.settle(settings)
+    used = method.settle(settings)
     # A curator's epsilon is the price of one training and not a total of several reports.
     if method.trust == "central":
-        return Advised(method, settled)
-    total = settled.pop("epsilon", None)
+        return Advised(method, used)
+    total = used.pop("epsilon", None)
     if total is None:
-        return Advised(method, settled)
+        return Advised(method, used)
     # Where people send a label alone, it gets all of the total.
     if "epsilon_x" not in method.options:
-        return Advised(method, {**settled, "epsilon_y": total})
+        return Advised(method, {**used, "epsilon_y": total})
     # Nobody sends both reports, so neither takes anything from the other.
     if ONE_REPORT in method.tags:
-        return Advised(method, {**settled, "epsilon_x": total, "epsilon_y": total})
+        return Advised(method, {**used, "epsilon_x": total, "epsilon_y": total})
     from graphveil.methods.local.advice import advised_split
 
     epsilon_x, epsilon_y = advised_split(total, classes)
     if epsilon_x is None:
         return Advised(METHODS["label-pool"], {"epsilon_y": epsilon_y})
-    return Advised(method, {**settled, "epsilon_x": epsilon_x, "epsilon_y": epsilon_y})
+    return Advised(method, {**used, "epsilon_x": epsilon_x, "epsilon_y": epsilon_y})
 
 
 def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: int = 0, device: str = "cpu") -> Any:
@@ -153,7 +153,7 @@ def build_method(name: str, settings: Mapping[str, Any], classes: int, *, seed: 
         InputError: for an unknown method, setting or value.
     """
     choice = advised(name, settings, classes)
-    return choice.method(**choice.settings, seed=seed, device=device)
+    return choice.method.load_class()(**choice.settings, seed=seed, device=device)
 
 
 def chosen_settings(name: str, used: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,23 +186,6 @@ def files_of(name: str, settings: Mapping[str, Any]) -> dict[str, Path]:
     return {key: Path(value) for key, value in named.items() if isinstance(value, str) and Path(value).is_file()}
 
 
-def name_of(core: Any) -> str:
-    """Return the name that users type for a core with its settings: several methods fix settings of one core.
-
-    Args:
-        core: of any method.
-    """
-    settings, kind = core.parameters(), type(core)
-    path = f"{kind.__module__}:{kind.__qualname__}"
-
-    def fit(method: AnyMethod) -> tuple[int, int]:
-        """How many settings it fixes so, and how many of those that are set it has."""
-        fixed = [settings.get(key) == value for key, value in method.fixed.items()]
-        return len(fixed) if all(fixed) else -1, sum(settings.get(key) is not None for key in method.options)
-
-    return max((method for method in METHODS.values() if method.core == path), key=fit).name
-
-
 def load_method(path: str | Path) -> Any:
     """Return the method saved in a file or run folder, whichever it is.
 
@@ -223,17 +206,19 @@ def load_method(path: str | Path) -> Any:
         >>> again.kind, again.guarantee == model.guarantee
         ('label-propagation', True)
     """
+    from graphveil.methods.base.estimator import load_estimator
     from graphveil.methods.base.storage import ledger_of, read_method
 
     kind, facts, _ = read_method(path)
-    # A method that fixes settings of another's core is saved under that core's name; plain networks have one core.
-    stored = {method.name: method for method in PUBLIC.values()} | {PLAIN_NETWORK: BASELINE_METHODS[0]}
+    # A method that fixes settings of another class is saved under the name of that one; plain networks have one name.
+    stored = {method.name: method for method in METHODS.values() if not method.fixed}
+    stored[PLAIN_NETWORK] = BASELINE_METHODS[0]
     later = graphveil.method_of_kind(kind)
     if later is not None:
         return later.load(path)
     if kind not in stored:
         raise ModelFileError(f"holds a {kind!r} model", where=str(path), allowed=", ".join(stored))
-    loaded = stored[kind].load(path)
+    loaded = load_estimator(stored[kind].load_class(), path)
     # From the file and not from the model: copies of a model must not each have the whole budget.
     loaded.ledger = ledger_of(path, facts)
     return loaded

@@ -30,7 +30,7 @@ from graphveil.methods.base.network.reach import public_hops
 from graphveil.methods.base.network.smooth_labels import smooth_labels
 from graphveil.methods.base.people.released import Topology
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
 
@@ -217,8 +217,8 @@ def test_features_that_came_without_noise_may_need_no_hops(none: int, hops: int)
 def test_hops_of_lists_are_chosen_wherever_there_is_something_to_smooth(
     epsilon_x: float | None, epsilon_y: float, chosen: set[str]
 ) -> None:
-    assert set(SolitudeCore(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0).open_hops) == chosen
-    fixed = SolitudeCore(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0, steps_x=0, steps_y=0)
+    assert set(Solitude(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0).open_hops) == chosen
+    fixed = Solitude(epsilon_x=epsilon_x, epsilon_y=epsilon_y, epsilon_a=4.0, steps_x=0, steps_y=0)
     assert not fixed.open_hops
 
 
@@ -276,7 +276,7 @@ def test_where_nobody_is_connected_labels_take_no_hops_and_nothing_that_was_paid
     graph = social_graph(people, 4, 40, 3, seed=1)
     alone = make_graph(graph.x, graph.edge_index[:, :0], graph.y, graph.schema)
     method = LPGNN(epsilon_x=4.0, epsilon_y=4.0, epochs=2)
-    core = method.fit(alone, split=random_split(alone, 0), randomness=SeededRandomness(0)).core
+    core = method.fit(alone, split=random_split(alone, 0), randomness=SeededRandomness(0))
     assert core.hops is not None and bool(core.hops.tried) is (people == 200)
     assert core.settings.steps_y == 0
 
@@ -284,10 +284,10 @@ def test_where_nobody_is_connected_labels_take_no_hops_and_nothing_that_was_paid
 def test_hops_that_were_set_stay_and_a_copy_chooses_anew() -> None:
     graph = made.graph()
     split, how = random_split(graph, 0), {"epsilon_x": 4.0, "epsilon_y": 4.0, "epochs": 1}
-    fixed = LPGNN(**how, steps_x=3, steps_y=2).fit(graph, split=split, randomness=SeededRandomness(0)).core
+    fixed = LPGNN(**how, steps_x=3, steps_y=2).fit(graph, split=split, randomness=SeededRandomness(0))
     assert (fixed.settings.steps_x, fixed.settings.steps_y, fixed.hops) == (3, 2, None)
-    core = LPGNN(**how, steps_y=2).fit(graph, split=split, randomness=SeededRandomness(0)).core
+    core = LPGNN(**how, steps_y=2).fit(graph, split=split, randomness=SeededRandomness(0))
     assert core.hops is not None and core.settings.steps_x == core.hops.steps_x and core.settings.steps_y == 2
     assert core.parameters()["steps_x"] is None
-    public = LPGNN(epsilon_x=float("inf"), epsilon_y=float("inf"), epochs=1).core
+    public = LPGNN(epsilon_x=float("inf"), epsilon_y=float("inf"), epochs=1)
     assert public.open_hops == () and (public.settings.steps_x, public.settings.steps_y) == (0, 0)

@@ -10,7 +10,7 @@ import torch
 
 from graphveil.errors import InputError
 from graphveil.methods import GAP
-from graphveil.methods.curator.gap import GAPCore, GapRecipe
+from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.settings import CuratorSettings, GapSettings, ProgapSettings
 from graphveil.methods.curator.stages.stages import Known, carry_out
 from graphveil.methods.curator.stages.training import read_features
@@ -46,9 +46,9 @@ def test_a_mean_of_rows_is_refused_where_a_row_is_for_its_node_alone() -> None:
 
 def test_a_model_from_before_scaling_dropout_and_pooling_predicts_as_it_did() -> None:
     start, old = cm.graph(), {"scaling": "published", "dropout": 0.0, "pooling": "none"}
-    stored = GAP(**{**cm.FAST, "epsilon": 4.0}, **old).fit(start, split=cm.split_of(start)).core.stored()
+    stored = GAP(**{**cm.FAST, "epsilon": 4.0}, **old).fit(start, split=cm.split_of(start)).stored()
     left = {name: value for name, value in stored.facts["settings"].items() if name not in old}
-    settings = GAPCore.restore(replace(stored, facts={**stored.facts, "settings": left})).settings
+    settings = GAP.restore(replace(stored, facts={**stored.facts, "settings": left})).settings
     assert {name: getattr(settings, name) for name in old} == old
 
 

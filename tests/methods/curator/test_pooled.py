@@ -32,13 +32,13 @@ def _fit(kind: Any, **settings: Any) -> Any:
 def test_a_pool_weighs_its_networks_here_elsewhere_and_from_a_file(kind: Any, tmp_path: Path) -> None:
     """Behind so much noise that features alone say more than the last network, which stays as it is without a pool."""
     pooled, plain, test = _fit(kind), _fit(kind, pooling="none"), random_split(_graph(), 0).test
-    assert (plain.core.pool, pooled.guarantee) == (None, plain.guarantee)
+    assert (plain.pool, pooled.guarantee) == (None, plain.guarantee)
     assert pooled.score(_graph(), test) > plain.score(_graph(), test) + 0.2
-    networks, parts, features = pooled.core.result.networks, pooled.published.parts, pooled.published.people.features
+    networks, parts, features = pooled.result.networks, pooled.published.parts, pooled.published.people.features
     stages = [[features], parts] if kind is GAP else [parts[:many] for many in (1, 2, 3)]
     read = zip((networks[0], networks[-1]) if kind is GAP else networks, stages, strict=True)
-    opinions = [logits_of(pooled.core.pool.encoder, [features]), *(logits_of(*each) for each in read)]
-    total = sum(w * torch.log_softmax(z, dim=1) for w, z in zip(pooled.core.pool.weights, opinions, strict=True))
+    opinions = [logits_of(pooled.pool.encoder, [features]), *(logits_of(*each) for each in read)]
+    total = sum(w * torch.log_softmax(z, dim=1) for w, z in zip(pooled.pool.weights, opinions, strict=True))
     by_hand = torch.softmax(torch.as_tensor(total), dim=1)
     torch.testing.assert_close(torch.as_tensor(pooled.predict_proba()), by_hand, atol=1e-4, rtol=0)
     pooled.save(tmp_path / "model")
@@ -59,7 +59,7 @@ def test_nothing_is_pooled_where_labels_are_protected_or_too_few_to_judge() -> N
         many = [kind(epsilon=4.0, unit=unit, relationships=2 if unit == "k-edges" else None) for unit in units]
         assert [method.settings.pooling for method in many] == ["none", "stages", "stages", "stages"]
         assert int(cm.split_of(start).val.sum()) < 30
-        assert kind(**{**cm.FAST, "epsilon": 0.05}).fit(start, split=cm.split_of(start)).core.pool is None
+        assert kind(**{**cm.FAST, "epsilon": 0.05}).fit(start, split=cm.split_of(start)).pool is None
     assert all(entry.settings["pooling"] == "none" for entry in ENTRIES["figure3"]())
 
 

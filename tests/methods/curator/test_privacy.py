@@ -240,7 +240,7 @@ def test_a_chain_costs_what_one_release_of_its_growth_costs(hops: int) -> None:
     """All steps cost what one release does that moves by sqrt(growth) times what a step moves by."""
     method = fit("caribou", hops=hops)
     (row,) = method.ledger.spends
-    sigmas, chain = method.published.noise.sigmas, method.core.chain
+    sigmas, chain = method.published.noise.sigmas, method.chain
     assert sigmas == (row.parameters["sigma_1"],) * hops
     mu = chain.sensitivity * math.sqrt(chain.growth) / sigmas[0]
     assert 0.99 * 2.0 <= gaussian_epsilon(1 / mu, 1e-5) <= 2.0

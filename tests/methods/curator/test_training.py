@@ -21,14 +21,14 @@ from graphveil.aggregation.grid import quantise
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import social_graph
 from graphveil.methods import DPMLP, load_method
-from graphveil.methods.curator.dp_mlp import DPMLPCore, LaterWeights
+from graphveil.methods.curator.dp_mlp import LaterWeights
 from graphveil.methods.curator.gap import GapRecipe
 from graphveil.methods.curator.node_sums import VoteRecipe
 from graphveil.methods.curator.privacy import CuratorPrivacy
 from graphveil.methods.curator.progap import ProgapRecipe
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import Recipe
 from graphveil.methods.curator.stages.training import (
     ATTENTION,
@@ -181,9 +181,9 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
 ) -> None:
     """Items 2, 3, 9: with noisy answers frozen, only the node's own row of what is summed differs."""
     replay = cm.Replay(monkeypatch)
-    start, node, trained, real = cm.graph(), 5, [], StagedCore._train
+    start, node, trained, real = cm.graph(), 5, [], StagedEstimator._train
 
-    def frozen(me: StagedCore, network: nn.Module, *rest: Any) -> Any:
+    def frozen(me: StagedEstimator, network: nn.Module, *rest: Any) -> Any:
         if replay.replaying:
             network.load_state_dict(trained[len(replay.calls)])
             return ()
@@ -191,7 +191,7 @@ def test_a_nodes_list_moves_the_sums_of_others_by_at_most_what_is_charged(
         trained.append({name: value.clone() for name, value in network.state_dict().items()})
         return found
 
-    monkeypatch.setattr(StagedCore, "_train", frozen)
+    monkeypatch.setattr(StagedEstimator, "_train", frozen)
     cm.fit(name, start, **NODE)
     before = replay.again()
     cm.fit(name, cm.without_node(start, node), **NODE)
@@ -233,7 +233,7 @@ def test_a_plan_counts_the_numbers_that_are_trained(hidden: int | None) -> None:
     graph = cm.graph()
     own = torch.nn.Linear(graph.schema.dimension, len(graph.schema.classes))
     # None: a network of one's own.
-    core = DPMLPCore(epsilon=2.0, backbone=own) if hidden is None else DPMLPCore(epsilon=2.0, hidden=hidden)
+    core = DPMLP(epsilon=2.0, backbone=own) if hidden is None else DPMLP(epsilon=2.0, hidden=hidden)
     split = cm.split_of(graph)
     planned = core.planned_noise(graph.schema, int(split.train.sum()))
     assert planned == core.collect(graph, split=split, randomness=SeededRandomness(1)).noise
@@ -292,7 +292,7 @@ def test_any_k_of_one_person_move_every_sum_by_no_more_than_is_charged(
 def test_an_untrained_head_is_public_and_all_of_the_budget_is_spent_on_the_rest() -> None:
     """At small epsilon: its weights are those of a formula, whatever the labels, and nobody pays for them."""
     settings: dict[str, Any] = {"degree_bound": 90, "batch": 1000, "steps": 2}
-    first, other = (cm.fit("node-sums", **settings, noise=noise).core for noise in (1, 2))
+    first, other = (cm.fit("node-sums", **settings, noise=noise) for noise in (1, 2))
     noise, weight = first.result.noise, first.result.networks[1].head.weight
     assert list(noise.multipliers) == ["network0"]
     descent, hops = Descent(steps=2, rate=1.0, name="network0"), Hops(count=1, sensitivity=90**0.5)
@@ -311,7 +311,7 @@ def test_with_little_noise_the_weights_are_the_mean_of_the_later_half(monkeypatc
     for dimension, mean in ((500, True), (499, False)):
         seen.clear()
         model = cm.fit("dp-mlp", cm.graph(dimension), epsilon=50.0, batch=1000, steps=4)
-        found = next(model.core.result.networks[0].parameters())
+        found = next(model.result.networks[0].parameters())
         torch.testing.assert_close(found.detach(), (seen[2] + seen[3]) / 2 if mean else seen[3])
 
 

@@ -22,11 +22,11 @@ from graphveil.aggregation import PerturbedSum, perturbed
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import make_graph
 from graphveil.methods import load_method
-from graphveil.methods.curator.class_sums import ClassSumsCore
+from graphveil.methods.curator.class_sums import ClassSums
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages import sums as curator_sums
 from graphveil.methods.curator.stages import training as curator
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.training import train_with_noise
 from graphveil.models.networks.perceptrons import Encoder, HopClassifier, Stage
 from graphveil.privacy import SeededRandomness
@@ -238,7 +238,7 @@ def empty_batches_get_no_noise(patch: Patch) -> None:
 
 def validation_labels_leak(patch: Patch) -> None:
     """The head is shifted by how well it does on private validation labels."""
-    real = StagedCore._train
+    real = StagedEstimator._train
 
     def leaking(me: Any, network: Any, which: int, parts: Any, people: Any, *rest: Any) -> Any:
         found = real(me, network, which, parts, people, *rest)
@@ -248,7 +248,7 @@ def validation_labels_leak(patch: Patch) -> None:
             network.head.bias += loss * torch.arange(len(network.head.bias))
         return found
 
-    patch.setattr(StagedCore, "_train", leaking)
+    patch.setattr(StagedEstimator, "_train", leaking)
 
 
 def delta_comes_from_the_number_of_edges(patch: Patch) -> None:
@@ -260,7 +260,7 @@ def delta_comes_from_the_number_of_edges(patch: Patch) -> None:
 
         return publish
 
-    for kind in (StagedCore, ClassSumsCore):
+    for kind in (StagedEstimator, ClassSums):
         patch.setattr(kind, "publish", mutant(kind.publish))
 
 
@@ -275,7 +275,7 @@ def accounting_takes_the_central_limit(patch: Patch) -> None:
 
 def a_degree_normalises(patch: Patch) -> None:
     """Sums become means over private numbers of neighbours."""
-    real = StagedCore._train
+    real = StagedEstimator._train
 
     def scaled(me: Any, network: Any, which: int, parts: Any, *rest: Any) -> Any:
         degrees = torch.from_numpy(np.diff(seen[-1].starts.numpy()).astype(np.float32)) if seen else 1.0
@@ -289,7 +289,7 @@ def a_degree_normalises(patch: Patch) -> None:
         seen.append(rows_of(*arguments, **named))
         return seen[-1]
 
-    patch.setattr(StagedCore, "_train", scaled)
+    patch.setattr(StagedEstimator, "_train", scaled)
     patch.setattr(curator_sums, "receiver_rows", watched)
 
 

@@ -27,7 +27,7 @@ from graphveil.methods.links.collection import (
 )
 from graphveil.methods.links.names import LIST_MECHANISMS
 from graphveil.methods.links.privacy import LinkPrivacy
-from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.links.solitude import Solitude
 from graphveil.privacy import SeededRandomness
 from tests.methods import links_made, made
 
@@ -166,7 +166,7 @@ def test_every_pair_is_worth_what_its_heard_ends_said(mode: str) -> None:
         assert found == pytest.approx(expected, abs=1e-9)
 
 
-def partly(core: SolitudeCore, every: int) -> LinkReports:
+def partly(core: Solitude, every: int) -> LinkReports:
     """The reports of a graph of which every k-th person sent no list; what stands in its place is never read."""
     graph = made.graph()
     released = randomize_graph(graph, made.split_of(graph), core.privacy, core.links, randomness=SeededRandomness(2))
@@ -178,7 +178,7 @@ def partly(core: SolitudeCore, every: int) -> LinkReports:
     "denoiser", ["calibration", "none", "beliefs", "degree-preserving", "blink-hybrid", "blink-soft"]
 )
 def test_solitude_takes_silence_for_no_evidence(denoiser: str, mode: str) -> None:
-    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode, denoiser=denoiser, epochs=3)
+    core = Solitude(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode, denoiser=denoiser, epochs=3)
     some = partly(core, 3)
     found = core.fit_reports(some).probabilities()
     assert found.shape[0] == some.nodes and bool(torch.isfinite(found).all())
@@ -186,7 +186,7 @@ def test_solitude_takes_silence_for_no_evidence(denoiser: str, mode: str) -> Non
 
 @pytest.mark.parametrize("mode", ["lower", "both"])
 def test_a_pair_is_read_from_the_end_that_answered(mode: str) -> None:
-    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode)
+    core = Solitude(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, mode=mode)
     some = partly(core, 4)
     edges, heard = reported_edges(some), some.heard
     assert heard is not None
@@ -201,6 +201,6 @@ def test_a_pair_is_read_from_the_end_that_answered(mode: str) -> None:
 
 
 def test_no_link_is_learned_from_silence() -> None:
-    core = SolitudeCore(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, complement=5)
+    core = Solitude(epsilon_x=2.0, epsilon_y=2.0, epsilon_a=8.0, complement=5)
     with pytest.raises(InputError, match="complement where some people sent no list"):
         core.fit_reports(partly(core, 3))

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from graphveil.methods import LinkBeliefs, Solitude
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.links import controls as link_controls
 from graphveil.methods.links.controls import (
     expected_links,
@@ -22,9 +21,7 @@ from graphveil.methods.links.controls import (
     settings_of,
 )
 from graphveil.methods.links.family import LINKS
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore
 from graphveil.methods.links.readings import _Server
-from graphveil.methods.links.solitude import SolitudeCore
 from graphveil.methods.local.controls import hits
 from graphveil.methods.registry import build_method
 from graphveil.privacy import SeededRandomness
@@ -90,7 +87,7 @@ def test_every_rival_pays_the_methods_price_and_spends_nothing_of_its_ledger(
     split = made.split_of(graph)
     method = fitted(build(mode), graph)
     ledger, answers, built = method.ledger, method.predict_proba(), list[Any]()
-    for kind in (SolitudeCore, LinkBeliefsCore):
+    for kind in (Solitude, LinkBeliefs):
         monkeypatch.setattr(kind, "__init__", _noting(kind.__init__, built))
     rivals = rivals_of(method, scored(graph, split), split)
     for name, train in rivals.items():
@@ -179,7 +176,7 @@ def test_no_edges_and_public_only_never_look_at_the_lists() -> None:
     method = fitted(beliefs(), graph)
     opened = link_controls_of(method, graph, split)
     expected = {name: opened[name]() for name in ("no-edges", "public-only")}
-    method.core.released = replace(method.released, lists=SealedLists())
+    method.released = replace(method.released, lists=SealedLists())
     sealed = link_controls_of(method, graph, split)
     for name, right in expected.items():
         assert np.array_equal(sealed[name](), right), name
@@ -240,10 +237,10 @@ def test_public_only_is_an_even_guess_or_the_most_frequent_public_label() -> Non
     assert shown.tolist() == (graph.y[split.test] == most).tolist()
 
 
-@pytest.mark.parametrize("kind", [SolitudeCore, LinkBeliefsCore])
+@pytest.mark.parametrize("kind", [Solitude, LinkBeliefs])
 def test_a_method_without_reports_has_no_controls_and_no_rivals(kind: Any) -> None:
     graph = links_made.graph()
-    method = Estimator(kind(epsilon_x=2.0, epsilon_a=4.0, mode="lower"))
+    method = kind(epsilon_x=2.0, epsilon_a=4.0, mode="lower")
     assert link_controls_of(method, graph, made.split_of(graph)) == {}
     assert rivals_of(method, graph, made.split_of(graph)) == {}
 

@@ -22,8 +22,6 @@ from graphveil.methods.base.people.released import Answers, LocalReports, Topolo
 from graphveil.methods.local import label_pool
 from graphveil.methods.local.controls import ceiling_of, controls_of, hits, network_settings
 from graphveil.methods.local.label_pool import pooled_opinions, read_labels
-from graphveil.methods.local.label_propagation import LabelPropagationCore
-from graphveil.methods.local.lpgnn import LPGNNCore
 from graphveil.methods.local.trimming import LEAST, agreement, trimmed
 from graphveil.privacy import SeededRandomness
 from tests.methods import made
@@ -140,8 +138,8 @@ def test_the_units_of_features_change_nothing() -> None:
 # ---- reports of some, and links that count for as much as their ends agree ----
 
 
-def lpgnn(**more: Any) -> LPGNNCore:
-    return LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, **{**SHORT, **more})
+def lpgnn(**more: Any) -> LPGNN:
+    return LPGNN(epsilon_x=2.0, epsilon_y=2.0, **{**SHORT, **more})
 
 
 def of_some(reports: LocalReports, who: Tensor) -> LocalReports:
@@ -193,12 +191,12 @@ def test_a_missing_report_has_no_row_that_says_anything(graph: Graph, sent: Loca
 def test_labels_spread_from_those_who_sent_one(graph: Graph, sent: LocalReports) -> None:
     silent = sent.train & half(graph)
     fewer = replace(sent, train=sent.train & ~silent, labels=torch.where(silent, -1, sent.labels), features=None)
-    core = LabelPropagationCore(epsilon_y=2.0)
+    core = LabelPropagation(epsilon_y=2.0)
     found = core.fit_reports(replace(fewer, privacy=core.privacy), topology_of(graph)).probabilities()
     assert len(found) == int(graph.num_nodes) and bool(torch.isfinite(found).all())
     # What was never sent cannot matter, whatever stands at its place.
     other = replace(fewer, labels=torch.where(silent, 0, fewer.labels), privacy=core.privacy)
-    again = LabelPropagationCore(epsilon_y=2.0).fit_reports(other, topology_of(graph)).probabilities()
+    again = LabelPropagation(epsilon_y=2.0).fit_reports(other, topology_of(graph)).probabilities()
     assert torch.equal(found, again)
 
 
@@ -211,7 +209,7 @@ PEOPLE = 240
 def people(epsilon_y: float = 2.0) -> tuple[Graph, LocalReports, Topology]:
     """A graph, its people's reports and who is linked to whom."""
     graph = social_graph(PEOPLE, average_degree=10, dimension=20, classes=3, seed=4)
-    core = LPGNNCore(epsilon_x=2.0, epsilon_y=epsilon_y)
+    core = LPGNN(epsilon_x=2.0, epsilon_y=epsilon_y)
     reports = randomize_people(graph, random_split(graph, 0), core.privacy, randomness=SeededRandomness(3))
     return graph, reports, topology_of(graph)
 
@@ -242,9 +240,9 @@ def test_what_it_cannot_weigh_is_refused() -> None:
     with pytest.raises(InputError, match="edges without weights"):
         trimmed(weighed, reports, seed=0)
     with pytest.raises(InputError, match="'much'"):
-        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="much")
+        LPGNN(epsilon_x=2.0, epsilon_y=2.0, trimming="much")
     with pytest.raises(InputError, match="with upgnet"):
-        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
+        LPGNN(epsilon_x=2.0, epsilon_y=2.0, trimming="agreement", denoising="upgnet")
 
 
 # ---- the network pooled with what labels alone say ----
@@ -321,7 +319,7 @@ def test_labels_taken_as_they_came_have_no_pool_and_public_ones_have() -> None:
         model = LPGNN(epsilon_x=2.0, epochs=2, **settings).fit(graph, randomness=SeededRandomness(1))
         assert (model.pooled is not None) is pooled
     with pytest.raises(InputError, match="'much'"):
-        LPGNNCore(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
+        LPGNN(epsilon_x=2.0, epsilon_y=2.0, pooling="much")
 
 
 GRAPH = social_graph(200, average_degree=8, dimension=20, classes=3, seed=1)

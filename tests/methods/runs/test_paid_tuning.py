@@ -117,7 +117,7 @@ def test_a_trial_that_was_not_priced_as_one_of_many_is_not_exported(kind: str, m
 
         def without(one: Mapping[str, Any]) -> Any:
             method = build(one)
-            method.core.privacy = replace(method.privacy, tuning=None)
+            method.privacy = replace(method.privacy, tuning=None)
             return method
 
         return without

@@ -347,8 +347,8 @@ def test_a_plan_says_what_is_promised_to_whom_and_what_it_leans_on(said: tuple[P
 
 def test_each_private_method_has_a_promise_here() -> None:
     """A method of another name is the same core with settings fixed, and says the same of itself."""
-    cores = {METHODS[one.method].core for one in PROMISES.values()}
-    private = {method.core for method in METHODS.values() if BASELINE not in method.tags}
+    cores = {METHODS[one.method].location for one in PROMISES.values()}
+    private = {method.location for method in METHODS.values() if BASELINE not in method.tags}
     assert private <= cores
 
 

@@ -1,10 +1,11 @@
-"""The one estimator that users see, around the core of any method; scikit-learn's manners.
+"""The base class of all methods: scikit-learn's manners around what a method does itself.
 
     model = LPGNN(epsilon_x=1.0, epsilon_y=2.0).fit(graph)
     model.guarantee, model.score(graph), model.save("model.safetensors")
 
-What is a method's own (`randomize`, `fit_reports`, `publish`, `privacy`, ...) is its core's, and is reached through the
-estimator as well: `model.randomize` is `model.core.randomize`.
+    collect         pay, then read raw data through mechanisms      the one place of the method that does
+    train           post-processing of what was collected
+    probabilities   answer about the people of the collection, or about other ones
 
 People are asked once, whoever asks.  A clone therefore shares the account of its original: a second collection from the
 same people is refused, or charged where room was declared; and neither a clone nor a fitted estimator takes other
@@ -13,20 +14,22 @@ settings, because trying settings on the same people is what `methods.runs.tunin
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError, ModelFileError
 from graphveil.graphs import Split, as_graph, random_split
 from graphveil.graphs.value.protocol import Graph
 from graphveil.graphs.value.schema import GraphSchema
-from graphveil.methods.base.core import Core, Stored, collecting, predicting, signature_of, training
+from graphveil.methods.base.blocks import collecting, predicting, training
+from graphveil.methods.base.method import Method
+from graphveil.methods.base.parameters import documented, parameters_of, signature_of
+from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.scores import true_score
-from graphveil.methods.base.storage import read_method, restoring, save_method, without_answers
+from graphveil.methods.base.storage import Stored, read_method, restoring, save_method, without_answers
 from graphveil.privacy import Guarantee, Ledger, Randomness, SecureRandomness
 from graphveil.runtime.progress import ProgressCallback
 from graphveil.training import Epoch
@@ -39,23 +42,18 @@ if TYPE_CHECKING:
 # A refusal before fitting that scikit-learn's callers know; scikit-learn is imported when it is raised, not before.
 
 
-def not_fitted(said: InputError) -> InputError:
+def not_fitted(refusal: InputError) -> InputError:
     """Return a refusal that is scikit-learn's NotFittedError as well as an InputError.
 
     Args:
-        said: the method's own.
+        refusal: the method's own.
     """
     from sklearn.exceptions import NotFittedError
 
     class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
         """A method that was asked before it was fitted."""
 
-    return NotFitted(said.what, where=said.where, allowed=said.allowed, remedy=said.remedy)
-
-
-C = TypeVar("C", bound=Core[Any])
-P = ParamSpec("P")
-T = TypeVar("T")
+    return NotFitted(refusal.what, where=refusal.where, allowed=refusal.allowed, remedy=refusal.remedy)
 
 
 class Measured(Protocol):
@@ -69,15 +67,18 @@ class Measured(Protocol):
     def high(self) -> float: ...
 
 
-@final
-class Estimator(Generic[C]):
+class Estimator:
     """A method that fits, predicts, says what it protects, and is saved.
 
-    Args:
-        core: the method itself.
-
     Attributes:
-        core: the same; the method's own settings, halves and results are its attributes.
+        entry: what commands know of the method.
+        kind: the name under which it is saved, which is that of the class whose settings it fixes.
+        derived: parameters that follow from others unless they are set; None by default.
+        settings_type: takes the parameters that `__init__` does not name; None: there are none.
+        further_help: a line about parameters that commands do not offer.
+        says_who: what may be said of the people of a graph to predict: "people", "reports", or nothing.
+        by_blocks, trains_by_blocks, predicts_by_blocks: see `base.blocks`.
+        account: what was paid so far, and what for.
         lift: accuracy above the best control, where `methods.runs.experiment.run` measured it with controls, else None;
             never saved, since it is measured against true labels.
 
@@ -94,14 +95,83 @@ class Estimator(Generic[C]):
         True
     """
 
-    __slots__ = ("__weakref__", "_cloned", "core", "lift")  # what is the core's is set there, not hidden here
+    entry: ClassVar[Method]
+    kind: ClassVar[str]
+    derived: ClassVar[tuple[str, ...]] = ()
+    settings_type: ClassVar[type[Any] | None] = None
+    further_help: ClassVar[Mapping[str, str]] = {}
+    says_who: tuple[str, ...] = ()
+    by_blocks: ClassVar[bool] = False
+    trains_by_blocks: ClassVar[bool] = False
+    predicts_by_blocks: ClassVar[bool] = False
+    account: Account
+    lift: Measured | None = None
+    _cloned: bool = False
+    _unset: frozenset[str] = frozenset()
 
-    core: C
-    lift: Measured | None
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        init: Any = vars(cls).get("__init__")
+        if init is not None:
+            cls.__init__ = _admitting(cls, init)  # type: ignore[method-assign]
+        if "entry" in vars(cls):
+            options = cls.entry.options.items()
+            cls.__doc__ = documented(cls, {**cls.further_help, **{name: option.help for name, option in options}})
 
-    def __init__(self, core: C) -> None:
-        self.core, self.lift = core, None
-        self._cloned = False
+    if TYPE_CHECKING:  # what each method has of its own
+
+        @property
+        def seed(self) -> int:
+            """What fixes the default split and initial weights, never privacy noise."""
+
+        @property
+        def fitted(self) -> bool:
+            """Whether there is anything to predict with."""
+
+        @property
+        def schema(self) -> GraphSchema:
+            """The public facts of the collection; raises InputError before fitting."""
+
+        @property
+        def several(self) -> bool:
+            """Whether a node has several labels."""
+
+        @property
+        def guarantee(self) -> Guarantee:
+            """What all that was collected so far protects; raises InputError before fitting."""
+
+        @property
+        def epsilon_relationship(self) -> float | None:
+            """What one relationship costs; None where links are not what is protected."""
+
+        @property
+        def history(self) -> tuple[Epoch, ...]:
+            """Every epoch's figures, of released values alone."""
+
+        def parameters(self) -> dict[str, Any]:
+            """Return the settings as they are used, by name, with those that the class fixes."""
+
+        def collect(self, graph: Graph, *args: Any, **keywords: Any) -> Any:
+            """Pay for what people send or the curator reads, and return what came through the mechanisms."""
+
+        def train(self, collected: Any, *args: Any, **keywords: Any) -> None:
+            """Train on what was collected; most may do so again and again at no privacy cost."""
+
+        def probabilities(self, graph: Graph | None = None, *args: Any, **keywords: Any) -> Tensor:
+            """Return class probabilities [n, c]; takes what `says_who` names."""
+
+        def stored(self) -> Stored:
+            """Return what a saved file holds: no reports, no raw data."""
+
+        @classmethod
+        def restore(cls, stored: Stored) -> Self:
+            """Return the method of a saved file; raises KeyError, TypeError or ValueError for anything else."""
+
+        def keep(self, model: Path) -> None:
+            """Write what is kept of people beside a saved model, for its owner alone; most keep nothing."""
+
+        def recall(self, model: Path) -> None:
+            """Read what was kept beside a saved model; nothing where the model alone was handed on."""
 
     # ---- fitting and predicting ----
 
@@ -114,7 +184,7 @@ class Estimator(Generic[C]):
         randomness: Randomness | None = None,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
-    ) -> Estimator[C]:
+    ) -> Self:
         """Collect from the people of a graph, or publish it, and train on what came out.
 
         Args:
@@ -136,13 +206,13 @@ class Estimator(Generic[C]):
         if y is not None:
             raise _labels_apart(graph)
         # Before the graph is looked at: what an engine cannot do is refused at no price.
-        collect = collecting(self.core, engine)
+        collect = collecting(self, engine)
         # The secure source unless another was handed over: no setting, and no `seed`, leads to known noise.
         source, graph = SecureRandomness() if randomness is None else randomness, _as_graph(graph)
-        nodes = split or random_split(graph, self.core.seed)
+        nodes = split or random_split(graph, self.seed)
         collected = collect(graph, split=nodes, randomness=source, progress=progress)
         self.lift = None  # it was of the fit before
-        training(self.core, engine)(collected, randomness=source, progress=progress)
+        training(self, engine)(collected, randomness=source, progress=progress)
         return self
 
     def predict_proba(
@@ -160,7 +230,7 @@ class Estimator(Generic[C]):
             randomness: the source of noise of people who have to be asked; none is taken by default, since asking
                 costs.
             engine: where blocks are worked on of people who have to be read; no answer depends on it.
-            who: `people` ("same" or "other") or `reports`, where the method asks people: see its core's
+            who: `people` ("same" or "other") or `reports`, where the method asks people: see its
                 `probabilities`.
 
         Returns:
@@ -171,19 +241,19 @@ class Estimator(Generic[C]):
             InputError: the method has not been fitted (scikit-learn's NotFittedError as well), cannot predict for
                 this graph, or is given another engine than `LOCAL` and does not predict by blocks.
         """
-        if not self.core.fitted:
+        if not self.fitted:
             self._refuse_unfitted()
         # None is what a caller passes on who says nothing; only what was said is refused where it says nothing.
-        told = {name: value for name, value in who.items() if value is not None}
-        for name in told:
-            if name not in self.core.says_who:
+        identity = {name: value for name, value in who.items() if value is not None}
+        for name in identity:
+            if name not in self.says_who:
                 raise InputError(
-                    f"{name} does not apply to {self.core.name}",
+                    f"{name} does not apply to {self.name}",
                     where="predict",
-                    allowed=", ".join(self.core.says_who) or "the people of the training alone, or another graph",
+                    allowed=", ".join(self.says_who) or "the people of the training alone, or another graph",
                 )
-        probabilities = predicting(self.core, engine)
-        return probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **told)
+        probabilities = predicting(self, engine)
+        return probabilities(None if graph is None else _as_graph(graph), randomness=randomness, **identity)
 
     def predict(
         self,
@@ -199,7 +269,7 @@ class Estimator(Generic[C]):
             graph: see `predict_proba`, as `randomness`, `engine` and `who`.
         """
         probabilities = self.predict_proba(graph, randomness=randomness, engine=engine, **who)
-        return (probabilities > 0.5).long() if self.core.several else probabilities.argmax(dim=1)
+        return (probabilities > 0.5).long() if self.several else probabilities.argmax(dim=1)
 
     def score(
         self,
@@ -226,38 +296,23 @@ class Estimator(Generic[C]):
     # ---- what it says of itself ----
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What all that was collected so far protects."""
-        return self.core.guarantee
+    def own_rows(self) -> bool:
+        """Whether each row of the predictions is for that node's eyes alone."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The name that users of commands type."""
+        return self.entry.name
 
     @property
     def ledger(self) -> Ledger:
         """Everything that was paid so far."""
-        return self.core.account.ledger
+        return self.account.ledger
 
     @ledger.setter
     def ledger(self, ledger: Ledger) -> None:
-        self.core.account.ledger = ledger
-
-    @property
-    def history(self) -> tuple[Epoch, ...]:
-        """Every epoch's figures, of released values alone."""
-        return self.core.history
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The public facts of what was collected."""
-        return self.core.schema
-
-    @property
-    def kind(self) -> str:
-        """The name under which the method is saved."""
-        return self.core.kind
-
-    @property
-    def epsilon_relationship(self) -> float | None:
-        """What one relationship costs; None where links are not what is protected."""
-        return self.core.epsilon_relationship
+        self.account.ledger = ledger
 
     # ---- files ----
 
@@ -277,18 +332,39 @@ class Estimator(Generic[C]):
             InputError: it has not been fitted.
             WriteError: the disk refuses.
         """
-        stored = self.core.stored()
-        file = save_method(path, self.core.kind, stored.facts, stored.tensors)
-        self.core.keep(file)
+        stored = self.stored()
+        file = save_method(path, self.kind, stored.facts, stored.tensors)
+        self.keep(file)
         return file
+
+    @classmethod
+    def load(cls, path: str | Path, *, backbone: nn.Module | None = None) -> Self:
+        """Return a saved method, able to predict; what it spent stays spent.
+
+        Args:
+            path: the file, or the folder that holds `model.safetensors`.
+            backbone: the module that was trained, where it was a user's own: its weights are in the file, its code is
+                not.
+
+        Raises:
+            ModelFileError: for a file that is missing, damaged or of another method, or a backbone too many or too few.
+        """
+        model = load_estimator(cls, path, backbone=backbone)
+        if not isinstance(model, cls):
+            raise ModelFileError(
+                f"holds a {model.name!r} model", where=str(path), allowed=f"a {cls.entry.name!r} model"
+            )
+        return model
 
     # ---- scikit-learn's manners ----
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings that build the same method once more; `deep` changes nothing."""
-        return dict(self.core.parameters())
+        used = self.parameters()
+        params = {name: used.get(name, each.default) for name, each in parameters_of(type(self)).items()}
+        return params | dict.fromkeys(self._unset)
 
-    def set_params(self, **changes: Any) -> Estimator[C]:
+    def set_params(self, **changes: Any) -> Self:
         """Change settings before fitting.
 
         Raises:
@@ -296,33 +372,31 @@ class Estimator(Generic[C]):
                 fitted, or a clone, which shares the account of its original.
         """
         params = self.get_params()
-        for name in changes:
-            if name not in params:
-                raise InputError(f"setting {name!r} is not known", where=self._name, allowed=", ".join(params))
-        other = {name: value for name, value in changes.items() if value != params[name]}
+        _require_parameters(type(self), changes)
+        changed = {name: value for name, value in changes.items() if value != params[name]}
         # Judged by what could have been read, not by what was: a ledger with spends has asked people, whatever became
         # of it.
-        if other and (self._cloned or self.core.fitted or self.ledger.spends):
-            raise _would_ask_again(self._name, other)
-        if not self.core.fitted:
-            account = self.core.account
-            self.core = type(self.core)(**{**params, **changes})
+        if changed and (self._cloned or self.fitted or self.ledger.spends):
+            raise _would_ask_again(type(self).__name__, changed)
+        if not self.fitted:
+            rebuilt = type(self)(**{**params, **changes})
             # Other budgets open another account, which nobody has paid from; the same settings keep what was shared.
-            self.core.account = self.core.account if other else account
+            rebuilt.account = rebuilt.account if changed else self.account
+            rebuilt._cloned, rebuilt.lift = self._cloned, self.lift
+            self.__dict__ = rebuilt.__dict__
         return self
 
-    def __sklearn_clone__(self) -> Estimator[C]:
+    def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same account: its people are those of the original."""
         # Built anew from its settings: nothing that was fitted or read goes along.
-        core = type(self.core)(**self.get_params())
+        copied = type(self)(**self.get_params())
         # One account for all clones: cross-validation over n clones would else be n collections at the price of one.
-        core.account = self.core.account
-        copied = Estimator(core)
+        copied.account = self.account
         copied._cloned = True
         return copied
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self.core.fitted
+        return self.fitted
 
     def __sklearn_tags__(self) -> object:
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
@@ -358,72 +432,49 @@ class Estimator(Generic[C]):
         return self._after_fitting("n_features_in_").schema.dimension
 
     def _refuse_unfitted(self) -> None:
-        """Raise what the core says before fitting, in a form that scikit-learn's callers know as well."""
+        """Raise the refusal before fitting, in a form that scikit-learn's callers know as well."""
         try:
-            self.core.schema  # noqa: B018
+            self.schema  # noqa: B018
         except InputError as error:
             raise not_fitted(error) from None
 
-    def _after_fitting(self, name: str) -> C:
-        if not self.core.fitted:
+    def _after_fitting(self, name: str) -> Self:
+        if not self.fitted:
             raise AttributeError(f"{name} exists only after fitting")
-        return self.core
+        return self
 
     # ---- the rest ----
 
-    @property
-    def _name(self) -> str:
-        return type(self.core).__name__.removesuffix("Core")
-
-    def __getattr__(self, name: str) -> Any:
-        # Copying and unpickling ask for these before there is a core: answering through it would never end.
-        if name.startswith("_") or name == "core":
-            raise AttributeError(name)
-        try:
-            value = getattr(self.core, name)
-        except AttributeError as error:
-            raise AttributeError(f"{self._name} has no attribute {name!r}") from error
-        return _answering(self, value) if inspect.ismethod(value) else value
-
-    def __dir__(self) -> list[str]:
-        own = [name for name in dir(self.core) if not name.startswith("_")]
-        return sorted({*object.__dir__(self), *own})
-
     def __repr__(self) -> str:
-        defaults = _defaults(type(self.core))
-        chosen = {name: value for name, value in self.get_params().items() if defaults.get(name, _NONE) != value}
-        return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in chosen.items())})"
+        parameters = parameters_of(type(self))
+        chosen = {name: value for name, value in self.get_params().items() if parameters[name].default != value}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in chosen.items())})"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the method, what it protects, and its lift where a run measured it."""
         from html import escape
 
         rows = [f"<b>{escape(repr(self))}</b>"]
-        rows.append(escape(self.guarantee.sentence()) if self.core.fitted else "Not fitted: nothing has been read.")
+        rows.append(escape(self.guarantee.sentence()) if self.fitted else "Not fitted: nothing has been read.")
         if self.lift is not None:
             mean, low, high = (100 * value for value in (self.lift.mean, self.lift.low, self.lift.high))
             rows.append(f"Lift over the best control: {mean:+.1f} points ({low:+.1f} to {high:+.1f}).")
-        elif self.core.fitted:
+        elif self.fitted:
             rows.append("Lift: not measured; a run with controls measures it (<code>graphveil train</code>).")
         return "<div>" + "".join(f"<p>{row}</p>" for row in rows) + "</div>"
 
 
-_NONE = object()
-
-
-def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator[C]:
-    """Return a saved estimator, able to predict; what it spent stays spent.
+def load_estimator(kind: type[Estimator], path: str | Path, *, backbone: nn.Module | None = None) -> Estimator:
+    """Return the saved method of a file, of whichever class it is; see `Estimator.load`.
 
     Args:
-        core: the class that its core must be of.
-        path: the file, or the folder that holds `model.safetensors`.
-        backbone: the module that was trained, where it was a user's own: its weights are in the file, its code is not.
+        kind: a class that saves files of this kind.
+        path, backbone: see `Estimator.load`.
 
     Raises:
-        ModelFileError: for a file that is missing, damaged or of another method, or a backbone too many or too few.
+        ModelFileError: for a file of another kind, and what `Estimator.load` refuses.
     """
-    kind: Any = core.kind
-    _, facts, tensors = read_method(path, kind)
+    _, facts, tensors = read_method(path, kind.kind)
     # What older versions kept of people is for nobody who merely has the model.
     tensors = without_answers(path, tensors)
     own = facts.get("backbone")
@@ -431,32 +482,64 @@ def load_estimator(core: type[C], path: str | Path, *, backbone: nn.Module | Non
     if (own is None) != (backbone is None):
         held = "holds weights of its own network" if own is None else f"holds weights of a module of yours, {own}"
         raise ModelFileError(held, where=str(path), remedy="load it with backbone=... as it was trained, or without")
-    restore: Any = core.restore
+    # A class that fixes settings of another saves what that one saves.
+    base: Any = next(each for each in kind.__mro__ if "kind" in vars(each))
+    restore = base.restore
     build = restore if backbone is None else partial(restore, backbone=backbone)
     with restoring(path):
-        restored: C = build(Stored(facts, tensors))
+        restored: Estimator = build(Stored(facts, tensors))
+    named = _class_of(restored)
+    restored.__class__ = kind if issubclass(kind, named) else named
     restored.recall(Path(path))
-    return Estimator(restored)
+    return restored
+
+
+def _class_of(model: Estimator) -> type[Estimator]:
+    """Return the class whose fixed settings are those of a model: the one that fixes, then the one that has, most."""
+    base, used = type(model), model.parameters()
+
+    def fit(kind: type[Estimator]) -> tuple[int, int]:
+        fixed = [used.get(name) == value for name, value in kind.entry.fixed.items()]
+        return len(fixed) if all(fixed) else -1, sum(used.get(name) is not None for name in kind.entry.options)
+
+    kinds = [each for each in (base, *base.__subclasses__()) if "entry" in vars(each) and each.kind == base.kind]
+    return max(kinds, key=fit)
+
+
+def _admitting(kind: type[Estimator], init: Callable[..., None]) -> Callable[..., None]:
+    """Return the `__init__` of a class, with its signature spelt out; unknown parameters are refused by name."""
+
+    @wraps(init)
+    def __init__(self: Estimator, *args: Any, **settings: Any) -> None:
+        own = type(self)
+        if own.__init__ is __init__:
+            _require_parameters(own, settings)
+            settings = own.entry.followed(settings) if hasattr(own, "entry") else settings
+            self._unset = frozenset(name for name in own.derived if settings.get(name) is None)
+        init(self, *args, **settings)
+
+    __init__.__signature__ = signature_of(kind, init)  # type: ignore[attr-defined]
+    return __init__
+
+
+def _require_parameters(kind: type[Estimator], settings: Mapping[str, object]) -> None:
+    """Refuse a parameter that a class does not have, with InputError."""
+    parameters = parameters_of(kind)
+    for name in settings:
+        if name not in parameters and name == "backbone":
+            raise InputError(
+                "this method trains no network, or one that reads hops, noisy sums or a release in parts that a "
+                "module of plain rows does not take",
+                where="backbone",
+                allowed="with lpgnn, solitude, class-sums and dp-mlp",
+            )
+        if name not in parameters:
+            raise InputError(f"setting {name!r} is not known", where=kind.__name__, allowed=", ".join(parameters))
 
 
 def _as_graph(value: Graph) -> Graph:
     """Return a graph as it is, and what else a user has as a graph."""
     return value if isinstance(getattr(value, "schema", None), GraphSchema) else as_graph(value)
-
-
-def _answering(estimator: Estimator[C], call: Callable[P, T]) -> Callable[P, Estimator[C] | T]:
-    """Return a core's method that gives the estimator where the core gives itself."""
-
-    @wraps(call)
-    def answer(*args: P.args, **kwargs: P.kwargs) -> Estimator[C] | T:
-        given = call(*args, **kwargs)
-        return estimator if given is estimator.core else given
-
-    return answer
-
-
-def _defaults(core: Callable[..., object]) -> dict[str, Any]:
-    return {name: one.default for name, one in signature_of(core).parameters.items()}
 
 
 def _labels_apart(rows: object) -> InputError:
@@ -472,9 +555,9 @@ def _labels_apart(rows: object) -> InputError:
 
 
 def _would_ask_again(name: str, changes: Mapping[str, object]) -> InputError:
-    told = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+    settings = ", ".join(f"{key}={value!r}" for key, value in changes.items())
     return InputError(
-        f"{told} on the account of people who answer once: each candidate of a search would ask them again",
+        f"{settings} on the account of people who answer once: each candidate of a search would ask them again",
         where=name,
         remedy="choose settings on one collection, which costs nothing more: `graphveil tune`, or "
         "methods.runs.tuning.tune; for other people, build another method",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypedDict
 
 from graphveil.errors import InputError
 from graphveil.models.names import BACKBONES
@@ -76,6 +77,30 @@ class NetworkSettings:
         if self.loss != "drop" and self.steps_y:
             raise InputError(f"loss {self.loss} over {self.steps_y} hops of labels", allowed="steps_y = 0")
         require_device(self.device)
+
+
+class TrainingOptions(TypedDict, total=False):
+    """Keywords of every network's training."""
+
+    scaling: str
+    selection: str
+    hidden: int
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    epochs: int
+    seed: int
+    device: str
+    loss: str
+    patience: int
+
+
+class NetworkOptions(TrainingOptions, total=False):
+    """`NetworkSettings` as keywords; hops may be None, which leaves them to budgets and reports."""
+
+    model: str
+    steps_x: int | None
+    steps_y: int | None
 
 
 def require_known(given: Iterable[str], known: Iterable[str], where: str) -> None:

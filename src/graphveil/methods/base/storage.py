@@ -13,6 +13,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,14 @@ ANSWERS = "answers.safetensors"
 #: What lists the files of a run's parts.
 DIGESTS = "digests.json"
 _LARGEST_HEADER = 32 * MIB
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a method is restored from: JSON facts, and tensors by name."""
+
+    facts: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
 
 
 def save_method(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import BASELINE, AnyMethod, Method
+from graphveil.methods.base.method import BASELINE, Method
 from graphveil.methods.base.options import network_options
 
 #: What plain networks are saved as, whatever their backbone.
 PLAIN_NETWORK = "plain-network"
 _OPTIONS = network_options(without=("model", "steps_x", "steps_y"))
 
-BASELINE_METHODS: tuple[AnyMethod, ...] = tuple(
+BASELINE_METHODS: tuple[Method, ...] = tuple(
     Method(
         model,
         f"plain {model.upper()} on raw data: the non-private baseline",
         "none",
-        "graphveil.methods.baselines.network:PlainNetworkCore",
+        f"graphveil.methods.baselines.network:{model.upper()}",
         "graphveil.methods.baselines.family:BASELINES",
         _OPTIONS,
         reads=("features", "labels") if model == "mlp" else ("features", "labels", "edges"),

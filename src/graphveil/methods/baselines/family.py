@@ -11,11 +11,10 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import network_cost, propagation_of
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.plan import Plan
-from graphveil.methods.baselines.network import PlainNetworkCore, open_reading, unprotected
+from graphveil.methods.baselines.network import PlainNetwork, open_reading, unprotected
 from graphveil.methods.local.plan import plan_on_topology, repeats_on_topology
 from graphveil.privacy import Randomness
 
@@ -31,13 +30,13 @@ class BaselineFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Estimator[PlainNetworkCore], settled: Mapping[str, object]) -> dict[str, Any]:
+    def used_settings(self, estimator: PlainNetwork, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
     def plan(
         self,
         name: str,
-        estimator: Estimator[PlainNetworkCore],
+        estimator: PlainNetwork,
         graph: Graph | GraphParts,
         settled: Mapping[str, object],
     ) -> Plan:
@@ -48,31 +47,29 @@ class BaselineFamily:
         published = getattr(graph, "release", None) is not None
         return planned if published else replace(planned, guarantee=unprotected(settings.model))
 
-    def warning(self, estimator: Estimator[PlainNetworkCore], graph: Graph) -> str | None:
+    def warning(self, estimator: PlainNetwork, graph: Graph) -> str | None:
         return None
 
     def controls(
-        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         from graphveil.methods.local.controls import controls_of
         from graphveil.methods.release.controls import made_edge_controls
 
         return {**controls_of(estimator, graph, split), **made_edge_controls(estimator, graph, split)}
 
-    def ceiling(
-        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> np.ndarray:
+    def ceiling(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of
 
         return ceiling_of(estimator.settings, graph, split)
 
     def rivals(
-        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return {}
 
     def notes(
-        self, estimator: Estimator[PlainNetworkCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+        self, estimator: PlainNetwork, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         from graphveil.methods.release.controls import release_notes
 
@@ -83,18 +80,14 @@ class BaselineFamily:
         beside = controlled and model == "mlp" and "edges" in private
         return (open_reading(graph.schema, model), *(("its controls read the true edges as well",) if beside else ()))
 
-    def repeats_note(self, estimator: Estimator[PlainNetworkCore], repeats: int) -> str:
+    def repeats_note(self, estimator: PlainNetwork, repeats: int) -> str:
         return repeats_on_topology(estimator.released, repeats)
 
-    def collect(
-        self, estimator: Estimator[PlainNetworkCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> LocalReports:
+    def collect(self, estimator: PlainNetwork, graph: Graph, split: Split, *, randomness: Randomness) -> LocalReports:
         reports: LocalReports = estimator.randomize(graph, split=split, randomness=randomness)
         return reports
 
-    def train(
-        self, estimator: Estimator[PlainNetworkCore], collected: LocalReports, graph: Graph, *, unheard: bool = False
-    ) -> Tensor:
+    def train(self, estimator: PlainNetwork, collected: LocalReports, graph: Graph, *, unheard: bool = False) -> Tensor:
         estimator.fit_reports(collected, topology_of(graph))
         return collected.labels
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from graphveil import models
+from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
-from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.options import INFINITE
 from graphveil.methods.base.people.released import require_labels
-from graphveil.methods.base.settings import NetworkSettings, require_known
-from graphveil.methods.baselines.entries import PLAIN_NETWORK
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.base.settings import NetworkOptions, TrainingOptions
+from graphveil.methods.baselines.entries import BASELINE_METHODS, PLAIN_NETWORK
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import Guarantee
 from graphveil.privacy.statement.observer import ALL_BUT_CURATOR
 from graphveil.privacy.statement.unit import NODE, NODE_WITHOUT_EDGES
@@ -29,22 +30,27 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-class PlainNetworkCore(LPGNNCore):
+class PlainOptions(TrainingOptions, total=False):
+    """Keywords of a network whose backbone is set."""
+
+    steps_x: int | None
+    steps_y: int | None
+
+
+class PlainNetwork(LPGNN):
     """A network on features, labels and edges as they are; protects nothing.
 
     Args:
         backbone: a module of your own in place of `model`, as in LPGNN.
-        settings: any field of `NetworkSettings`.
+        settings: any field of `NetworkSettings`, its backbone `model` among them.
 
     Raises:
         InputError: for unknown settings, or settings outside their range.
     """
 
     kind = PLAIN_NETWORK
-    written = "a plain network"
 
-    def __init__(self, *, backbone: nn.Module | None = None, **settings: Any) -> None:
-        require_known(settings, NetworkSettings.__dataclass_fields__, self.written)
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[NetworkOptions]) -> None:
         super().__init__(epsilon_x=INFINITE, epsilon_y=INFINITE, pooling="none", backbone=backbone, **settings)
 
     def require_served(self, graph: Graph) -> None:
@@ -67,7 +73,62 @@ class PlainNetworkCore(LPGNNCore):
         return cls(backbone=backbone, **{**facts["settings"], "device": "cpu"})
 
 
-def baseline(model: str, **settings: Any) -> Estimator[PlainNetworkCore]:
+class GCN(PlainNetwork):
+    """A graph convolutional network on raw data: the non-private baseline.
+
+    Raises:
+        InputError: for unknown settings, or settings outside their range.
+    """
+
+    entry = entry_of("gcn", BASELINE_METHODS)
+
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
+        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
+
+
+class SAGE(PlainNetwork):
+    """GraphSAGE on raw data: the non-private baseline.
+
+    Raises:
+        InputError: for unknown settings, or settings outside their range.
+    """
+
+    entry = entry_of("sage", BASELINE_METHODS)
+
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
+        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
+
+
+class GAT(PlainNetwork):
+    """A graph attention network on raw data: the non-private baseline.
+
+    Raises:
+        InputError: for unknown settings, or settings outside their range.
+    """
+
+    entry = entry_of("gat", BASELINE_METHODS)
+
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
+        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
+
+
+class MLP(PlainNetwork):
+    """A perceptron on raw features, without edges: the non-private baseline.
+
+    Raises:
+        InputError: for unknown settings, or settings outside their range.
+    """
+
+    entry = entry_of("mlp", BASELINE_METHODS)
+
+    def __init__(self, *, backbone: nn.Module | None = None, **settings: Unpack[PlainOptions]) -> None:
+        super().__init__(backbone=backbone, **settings, **self.entry.fixed)
+
+
+_NETWORKS: Mapping[str, type[PlainNetwork]] = {"gcn": GCN, "sage": SAGE, "gat": GAT, "mlp": MLP}
+
+
+def baseline(model: str, **settings: Any) -> PlainNetwork:
     """Return an unfitted network that protects nothing.
 
     Args:
@@ -77,7 +138,9 @@ def baseline(model: str, **settings: Any) -> Estimator[PlainNetworkCore]:
     Raises:
         InputError: for an unknown backbone or setting.
     """
-    return Estimator(PlainNetworkCore(model=model, **settings))
+    if model not in _NETWORKS:
+        raise InputError(f"model = {model!r}", allowed=", ".join(_NETWORKS))
+    return _NETWORKS[model](**settings)
 
 
 def unprotected(model: str) -> Guarantee:

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import CountedSum, ReceiverRows, build_inputs
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
+from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.drop import drop_objective
 from graphveil.methods.base.network.network import Network
 from graphveil.methods.base.network.start import Reader, read_start, start_name
@@ -36,13 +37,13 @@ from graphveil.methods.base.network.storage import (
     restored_network,
 )
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
-from graphveil.methods.base.settings import require_known
-from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import FeatureEvidence, feature_evidence
 from graphveil.methods.curator.messages import beside, corners, messages, named_classes
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise
-from graphveil.methods.curator.settings import SumsSettings
+from graphveil.methods.curator.settings import SumsOptions, SumsSettings
 from graphveil.methods.curator.stages.training import NodeData, read_people
 from graphveil.methods.curator.sum_clues import COMMON, OWN, centred, sum_clues
 from graphveil.methods.links.collection import people_key
@@ -98,7 +99,7 @@ class FittedSums:
     network: Network
 
 
-class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
+class ClassSums(FittedEstimator[FittedSums], ForgetsPeople):
     """Noisy sums of neighbours' classes: `fit` is `publish` (the curator), then `fit_published` (anybody).
 
     Args:
@@ -107,7 +108,6 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         backbone: a module of your own in place of the network: features beside z, rows [n, d + 2 c] -> scores [n, c],
             any layers, since all that it reads is public or released. It is copied, never trained itself, and is
             given again to load a saved model.
-        settings: any field of `SumsSettings`.
 
     After fitting: `guarantee`, `ledger`, `history`, `published`.
 
@@ -123,7 +123,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         (2.0, 'one-undirected-edge')
     """
 
-    kind = "class-sums"
+    entry, kind = entry_of("class-sums", CURATOR_METHODS), "class-sums"
     fits = "fit_published"
     reads_edges = counts_classes = by_blocks = True
     hops, w_max = 1, 1.0
@@ -141,9 +141,8 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         relationships: int | None = None,
         noise: str = "geometric",
         backbone: nn.Module | None = None,
-        **settings: Any,
+        **settings: Unpack[SumsOptions],
     ) -> None:
-        require_known(settings, SumsSettings.__dataclass_fields__, "ClassSums")
         # Labels go into the messages as they are: noise for one edge does not hide a node in all its neighbours' sums.
         if unit == "node":
             raise InputError(
@@ -217,7 +216,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
 
     # ---- anybody ----
 
-    def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> ClassSumsCore:
+    def fit_published(self, published: PublishedSums, *, progress: ProgressCallback | None = None) -> Self:
         """Train on a publication; may be called again and again at no privacy cost.
 
         Raises:
@@ -361,7 +360,7 @@ class ClassSumsCore(FittedCore[FittedSums], ForgetsPeople):
         return Stored(facts, network_tensors(fitted.network))
 
     @classmethod
-    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSumsCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> ClassSums:
         """Return what `stored` gave, able to predict for its own nodes.
 
         Args:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,16 +21,15 @@ from graphveil import models
 from graphveil.graphs import Graph, Split
 from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
-from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod
-from graphveil.methods.curator.class_sums import ClassSumsCore, train_experts
-from graphveil.methods.curator.dp_mlp import DPMLPCore
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Method
+from graphveil.methods.curator.class_sums import train_experts
+from graphveil.methods.curator.dp_mlp import DPMLP
 from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.feature_evidence import feature_evidence
 from graphveil.methods.curator.messages import corners
 from graphveil.methods.curator.pooled import pools, trained_encoder
 from graphveil.methods.curator.settings import CuratorSettings
 from graphveil.methods.curator.stages.encoder import encoder_for
-from graphveil.methods.curator.stages.recipe import StagedCore
 from graphveil.methods.curator.stages.training import (
     NodeData,
     blocks,
@@ -48,22 +47,23 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-CuratorEstimator = Estimator[StagedCore] | Estimator[DPMLPCore] | Estimator[ClassSumsCore]
+#: `StagedEstimator`, `DPMLP` or `ClassSums`: what they have not in common is told by `reads_edges`, `counts_classes`.
+CuratorEstimator: TypeAlias = Any
 
 
 def curator_controls_of(
     method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness
 ) -> Mapping[str, Control]:
     """Return the controls of a fitted method, each to be run by calling it."""
-    if method.core.counts_classes:
+    if method.counts_classes:
         return {"no-edges": lambda: hits(_features_alone(method, graph, split), graph, split)}
     privacy, settings = method.privacy, method.settings
-    if not method.core.reads_edges:
+    if not method.reads_edges:
         return {"public-only": lambda: np.full(int(split.test.sum()), 1.0 / len(graph.schema.classes))}
     # Where nodes are protected a control that reads features has to pay too, or it would win by looking.
     if privacy.nodes and not privacy.public:
         shared = {field.name: getattr(settings, field.name) for field in fields(CuratorSettings)}
-        rival = Estimator(DPMLPCore(epsilon=privacy.epsilon, delta=privacy.delta, **shared))
+        rival = DPMLP(epsilon=privacy.epsilon, delta=privacy.delta, **shared)
         fit = partial(rival.fit, graph, split=split, randomness=randomness)
         return {"no-edges": lambda: hits(fit().predict_proba(), graph, split)}
     return {"no-edges": lambda: hits(_hop_zero(method, graph, split), graph, split)}
@@ -72,8 +72,8 @@ def curator_controls_of(
 def curator_ceiling(method: CuratorEstimator, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
     """Return the hits of the same method without noise; it protects nothing."""
     settings = asdict(method.settings)
-    build: Any = type(method.core)
-    plain: Estimator[Any] = Estimator(build(epsilon=float("inf"), **method.privacy.unit_settings, **settings))
+    build: Any = type(method)
+    plain: Estimator = build(epsilon=float("inf"), **method.privacy.unit_settings, **settings)
     return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
 
@@ -83,13 +83,13 @@ def curator_rivals_of(
     """Return other methods that hide one edge at the same price, each with a release of its own."""
     privacy = method.privacy
     # Rivals are compared at one price for one unit; no other method here has this one.
-    if privacy.nodes or privacy.public or not method.core.reads_edges:
+    if privacy.nodes or privacy.public or not method.reads_edges:
         return {}
     shared: dict[str, Any] = {"epsilon": privacy.epsilon, "delta": privacy.delta, **privacy.unit_settings}
     shared["seed"] = method.settings.seed
 
-    def run(entry: AnyMethod) -> np.ndarray:
-        rival = entry(**shared).fit(graph, split=split, randomness=randomness)
+    def run(entry: Method) -> np.ndarray:
+        rival = entry.load_class()(**shared).fit(graph, split=split, randomness=randomness)
         return hits(rival.predict_proba(), graph, split)
 
     shown = [entry for entry in CURATOR_METHODS if "edges" in entry.reads and PUBLISHED_RIVAL not in entry.tags]

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import copy
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from graphveil import models
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored
+from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
-from graphveil.methods.base.settings import require_known
-from graphveil.methods.base.storage import number, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, schema_facts, schema_from
+from graphveil.methods.curator.entries import CURATOR_HELP, CURATOR_METHODS
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, least_steps
+from graphveil.methods.curator.settings import (
+    CuratorOptions,
+    CuratorSettings,
+    keeps_later_mean,
+    with_least_steps,
+)
 from graphveil.methods.curator.stages.queries import no_rows
 from graphveil.methods.curator.stages.training import (
     MOST_DENSE,
@@ -91,7 +97,7 @@ class LaterWeights:
             weight.copy_(mean)
 
 
-class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
+class DPMLP(FittedEstimator[FittedCurator], ForgetsPeople):
     """A perceptron by private gradient descent; the unit is one node's features and label.
 
     Args:
@@ -116,7 +122,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         (True, 'one-node-without-edges', ())
     """
 
-    kind = "dp-mlp"
+    further_help = CURATOR_HELP
+    entry, kind = entry_of("dp-mlp", CURATOR_METHODS), "dp-mlp"
     fits = ""
     reads_edges = counts_classes = False
     hops, w_max = 0, 1.0
@@ -124,7 +131,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
     says_who: tuple[str, ...] = ()
     several = False
     epsilon_relationship: float | None = None
-    settings_type = CuratorSettings
+    settings_type, derived = CuratorSettings, ("least_steps",)
 
     def __init__(
         self,
@@ -134,9 +141,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         unit: str = "node",
         tuning: RepeatAndSelect | None = None,
         backbone: nn.Module | None = None,
-        **settings: Any,
+        **settings: Unpack[CuratorOptions],
     ) -> None:
-        require_known(settings, CuratorSettings.__dataclass_fields__, self.kind)
         if unit != "node":
             raise InputError(
                 f"unit {unit!r} does not apply to {self.kind}, which reads no edges",
@@ -151,7 +157,8 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
                 where=self.kind,
                 remedy="train it in torch: nothing is protected",
             )
-        self.settings = CuratorSettings(**{"least_steps": least_steps(epsilon), **settings})
+        options: dict[str, Any] = {**settings}
+        self.settings = CuratorSettings(**with_least_steps(options, epsilon))
         self.backbone = backbone
         self.account = Account(self.privacy.open_ledger())
         self._untrained: PaidNodes | None = None
@@ -294,7 +301,7 @@ class DPMLPCore(FittedCore[FittedCurator], ForgetsPeople):
         return Stored(facts, prefixed("network", weights))
 
     @classmethod
-    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLPCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> DPMLP:
         """Return what `stored` gave, able to predict on a graph.
 
         Args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from graphveil.aggregation.names import UNITS, WEIGHT_KINDS
 from graphveil.graphs.bound_rules import RULES
-from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
+from graphveil.methods.base.method import PAID_TUNING, PUBLISHED_RIVAL, Forced, Method, Option, Replay
 from graphveil.methods.base.options import NETWORK_HELP, START, field_options
 from graphveil.methods.curator.settings import (
     LEAST_FOR_VOTES,
@@ -116,12 +118,12 @@ _OF_UNITS = (
 #: Of methods that make room for queries, with any unit of edges.
 _HOPS_OF_EDGES = {**_BUDGET, "unit": _EDGE_UNITS["unit"], "queries": _UNIT["queries"], **_SEVERAL}
 
-CURATOR_METHODS: tuple[AnyMethod, ...] = (
+CURATOR_METHODS: tuple[Method, ...] = (
     Method(
         "class-sums",
         "a curator releases one noisy count of neighbours by class; the strongest where labels are public",
         "central",
-        "graphveil.methods.curator.class_sums:ClassSumsCore",
+        "graphveil.methods.curator.class_sums:ClassSums",
         _FAMILY,
         {**_BUDGET, **_EDGE_UNITS, **_LAW, **_FUSION},
         free=tuple(_FUSION),
@@ -133,7 +135,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "gap",
         "a curator trains on noisy sums over neighbours, made once (USENIX Security 2023)",
         "central",
-        "graphveil.methods.curator.gap:GAPCore",
+        "graphveil.methods.curator.gap:GAP",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK_OF_GAP, **_STEPS},
         search=_SUMS,
@@ -145,7 +147,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "progap",
         "a curator trains in stages, each on noisy sums of what the last one learned (WSDM 2024)",
         "central",
-        "graphveil.methods.curator.progap:ProGAPCore",
+        "graphveil.methods.curator.progap:ProGAP",
         _FAMILY,
         {**_BUDGET, **_UNIT, **_NETWORK_OF_PROGAP, **_STEPS},
         search=_SUMS,
@@ -157,7 +159,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "lpgnet",
         "a curator counts neighbours by guessed class, with noise, between perceptrons (CCS 2022)",
         "central",
-        "graphveil.methods.curator.rivals.lpgnet:LPGNetCore",
+        "graphveil.methods.curator.rivals.lpgnet:LPGNet",
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
@@ -172,7 +174,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "dpdgc",
         "a curator learns a row for each node privately and sums them once, apart from features (NeurIPS 2023)",
         "central",
-        "graphveil.methods.curator.rivals.dpdgc:DPDGCCore",
+        "graphveil.methods.curator.rivals.dpdgc:DPDGC",
         _FAMILY,
         {
             **_BUDGET,
@@ -187,7 +189,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "gcon",
         "a curator releases a linear head trained on convolved rows, with noise, and one noisy sum (ICDE 2025)",
         "central",
-        "graphveil.methods.curator.rivals.gcon:GCONCore",
+        "graphveil.methods.curator.rivals.gcon:GCON",
         _FAMILY,
         {
             **_BUDGET,
@@ -205,7 +207,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "eclipse",
         "a curator finds a low-rank graph in noisy products with it, and trains on that (PETS 2024)",
         "central",
-        "graphveil.methods.curator.rivals.eclipse:EclipseCore",
+        "graphveil.methods.curator.rivals.eclipse:Eclipse",
         _FAMILY,
         {
             **_HOPS_OF_EDGES,
@@ -220,7 +222,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "caribou",
         "a curator runs contracting hops with noise in each and releases the last alone (NDSS 2026)",
         "central",
-        "graphveil.methods.curator.rivals.caribou:CaribouCore",
+        "graphveil.methods.curator.rivals.caribou:Caribou",
         _FAMILY,
         {
             **_BUDGET,
@@ -240,7 +242,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "node-sums",
         "a curator releases one noisy vote of neighbours by class and protects whole nodes; the strongest for them",
         "central",
-        "graphveil.methods.curator.node_sums:NodeSumsCore",
+        "graphveil.methods.curator.node_sums:NodeSums",
         _FAMILY,
         {
             **_BUDGET,
@@ -262,7 +264,7 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         "dp-mlp",
         "a curator trains a perceptron by private gradient descent; no edges",
         "central",
-        "graphveil.methods.curator.dp_mlp:DPMLPCore",
+        "graphveil.methods.curator.dp_mlp:DPMLP",
         _FAMILY,
         {
             **_BUDGET,
@@ -275,3 +277,8 @@ CURATOR_METHODS: tuple[AnyMethod, ...] = (
         replays=(Replay("person", _ALL_AT_ONCE),),
     ),
 )
+
+#: A line about each setting of any of them: their classes take settings that have no effect there, as files name them.
+CURATOR_HELP: Mapping[str, str] = {
+    name: option.help for method in CURATOR_METHODS for name, option in method.options.items()
+}

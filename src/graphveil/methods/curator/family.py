@@ -70,7 +70,7 @@ class CuratorFamily:
     def notes(
         self, estimator: CuratorEstimator, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
-        return start_notes(settled.get("start"), estimator.core.kind, graph.schema.name)
+        return start_notes(settled.get("start"), estimator.kind, graph.schema.name)
 
     def repeats_note(self, estimator: CuratorEstimator, repeats: int) -> str:
         return collection_repeats(repeats)

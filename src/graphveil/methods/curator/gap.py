@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import pooling_for
-from graphveil.methods.curator.settings import CuratorSettings, GapSettings
+from graphveil.methods.curator.settings import CuratorSettings, GapOptions, GapSettings
 from graphveil.methods.curator.stages.encoder import encoded, encoder_for
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import ATTENTION, FeatureBlock, logits_of
 from graphveil.models.networks.sizes import encoder_size, hop_classifier_size, pair_attention_size
@@ -81,15 +83,14 @@ class GapRecipe(Recipe):
         return list(rows)
 
 
-class GAPCore(StagedCore):
-    """GAP, see `StagedCore`; `publish` gives X_0..X_K.
+class GAP(StagedEstimator):
+    """GAP, see `StagedEstimator`; `publish` gives X_0..X_K.
 
     Args:
-        epsilon, unit: see `CuratorPrivacy`.
-        settings: of `StagedCore`; `scaling` is "published" and `pooling` "none" by default where nodes are protected.
 
     Raises:
-        InputError: for scaling "standard" or pooling "stages" where nodes are protected, and what `StagedCore` refuses.
+        InputError: for scaling "standard" or pooling "stages" where nodes are protected, and what
+            `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -100,13 +101,13 @@ class GAPCore(StagedCore):
         (2.0, 2)
     """
 
-    kind = "gap"
+    entry, kind = entry_of("gap", CURATOR_METHODS), "gap"
     recipe: ClassVar[Recipe] = GapRecipe()
     settings_type = GapSettings
-    derived = ("scaling", "pooling")
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "scaling": "published", "pooling": "none"}
+    derived = ("scaling", "pooling", "least_steps")
+    unsaid: ClassVar[Mapping[str, Any]] = {**StagedEstimator.unsaid, "scaling": "published", "pooling": "none"}
 
-    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Any) -> None:
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GapOptions]) -> None:
         if unit == "node" and settings.get("scaling") == "standard":
             raise InputError(
                 "scaling standard with unit node: a mean of rows would carry each node's own row to all others",
@@ -115,4 +116,5 @@ class GAPCore(StagedCore):
         if settings.get("scaling") is None:
             settings["scaling"] = "published" if unit == "node" else "standard"
         settings["pooling"] = pooling_for(settings.get("pooling"), unit)
-        super().__init__(epsilon=epsilon, unit=unit, **settings)
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)

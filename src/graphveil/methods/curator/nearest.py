@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from graphveil.errors import InputError, NoiseError
 from graphveil.methods.base.ranges import NUMBERS, Bounds
 
-Core = TypeVar("Core")
+Curator = TypeVar("Curator")
 Priced = TypeVar("Priced")
 Number = int | float
 
@@ -23,28 +23,28 @@ _CLOSE: Final = 0.02
 _PROMISED: Final = ("epsilon", "delta")
 
 
-def with_nearest(core: Core, noise_of: Callable[[Core], Priced]) -> Priced:
-    """Return what `noise_of` gives for a method's core.
+def with_nearest(method: Curator, noise_of: Callable[[Curator], Priced]) -> Priced:
+    """Return what `noise_of` gives for a method.
 
     Args:
-        core: whose `parameters` build it once more, and whose `kind` is the name of a method.
-        noise_of: what prices a core, from public facts alone.
+        method: whose `parameters` build it once more.
+        noise_of: what prices a method, from public facts alone.
 
     Raises:
         InputError: naming a setting and the nearest value of it with which the noise can be had.
     """
     try:
-        return noise_of(core)
+        return noise_of(method)
     except NoiseError as error:
-        raise _named(core, noise_of, error) from error
+        raise _named(method, noise_of, error) from error
 
 
-def _named(core: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> InputError:
-    settings, defaults = core.parameters(), _defaults(core.kind)
+def _named(method: Any, noise_of: Callable[[Any], Any], error: NoiseError) -> InputError:
+    settings, defaults = method.parameters(), _defaults(method.kind)
 
     def taken(name: str, value: Number | None) -> bool:
         try:
-            noise_of(type(core)(**{**settings, name: value}))
+            noise_of(type(method)(**{**settings, name: value}))
         except InputError:
             return False
         return True

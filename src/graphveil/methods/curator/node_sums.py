@@ -19,16 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.curator.dp_mlp import LaterWeights
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.messages import class_shares, corners
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.settings import CuratorSettings, keeps_later_mean, share_of_votes, trains_head
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.settings import (
+    CuratorSettings,
+    StagedOptions,
+    keeps_later_mean,
+    share_of_votes,
+    trains_head,
+)
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, NodeData, device_of, of_all
 from graphveil.models.networks.sizes import encoder_size, vote_head_size
@@ -87,8 +95,8 @@ class VoteRecipe(Recipe):
         return [alone - alone.mean(dim=1, keepdim=True), votes]
 
 
-class NodeSumsCore(StagedCore):
-    """Class sums for whole nodes, see `StagedCore`; `publish` gives both opinions of every node.
+class NodeSums(StagedEstimator):
+    """Class sums for whole nodes, see `StagedEstimator`; `publish` gives both opinions of every node.
 
     Args:
         epsilon, delta, degree_bound, rule, queries, tuning: see `CuratorPrivacy`.
@@ -108,17 +116,18 @@ class NodeSumsCore(StagedCore):
         (True, 'one-node-own-list')
     """
 
-    kind = "node-sums"
+    entry, kind = entry_of("node-sums", CURATOR_METHODS), "node-sums"
     recipe: ClassVar[Recipe] = VoteRecipe()
+    derived = ("hops", "share_hops", "least_steps")
 
-    def __init__(self, *, epsilon: float, unit: str = "node", **settings: Any) -> None:
+    def __init__(self, *, epsilon: float, unit: str = "node", **settings: Unpack[StagedOptions]) -> None:
         if unit != "node":
             raise InputError(
                 f"unit {unit!r} does not apply to {self.kind}",
                 allowed="node",
                 remedy="train class-sums, where labels are public",
             )
-        if settings.setdefault("hops", 1) != 1 or settings.get("weights", "uniform") != "uniform":
+        if settings.get("hops") not in (None, 1) or settings.get("weights", "uniform") != "uniform":
             raise InputError(
                 "node-sums sums once, and every neighbour counts alike",
                 allowed="hops = 1, weights uniform",
@@ -126,7 +135,8 @@ class NodeSumsCore(StagedCore):
             )
         if settings.get("share_hops") is None:
             settings["share_hops"] = share_of_votes(epsilon)
-        super().__init__(epsilon=epsilon, unit=unit, **settings)
+        options: dict[str, Any] = {**settings, "hops": 1}
+        super().__init__(epsilon=epsilon, unit=unit, **options)
         # By the declared epsilon alone, as the noise is.
         self.recipe = VoteRecipe(trains_head=trains_head(epsilon))  # type: ignore[misc]
 

@@ -11,7 +11,6 @@ from graphveil.methods.base.plan import spelled
 from graphveil.methods.curator.controls import CuratorEstimator
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.registry import METHODS
 from graphveil.privacy.accounting.printed import rounded_up
 
 #: Neighbours of a node that noise is compared with, where degrees are private.
@@ -49,19 +48,17 @@ class CuratorPlan:
 
 def curator_plan(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     """Return the plan of a method on a graph of so many nodes, half of which train."""
-    core = method.core
-    if core.counts_classes:
+    if method.counts_classes:
         return _plan_of_sums(method, schema, nodes)
     people, settings = max(1, nodes // 2), method.settings
     noise = method.planned_noise(schema, people)
-    hops = core.hops
-    columns = settings.hidden * (hops + 1)
-    longest = ASSUMED_DEGREE * core.w_max
+    columns = settings.hidden * (method.hops + 1)
+    longest = ASSUMED_DEGREE * method.w_max
     per_node = tuple(sigma * settings.hidden**0.5 / longest for sigma in noise.sigmas)
     return CuratorPlan(
         noise,
         per_node,
-        _seconds(settings, people, core.layers, private=bool(noise.multipliers)),
+        _seconds(settings, people, method.layers, private=bool(noise.multipliers)),
         nodes * columns * 4 * 8 / 1e6,
         (
             *_advice(method, nodes, per_node),
@@ -96,12 +93,12 @@ def _of_attention(method: CuratorEstimator, schema: GraphSchema, noise: Noise) -
 
 def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
     """Say what it costs to predict people who join later."""
-    core, privacy = method.core, method.privacy
+    privacy = method.privacy
     if privacy.public:
         return ()
-    if not core.reads_edges:
+    if not method.reads_edges:
         return ("people who join later are predicted at no price: no edge is read",)
-    if "queries" not in METHODS[core.name].options:
+    if "queries" not in method.entry.options:
         return ("people who join later are not predicted: gap and progap can, at a price (queries)",)
     many = max(1, privacy.queries)
     room = f"queries = {many} makes room for {many}" if privacy.queries else "--set queries=1 makes room for one"
@@ -113,7 +110,7 @@ def _of_others(method: CuratorEstimator) -> tuple[str, ...]:
 
 def _plan_of_sums(method: CuratorEstimator, schema: GraphSchema, nodes: int) -> CuratorPlan:
     classes, settings = len(schema.classes), method.settings
-    noise = method.core.planned_noise(schema, nodes)
+    noise = method.planned_noise(schema, nodes)
     per_node = tuple(sigma * classes**0.5 / ASSUMED_DEGREE for sigma in noise.sigmas)
     # All four experts together take about three times the network on features and sums (Cora, Computers, Caltech36).
     seconds = 3 * settings.epochs * nodes * settings.hidden * (2 * classes + 20) * _SECONDS_A_WEIGHT

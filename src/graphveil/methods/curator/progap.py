@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.pooled import pooling_for
-from graphveil.methods.curator.settings import CuratorSettings, ProgapSettings
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.settings import CuratorSettings, PooledOptions, ProgapSettings
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.training import FeatureBlock, blocks, device_of, logits_of
 from graphveil.models.networks.sizes import stage_size
@@ -99,15 +101,13 @@ def hops_for(epsilon: float, unit: str | None) -> int:
     return 3 if epsilon >= _LITTLE_NOISE and unit in (None, "edge", "directed-edge") else 2
 
 
-class ProGAPCore(StagedCore):
-    """ProGAP, see `StagedCore`; `publish` trains all stages but the last and gives X_1..X_K.
+class ProGAP(StagedEstimator):
+    """ProGAP, see `StagedEstimator`; `publish` trains all stages but the last and gives X_1..X_K.
 
     Args:
-        epsilon, unit: see `CuratorPrivacy`.
-        settings: of `StagedCore`; `hops` is `hops_for` the budget and `pooling` "none" where nodes are protected.
 
     Raises:
-        InputError: for pooling "stages" where nodes are protected, and what `StagedCore` refuses.
+        InputError: for pooling "stages" where nodes are protected, and what `StagedEstimator` refuses.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -118,14 +118,15 @@ class ProGAPCore(StagedCore):
         (True, 'one-undirected-edge')
     """
 
-    kind = "progap"
+    entry, kind = entry_of("progap", CURATOR_METHODS), "progap"
     recipe: ClassVar[Recipe] = ProgapRecipe()
     settings_type = ProgapSettings
-    derived = ("hops", "pooling")
-    unsaid: ClassVar[Mapping[str, Any]] = {**StagedCore.unsaid, "pooling": "none"}
+    derived = ("hops", "pooling", "least_steps")
+    unsaid: ClassVar[Mapping[str, Any]] = {**StagedEstimator.unsaid, "pooling": "none"}
 
-    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Any) -> None:
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[PooledOptions]) -> None:
         if settings.get("hops") is None:
             settings["hops"] = hops_for(epsilon, unit)
         settings["pooling"] = pooling_for(settings.get("pooling"), unit)
-        super().__init__(epsilon=epsilon, unit=unit, **settings)
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from graphveil.aggregation.names import largest_weight, require_bits
 from graphveil.errors import InputError
@@ -13,7 +13,7 @@ from graphveil.methods.base.settings import SCALINGS, number_or_nan, require_dev
 
 if TYPE_CHECKING:
     from graphveil.graphs import GraphSchema
-    from graphveil.privacy import ChangedSamples, Descent
+    from graphveil.privacy import ChangedSamples, Descent, RepeatAndSelect
     from graphveil.training.full_batch import FullBatch
 
 #: The least and the most of the budget that one sum of classes gets beside a perceptron and a small head.
@@ -30,6 +30,82 @@ _WIDE, WIDE_DROPOUT = 500, 0.5
 
 #: Whether the networks of a method are pooled.
 POOLINGS = ("stages", "none")
+
+
+class CuratorOptions(TypedDict, total=False):
+    """`CuratorSettings` as keywords; hops and least_steps may be None, which leaves them to the budget."""
+
+    hops: int | None
+    hidden: int
+    dropout: float | None
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    patience: int
+    weights: str
+    sharpness: float
+    bits: int | None
+    batch: int
+    passes: int | None
+    clip: float
+    share_hops: float | None
+    hop_ratio: float
+    steps: int | None
+    least_steps: int | None
+    seed: int
+    device: str
+
+
+class StagedOptions(CuratorOptions, total=False):
+    """Keywords of every method on noisy sums, but for its budget and unit."""
+
+    delta: float
+    degree_bound: int | None
+    rule: str
+    queries: int
+    tuning: RepeatAndSelect | None
+    relationships: int | None
+
+
+class PooledOptions(StagedOptions, total=False):
+    """`PooledSettings` as keywords."""
+
+    pooling: str | None
+
+
+class GapOptions(PooledOptions, total=False):
+    """`GapSettings` as keywords."""
+
+    scaling: str | None
+
+
+class GconOptions(StagedOptions, total=False):
+    """`GconSettings` as keywords."""
+
+    restart: float
+    penalty: float
+
+
+class CaribouOptions(StagedOptions, total=False):
+    """`CaribouSettings` as keywords."""
+
+    contraction: float
+    share: float
+    residual: float
+    floor: int
+
+
+class SumsOptions(TypedDict, total=False):
+    """`SumsSettings` as keywords."""
+
+    hidden: int
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    epochs: int
+    start: str | None
+    seed: int
+    device: str
 
 
 @dataclass(frozen=True)
@@ -152,6 +228,11 @@ def least_steps(epsilon: float) -> int:
     Chosen on Caltech36, Johns Hopkins55, Cora, Reed98 by gender and Twitch ES at epsilon 2, 8 and 50.
     """
     return 200 if epsilon < _MUCH_NOISE else 100
+
+
+def with_least_steps(options: dict[str, Any], epsilon: float) -> dict[str, Any]:
+    """Return settings with the least number of private steps at a budget, unless they set one."""
+    return options if options.get("least_steps") is not None else {**options, "least_steps": least_steps(epsilon)}
 
 
 def share_of_votes(epsilon: float) -> float:

@@ -36,23 +36,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.network.features import labels_of, random_features
 from graphveil.methods.base.people.released import LocalReports
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.links.collection import LinkReports, named_pairs, randomize_lists, reported_edges
-from graphveil.methods.links.link_beliefs import LinkBeliefsCore
+from graphveil.methods.links.link_beliefs import LinkBeliefs
 from graphveil.methods.links.list_network import FEWEST_EPOCHS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
-from graphveil.methods.links.solitude import SolitudeCore
+from graphveil.methods.links.solitude import Solitude
 from graphveil.methods.local.controls import hits, majority_of
 from graphveil.methods.local.label_propagation import propagate_labels
 from graphveil.models.names import BELIEF_ROUNDS
@@ -63,7 +62,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-LinkMethod = Estimator[SolitudeCore] | Estimator[LinkBeliefsCore]
+#: `Solitude` or `LinkBeliefs`: what they have not in common is told by `trains_network`.
+LinkMethod: TypeAlias = Any
 #: Rivals of `links`, and what they make of the lists.
 WITHOUT_GRAPH = {"link-beliefs": "beliefs", "list-sums": "sums"}
 
@@ -175,21 +175,21 @@ def _people(method: LinkMethod) -> _People:
     }
 
 
-def _solitude(method: LinkMethod, links: _Lists, options: _Denoising, **network: Any) -> Estimator[SolitudeCore]:
+def _solitude(method: LinkMethod, links: _Lists, options: _Denoising, **network: Any) -> Solitude:
     """Return a rival with a network, untrained; `network`: its settings where they are not the panel's."""
     settings = settings_of(method)
     shared = {key: getattr(settings, key) for key in ("learning_rate", "epochs", "seed", "device", "steps_x")}
     plain: dict[str, Any] = {**shared, **RIVAL_NETWORK, **options, **network}
-    return Estimator(SolitudeCore(**_people(method), **links, **plain))
+    return Solitude(**_people(method), **links, **plain)
 
 
-def _final(method: LinkMethod, chosen: Estimator[SolitudeCore], links: _Lists, options: _Denoising) -> Tensor:
+def _final(method: LinkMethod, chosen: LinkMethod, links: _Lists, options: _Denoising) -> Tensor:
     """Return what a fitted rival says once it has learned from validation labels as well; it spends nothing more."""
     released: LinkReports = chosen.released
     if not bool(released.people.val.any()):
         alone: Tensor = chosen.predict_proba()
         return alone
-    epochs = max(chosen.core.result.network.epoch, FEWEST_EPOCHS)
+    epochs = max(chosen.result.network.epoch, FEWEST_EPOCHS)
     again = _solitude(method, links, options, epochs=epochs)
     final: Tensor = again.fit_reports(replace(released, people=everybody(released.people))).predict_proba()
     return final
@@ -231,7 +231,7 @@ def _read_from_same_reports(
 ) -> Control:
     """Return a rival that pools parts of the same reports; each part is read once, and `known` to those that follow."""
     links = _Lists(epsilon_a=method.links.epsilon_a, mode=method.links.mode)
-    rival = LinkBeliefsCore(**_people(method), **links, reading=reading, seed=method.seed, device=method.device)
+    rival = LinkBeliefs(**_people(method), **links, reading=reading, seed=method.seed, device=method.device)
 
     def run() -> np.ndarray:
         rival.fit_reports(released, known=known)
@@ -304,7 +304,7 @@ def _again(method: LinkMethod, released: LinkReports, same: tuple[str, ...], *, 
         return read_lists(released, method.reading, **plain, known=_parts_read(method, same), alike=alike).scores.cpu()
     calibration = method.calibration
     network = {name: getattr(method.settings, name) for name in NetworkSettings.__dataclass_fields__}
-    again = SolitudeCore(
+    again = Solitude(
         **people,
         **shared,
         denoiser=method.denoiser,

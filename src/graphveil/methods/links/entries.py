@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphveil.errors import InputError
-from graphveil.methods.base.method import PUBLISHED_RIVAL, AnyMethod, Method, Option, Replay
+from graphveil.methods.base.method import PUBLISHED_RIVAL, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, INFINITE, NOISY_LISTS, PEOPLE, network_options, refuse_idle_delta
 from graphveil.methods.links.names import CALIBRATION, DENOISERS, MODES, READINGS
 from graphveil.models.names import BELIEF_ROUNDS, BLOCKS
 
-_FAMILY = "graphveil.methods.links.family:LINKS"
-_SOLITUDE = "graphveil.methods.links.solitude:SolitudeCore"
-_BELIEFS = "graphveil.methods.links.link_beliefs:LinkBeliefsCore"
+_ROOM = "graphveil.methods.links"
+_FAMILY = f"{_ROOM}.family:LINKS"
 _PEOPLE = {
     "epsilon_x": PEOPLE["epsilon_x"],
     "epsilon_y": Option(INFINITE, float, PEOPLE["epsilon_y"].help),
@@ -81,12 +80,12 @@ def refuse_idle_by_denoiser(given: Mapping[str, Any]) -> None:
     refuse_idle_delta(given)
 
 
-LINK_METHODS: tuple[AnyMethod, ...] = (
+LINK_METHODS: tuple[Method, ...] = (
     Method(
         "solitude",
         "private features and neighbour lists; weights of edges learned with the network (TIFS 2022)",
         "local",
-        _SOLITUDE,
+        f"{_ROOM}.solitude:Solitude",
         _FAMILY,
         {**_PEOPLE, **_LISTS, **AGAIN, **_DENOISER, **_DEGREE_SHARE, **_CALIBRATION, **network_options()},
         free=(*CALIBRATION, *network_options()),
@@ -98,7 +97,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "link-beliefs",
         "private neighbour lists weighed by their exact likelihood; no network",
         "local",
-        _BELIEFS,
+        f"{_ROOM}.link_beliefs:LinkBeliefs",
         _FAMILY,
         {**_CLEAR, **_LISTS, **_READING, **_ROUNDS, **_BLOCKS},
         search={"reading": READINGS},
@@ -109,7 +108,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "list-sums",
         "private neighbour lists: unbiased counts of each class in each, beside the features of a network",
         "local",
-        _BELIEFS,
+        f"{_ROOM}.link_beliefs:ListSums",
         _FAMILY,
         {**_CLEAR, **_LISTS},
         replays=(Replay("edge", {"epsilon_a": 2.0}),),
@@ -120,7 +119,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "links",
         "private neighbour lists: link-beliefs and list-sums pooled by released labels; the one to take",
         "local",
-        _BELIEFS,
+        f"{_ROOM}.link_beliefs:Links",
         _FAMILY,
         {**_CLEAR, **_LISTS, **_ROUNDS, **_BLOCKS},
         search={"blocks": BLOCKS},
@@ -132,7 +131,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "blink",
         "private neighbour lists and degrees, denoised by their posterior (CCS 2023)",
         "local",
-        _SOLITUDE,
+        f"{_ROOM}.solitude:Blink",
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
@@ -146,7 +145,7 @@ LINK_METHODS: tuple[AnyMethod, ...] = (
         "dprr",
         "private neighbour lists thinned on the device to a noisy degree (2022)",
         "local",
-        _SOLITUDE,
+        f"{_ROOM}.solitude:DPRR",
         _FAMILY,
         {**_CLEAR, **_BOTH_REPORT, **AGAIN, **_DEGREE_SHARE, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),

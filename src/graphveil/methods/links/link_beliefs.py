@@ -18,23 +18,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.checks import require_one_label
-from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
+from graphveil.methods.base.fitted import ForgetsPeople, stored_probabilities
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     graph_guarantee,
     open_ledger,
     people_key,
 )
-from graphveil.methods.links.lists_core import ListsCore
+from graphveil.methods.links.entries import LINK_METHODS
+from graphveil.methods.links.lists import ListsEstimator
 from graphveil.methods.links.names import READINGS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.methods.links.readings import Opinion, read_lists
@@ -59,7 +61,7 @@ class FittedBeliefs:
     variant: str
 
 
-class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
+class LinkBeliefs(ListsEstimator[FittedBeliefs], ForgetsPeople):
     """Noisy neighbour lists, read without a graph: `fit` is `randomize` (the devices), then `fit_reports` (server).
 
     Args:
@@ -86,9 +88,10 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         (5.0, (200, 3))
     """
 
-    kind = "link-beliefs"
+    entry, kind = entry_of("link-beliefs", LINK_METHODS), "link-beliefs"
     says_who: tuple[str, ...] = ()
     several = False
+    seed: int
     history: tuple[Epoch, ...] = ()
     trains_network = False
 
@@ -135,7 +138,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         *,
         progress: ProgressCallback | None = None,
         known: Mapping[str, tuple[Opinion, ...]] = MappingProxyType({}),
-    ) -> LinkBeliefsCore:
+    ) -> Self:
         """Weigh the reports; costs nothing and may be repeated.
 
         Args:
@@ -217,7 +220,7 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         return Stored(facts, {"probabilities": fitted.probabilities})
 
     @classmethod
-    def restore(cls, stored: Stored) -> LinkBeliefsCore:
+    def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict for its own people.
 
         Raises:
@@ -233,3 +236,52 @@ class LinkBeliefsCore(ListsCore[FittedBeliefs], ForgetsPeople):
         probabilities = stored_probabilities(stored, len(schema.classes))
         method._fitted = FittedBeliefs(schema, void, facts["people"], probabilities, facts["variant"])
         return method
+
+
+class ListOptions(TypedDict, total=False):
+    """Keywords of every reading of the lists, but for the budgets of features and lists."""
+
+    epsilon_y: float
+    mode: str | None
+    mechanism: str
+    delta: float
+    sampled: int | None
+    seed: int
+    device: str
+
+
+class PooledListOptions(ListOptions, total=False):
+    """Keywords of a reading with beliefs in it."""
+
+    rounds: int
+    blocks: str
+
+
+class ListSums(LinkBeliefs):
+    """Unbiased counts of each class in each noisy neighbour list, beside the features of a network.
+
+    Raises:
+        InputError: for budgets and settings outside their range.
+    """
+
+    entry = entry_of("list-sums", LINK_METHODS)
+
+    def __init__(
+        self, *, epsilon_a: float, epsilon_x: float | None = math.inf, **settings: Unpack[ListOptions]
+    ) -> None:
+        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **settings, **self.entry.fixed)
+
+
+class Links(LinkBeliefs):
+    """Link beliefs and list sums, pooled by released labels.
+
+    Raises:
+        InputError: for budgets and settings outside their range.
+    """
+
+    entry = entry_of("links", LINK_METHODS)
+
+    def __init__(
+        self, *, epsilon_a: float, epsilon_x: float | None = math.inf, **settings: Unpack[PooledListOptions]
+    ) -> None:
+        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **settings, **self.entry.fixed)

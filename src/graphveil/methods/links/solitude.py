@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, cast
 
 from graphveil import models
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.checks import require_one_label
-from graphveil.methods.base.core import Stored
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import features_of, labels_of, reported_of
 from graphveil.methods.base.network.hops import Hops, choose_hops
 from graphveil.methods.base.network.network import Network, apply_network, require_shapes, train_network
@@ -44,8 +44,8 @@ from graphveil.methods.base.people.asking import (
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity, Kept, leans_on
 from graphveil.methods.base.people.released import Topology, require_same_features
-from graphveil.methods.base.settings import NetworkSettings, require_known
-from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
 from graphveil.methods.links.collection import (
     LinkReports,
     among,
@@ -56,7 +56,8 @@ from graphveil.methods.links.collection import (
     spends_of,
 )
 from graphveil.methods.links.denoisers import SoftTopology, denoise
-from graphveil.methods.links.lists_core import ListsCore
+from graphveil.methods.links.entries import LINK_METHODS
+from graphveil.methods.links.lists import ListsEstimator
 from graphveil.methods.links.names import DENOISERS
 from graphveil.methods.links.privacy import LinkPrivacy
 from graphveil.privacy import Assumption, Guarantee, Randomness, SecureRandomness, Spend
@@ -70,6 +71,18 @@ if TYPE_CHECKING:
 
 #: Denoisers that train weights through a named model's layers, or weigh every pair.
 _NO_BACKBONE = ("calibration", "blink-soft")
+
+
+class DenoisedOptions(NetworkOptions, total=False):
+    """Keywords of methods with a denoiser of their own, but for the budgets of features and lists."""
+
+    epsilon_y: float
+    degree_share: float
+    mechanism: str
+    delta: float
+    sampled: int | None
+    queries: int
+    backbone: nn.Module | None
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ class FittedGraph:
     notes: tuple[Assumption, ...] = ()
 
 
-class SolitudeCore(ListsCore[FittedGraph]):
+class Solitude(ListsEstimator[FittedGraph]):
     """Private features and neighbour lists: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -105,8 +118,6 @@ class SolitudeCore(ListsCore[FittedGraph]):
         backbone: a module of your own in place of `model`, see `LPGNN`; its `forward` may name `edge_index` [2, E] and
             `edge_weight` [E] of the denoised graph. Not with calibration, which learns weights through a named model's
             layers, nor with blink-soft, whose edges are all pairs.
-        settings: any field of `NetworkSettings`; `steps_x` (l_x) is chosen by validation labels unless it is set, and
-            so is `steps_y` (l_y) where labels are private; else it is 0.
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology` (the denoised graph).
 
@@ -122,7 +133,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
         (5.0, 4.0)
     """
 
-    kind = "solitude"
+    entry, kind = entry_of("solitude", LINK_METHODS), "solitude"
     says_who = ("people",)
     several = False
     settings_type, derived = NetworkSettings, ("steps_x", "steps_y")
@@ -147,9 +158,8 @@ class SolitudeCore(ListsCore[FittedGraph]):
         learning_rate_a: float = 0.01,
         complement: int = 0,
         backbone: nn.Module | None = None,
-        **settings: Any,
+        **settings: Unpack[NetworkOptions],
     ) -> None:
-        require_known(settings, NetworkSettings.__dataclass_fields__, "Solitude")
         if denoiser not in DENOISERS:
             raise InputError(f"denoiser {denoiser!r} is not known", allowed=", ".join(DENOISERS))
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
@@ -160,7 +170,8 @@ class SolitudeCore(ListsCore[FittedGraph]):
             "steps_x": 4 if epsilon_x is not None and math.isfinite(epsilon_x) and denoiser != "blink-soft" else 0,
             "steps_y": 0 if epsilon_y == math.inf or denoiser == "blink-soft" else 4,
         }
-        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
+        options: dict[str, Any] = {**settings}
+        chosen = {name: value for name, value in options.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         if denoiser == "blink-soft" and (self.settings.steps_x or self.settings.steps_y):
             raise InputError("blink-soft weighs every pair and does not propagate", allowed="steps_x = 0, steps_y = 0")
@@ -172,7 +183,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
                 allowed=", ".join(name for name in DENOISERS if name not in _NO_BACKBONE),
             )
         self.queries, self.backbone = require_queries(queries), backbone
-        self._given = {name: settings.get(name) for name in hops}
+        self._given = {name: options.get(name) for name in hops}
         self.account = Account(open_ledger(self.privacy, self.links, queries))
         self.kept = Kept()
         self.released: LinkReports | None = None
@@ -196,7 +207,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
 
     def fit_reports(
         self, released: LinkReports, *, unheard: bool = False, progress: ProgressCallback | None = None
-    ) -> SolitudeCore:
+    ) -> Self:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Args:
@@ -362,7 +373,7 @@ class SolitudeCore(ListsCore[FittedGraph]):
             self.kept = read_people(model, self.kind, of=self.result.people)
 
     @classmethod
-    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> SolitudeCore:
+    def restore(cls, stored: Stored, *, backbone: nn.Module | None = None) -> Self:
         """Return what `stored` gave, able to predict; its collection cannot be repeated.
 
         Args:
@@ -441,3 +452,45 @@ class SolitudeCore(ListsCore[FittedGraph]):
         fitted = self.result
         notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+class Blink(Solitude):
+    """Private neighbour lists and degrees, denoised by their posterior: the hybrid of the paper.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    entry = entry_of("blink", LINK_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        epsilon_x: float | None = math.inf,
+        mode: str | None = "both",
+        **settings: Unpack[DenoisedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"mode": mode, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **options)
+
+
+class DPRR(Solitude):
+    """Private neighbour lists, thinned on the device to a noisy degree.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    entry = entry_of("dprr", LINK_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        epsilon_x: float | None = math.inf,
+        mode: str | None = "both",
+        **settings: Unpack[DenoisedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"mode": mode, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_a=epsilon_a, **options)

@@ -17,24 +17,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from graphveil.aggregation import normalised
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.network.features import features_of, labels_of, random_features
 from graphveil.methods.base.network.many_labels import f1_shares
 from graphveil.methods.base.network.network import Labels, train_network
 from graphveil.methods.base.people.released import LocalReports, topology_of
 from graphveil.methods.base.settings import NetworkSettings
-from graphveil.methods.baselines.network import PlainNetworkCore, baseline
+from graphveil.methods.baselines.network import baseline
 from graphveil.methods.local.asked_privacy import AskedPrivacy
 from graphveil.methods.local.label_pool import pool_labels
-from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.label_propagation import propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.privacy import SeededRandomness
 from graphveil.runtime.late import torch
 
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-LocalMethod = Estimator[LPGNNCore] | Estimator[PlainNetworkCore] | Estimator[LabelPropagationCore]
+#: `LPGNN`, a plain network or `LabelPropagation`: what they have not in common is told by `trains_network`.
+LocalMethod: TypeAlias = Any
 #: Hops of the random-features control where the method itself propagates fewer.
 CONTROL_HOPS = 8
 
@@ -82,9 +82,7 @@ def ceiling_of(settings: NetworkSettings, graph: Graph, split: Split, *, pooled:
     # Raw features need no averaging over neighbours before the network: that is there against noise.
     plain = asdict(replace(settings, steps_x=0, steps_y=0, selection="robust", scaling="standard"))
     # A seeded source: what is sent as it is takes no noise.
-    network: LocalMethod = (
-        Estimator(LPGNNCore(epsilon_x=math.inf, epsilon_y=math.inf, **plain)) if pooled else baseline(**plain)
-    )
+    network: LocalMethod = LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, **plain) if pooled else baseline(**plain)
     network.fit(graph, split=split, randomness=SeededRandomness(settings.seed))
     return hits(network.predict_proba(), graph, split)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, AnyMethod, Forced, Method, Option, Replay
+from graphveil.methods.base.method import ONE_REPORT, PUBLISHED_RIVAL, Forced, Method, Option, Replay
 from graphveil.methods.base.options import AGAIN, NOISY_HOPS, PEOPLE, START, network_options, refuse_idle_delta
 
-_FAMILY = "graphveil.methods.local.family:LOCAL"
-_LPGNN = "graphveil.methods.local.lpgnn:LPGNNCore"
-_LABELS = "graphveil.methods.local.label_propagation:LabelPropagationCore"
+_ROOM = "graphveil.methods.local"
+_FAMILY = f"{_ROOM}.family:LOCAL"
 _LABELS_ONLY = {
     "epsilon_y": PEOPLE["epsilon_y"],
     "epsilon": Option(None, float, "total per person; the label gets all of it"),
@@ -44,12 +43,12 @@ _POOLING = {
 
 _HOPS = {**NOISY_HOPS, "steps_y": (0, 1, 4)}
 
-LOCAL_METHODS: tuple[AnyMethod, ...] = (
+LOCAL_METHODS: tuple[Method, ...] = (
     Method(
         "lpgnn",
         "private features and labels, public topology (CCS 2021)",
         "local",
-        _LPGNN,
+        f"{_ROOM}.lpgnn:LPGNN",
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options(), **_OF_RIVALS, **_TRIMMING, **_POOLING},
         free=(*network_options(), "loss", *_TRIMMING, *_POOLING),
@@ -62,7 +61,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "upgnet",
         "lpgnn with UPGNet's two layers in place of its hops: small averages set to zero, hops averaged (ICML 2025)",
         "local",
-        _LPGNN,
+        f"{_ROOM}.lpgnn:UPGNet",
         _FAMILY,
         {**PEOPLE, **AGAIN, **network_options()},
         tags=frozenset({PUBLISHED_RIVAL}),
@@ -76,7 +75,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "label-propagation",
         "private labels spread over a public topology; no features, no training",
         "local",
-        _LABELS,
+        f"{_ROOM}.label_propagation:LabelPropagation",
         _FAMILY,
         _LABELS_ONLY,
         reads=("labels", "edges"),
@@ -86,7 +85,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "label-pool",
         "private labels read in several ways at once and pooled; no features; the strongest on labels alone",
         "local",
-        _LABELS,
+        f"{_ROOM}.label_propagation:LabelPool",
         _FAMILY,
         {**_LABELS_ONLY, **START},
         reads=("labels", "edges"),
@@ -97,7 +96,7 @@ LOCAL_METHODS: tuple[AnyMethod, ...] = (
         "answer-pool",
         "label-pool, and everybody who sends no label answers one question about a feature instead",
         "local",
-        _LABELS,
+        f"{_ROOM}.label_propagation:AnswerPool",
         _FAMILY,
         {
             "epsilon_x": Option(1.0, float, "budget of one answer, all that people without a label spend"),

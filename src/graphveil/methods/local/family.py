@@ -86,9 +86,9 @@ class LocalFamily:
 
     def ceiling(self, estimator: LocalMethod, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         from graphveil.methods.local.controls import ceiling_of, network_settings
-        from graphveil.methods.local.lpgnn import LPGNNCore
+        from graphveil.methods.local.lpgnn import LPGNN
 
-        pooled = isinstance(estimator.core, LPGNNCore) and estimator.core.pooling == "labels"
+        pooled = isinstance(estimator, LPGNN) and estimator.pooling == "labels"
         return ceiling_of(network_settings(estimator), graph, split, pooled=pooled)
 
     def rivals(

@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from graphveil.aggregation import SparseMatrix
 from graphveil.aggregation.shared import quick_width
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import ForgetsPeople, Stored, stored_probabilities
+from graphveil.methods.base.fitted import ForgetsPeople, stored_probabilities
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.drop import label_matrix
 from graphveil.methods.base.network.start import Reader, read_start, require_start, start_name
 from graphveil.methods.base.people.account import Account, restored_account
@@ -32,11 +33,12 @@ from graphveil.methods.base.people.released import (
     topology_of,
 )
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import number, number_from, schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, number, number_from, schema_facts, schema_from
 from graphveil.methods.local.answers import answered, collect_answers, read_statistics
 from graphveil.methods.local.asked_privacy import AskedPrivacy
+from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.label_pool import COMMON, OWN, pool_labels
-from graphveil.methods.local.reports_core import ReportsCore
+from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -147,7 +149,7 @@ class FittedLabels:
     published: Guarantee | None = None
 
 
-class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
+class LabelPropagation(ReportsEstimator[FittedLabels], ForgetsPeople):
     """Label propagation: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -177,10 +179,11 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         (2.0, "one user's label")
     """
 
-    kind = "label-propagation"
+    entry, kind = entry_of("label-propagation", LOCAL_METHODS), "label-propagation"
     trains_network = False
     says_who: tuple[str, ...] = ()
     several = False
+    seed: int
     epsilon_relationship: float | None = None
     history: tuple[Epoch, ...] = ()
 
@@ -244,7 +247,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         *,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
-    ) -> LabelPropagationCore:
+    ) -> Self:
         """Spread the released labels; costs nothing and may be repeated.
 
         Args:
@@ -338,7 +341,7 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         return {"epsilon_x": number(self.privacy.epsilon_x), **told}
 
     @classmethod
-    def restore(cls, stored: Stored) -> LabelPropagationCore:
+    def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict on its own graph.
 
         Raises:
@@ -358,8 +361,47 @@ class LabelPropagationCore(ReportsCore[FittedLabels], ForgetsPeople):
         return method
 
 
+class LabelPool(LabelPropagation):
+    """Private labels read in several ways at once and pooled, see `methods.local.label_pool`.
+
+    Raises:
+        InputError: for a budget outside its range or a device that is not there.
+    """
+
+    entry = entry_of("label-pool", LOCAL_METHODS)
+
+    def __init__(self, *, epsilon_y: float, start: str | None = None, seed: int = 0, device: str = "cpu") -> None:
+        super().__init__(epsilon_y=epsilon_y, start=start, seed=seed, device=device, **self.entry.fixed)
+
+
+class AnswerPool(LabelPropagation):
+    """`LabelPool`, and everybody who sends no label answers one question about a feature instead.
+
+    Args:
+        question: what test nodes are asked about their features, see `mechanisms.question`; has to be set.
+
+    Raises:
+        InputError: for a budget outside its range or a device that is not there.
+    """
+
+    entry = entry_of("answer-pool", LOCAL_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float,
+        epsilon_y: float,
+        question: str | None = None,
+        statistics: str | None = None,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        answers: dict[str, Any] = {"epsilon_x": epsilon_x, "question": question, "statistics": statistics}
+        super().__init__(epsilon_y=epsilon_y, **answers, seed=seed, device=device, **self.entry.fixed)
+
+
 def _propagate(
-    method: LabelPropagationCore,
+    method: LabelPropagation,
     released: LocalReports,
     topology: Topology,
     progress: ProgressCallback | None,
@@ -376,7 +418,7 @@ def _propagate(
 
 
 def _pool(
-    method: LabelPropagationCore,
+    method: LabelPropagation,
     released: LocalReports,
     topology: Topology,
     progress: ProgressCallback | None,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from graphveil import models
 from graphveil.aggregation.high_order import require_dense, upgnet_features
@@ -24,7 +24,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Split, node_names
 from graphveil.mechanisms import Public
-from graphveil.methods.base.core import Stored
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.features import centred_of, features_of, labels_of, reported_of
 from graphveil.methods.base.network.hops import Hops, choose_hops
 from graphveil.methods.base.network.network import (
@@ -58,11 +58,12 @@ from graphveil.methods.base.people.released import (
     require_servable,
     topology_of,
 )
-from graphveil.methods.base.settings import NetworkSettings, require_known
-from graphveil.methods.base.storage import number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.base.settings import NetworkOptions, NetworkSettings
+from graphveil.methods.base.storage import Stored, number, number_from, restoring, schema_facts, schema_from
+from graphveil.methods.local.entries import LOCAL_METHODS
 from graphveil.methods.local.fitted import Fitted
 from graphveil.methods.local.pooled import Pooled, can_pool, pool_with_labels
-from graphveil.methods.local.reports_core import ReportsCore
+from graphveil.methods.local.reports import ReportsEstimator
 from graphveil.methods.local.trimming import TRIMMINGS, trimmed
 from graphveil.privacy import Assumption, Guarantee, Randomness
 from graphveil.privacy.statement.old_texts import assumption_of
@@ -80,7 +81,7 @@ POOLINGS = ("labels", "none")
 _CHOICES = {"denoising": "hops", "stand_in": "normal", "trimming": "none", "pooling": "labels"}
 
 
-class LPGNNCore(ReportsCore[Fitted]):
+class LPGNN(ReportsEstimator[Fitted]):
     """Locally private graph neural network: `fit` is `randomize` (the devices), then `fit_reports` (the server).
 
     Args:
@@ -96,7 +97,6 @@ class LPGNNCore(ReportsCore[Fitted]):
         backbone: a module of your own in place of `model`: propagated features [n, d] -> scores [n, c], any layers,
             since all is released; its `forward` may name `edge_index` [2, E] as well. It is copied, and given again to
             load a saved model.
-        settings: any field of `NetworkSettings`; `steps_x` and `steps_y` are chosen from reports, see `base.hops`.
 
     After fitting: `guarantee`, `ledger`, `history`, `released`, `topology`.
 
@@ -114,7 +114,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         (200, 3)
     """
 
-    kind = "lpgnn"
+    entry, kind = entry_of("lpgnn", LOCAL_METHODS), "lpgnn"
     trains_network = True
     predicts_by_blocks: ClassVar[bool] = True
     says_who = ("people", "reports")
@@ -135,9 +135,8 @@ class LPGNNCore(ReportsCore[Fitted]):
         trimming: str = "none",
         pooling: str = "labels",
         backbone: nn.Module | None = None,
-        **settings: Any,
+        **settings: Unpack[NetworkOptions],
     ) -> None:
-        require_known(settings, NetworkSettings.__dataclass_fields__, "LPGNN")
         if denoising not in DENOISINGS:
             raise InputError(f"denoising {denoising!r} is not known", allowed=", ".join(DENOISINGS))
         if stand_in not in STAND_INS:
@@ -151,13 +150,14 @@ class LPGNNCore(ReportsCore[Fitted]):
         self.privacy = LocalPrivacy(epsilon_x, epsilon_y, mechanism, delta, sampled)
         plain = settings.get("loss", "drop") != "drop"
         # Public parts need no averaging against noise, and lose by it.
+        options: dict[str, Any] = {**settings}
         hops = {"steps_x": 0 if epsilon_x == math.inf else 8, "steps_y": 0 if epsilon_y == math.inf or plain else 4}
-        chosen = {name: value for name, value in settings.items() if value is not None or name not in hops}
+        chosen = {name: value for name, value in options.items() if value is not None or name not in hops}
         self.settings = NetworkSettings(**{**hops, **chosen})
         self.queries, self.denoising, self.backbone = require_queries(queries), denoising, backbone
         self.stand_in, self.trimming, self.pooling = stand_in, trimming, pooling
         # As given and not as used: a clone with other budgets must choose its hops anew.
-        self._given = {name: settings.get(name) for name in hops}
+        self._given = {name: options.get(name) for name in hops}
         self.account = Account(self.privacy.open_ledger(queries))
         self.kept = Kept()
         self.released: LocalReports | None = None
@@ -195,7 +195,7 @@ class LPGNNCore(ReportsCore[Fitted]):
         unheard: bool = False,
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
-    ) -> LPGNNCore:
+    ) -> Self:
         """Train on reports alone; may be called again and again on the same reports at no privacy cost.
 
         Args:
@@ -493,6 +493,32 @@ class LPGNNCore(ReportsCore[Fitted]):
         fitted = self.result
         notes = fitted.notes if fact is None or fact in fitted.notes else (*fitted.notes, fact)
         self._fitted = replace(fitted, notes=notes, void=fitted.void or void)
+
+
+class UPGNet(LPGNN):
+    """LPGNN with UPGNet's two layers in place of its hops, as published: nothing is pooled.
+
+    Raises:
+        InputError: for budgets and settings outside their range, or unknown settings.
+    """
+
+    entry = entry_of("upgnet", LOCAL_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float | None,
+        epsilon_y: float,
+        mechanism: str = "multi-bit",
+        delta: float = 1e-10,
+        sampled: int | None = None,
+        queries: int = 0,
+        backbone: nn.Module | None = None,
+        **settings: Unpack[NetworkOptions],
+    ) -> None:
+        reports: dict[str, Any] = {"mechanism": mechanism, "delta": delta, "sampled": sampled, "queries": queries}
+        options: dict[str, Any] = {**reports, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, backbone=backbone, **options)
 
 
 def _sent(reports: object) -> dict[str, Tensor]:

@@ -22,16 +22,15 @@ import numpy as np
 
 from graphveil.graphs import Graph, Release, Split
 from graphveil.mechanisms import PairDomain
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.network.features import labels_of, random_features
 from graphveil.methods.base.people.released import LocalReports, Topology, topology_of
 from graphveil.methods.local.controls import CONTROL_HOPS, LocalMethod, ceiling_of, controls_of, hits
-from graphveil.methods.local.label_propagation import LabelPropagationCore, propagate_labels
-from graphveil.methods.local.lpgnn import LPGNNCore
-from graphveil.methods.release.counts.class_counts import ClassCountsCore
+from graphveil.methods.local.label_propagation import LabelPropagation, propagate_labels
+from graphveil.methods.local.lpgnn import LPGNN
+from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.edges import joined, warning_of
-from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
+from graphveil.methods.release.heterorr import HeteroRR, domain_of
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 RIVAL_EDGES = ("public-tree", "edge-rand", "lap-graph")
 
 
-def release_warning(method: Estimator[HeteroRRCore], graph: Graph) -> str | None:
+def release_warning(method: HeteroRR, graph: Graph) -> str | None:
     """Return what a mechanism warns of before it runs on a graph, or None; no private edge is looked at.
 
     Raises:
@@ -85,21 +84,19 @@ def _several_labels(method: LocalMethod, released: LocalReports, graph: Graph, s
     }
 
 
-def release_controls_of(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> Mapping[str, Control]:
+def release_controls_of(method: HeteroRR, graph: Graph, split: Split) -> Mapping[str, Control]:
     """Return the controls of a method that released `graph`, on what it released, against the true labels."""
     measured, reading = _with_truth(method.published, graph), method.reading
     controls = {**controls_of(method.network, measured, split), **made_edge_controls(method.network, measured, split)}
     return controls if reading is None else controls | {"public-part": lambda: hits(reading.public, measured, split)}
 
 
-def release_ceiling(method: Estimator[HeteroRRCore], graph: Graph, split: Split) -> np.ndarray:
+def release_ceiling(method: HeteroRR, graph: Graph, split: Split) -> np.ndarray:
     """Return the hits of the same backbone on the raw graph with all true edges; it protects nothing."""
     return ceiling_of(method.network.settings, graph, split)
 
 
-def release_rivals_of(
-    method: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
-) -> Mapping[str, Control]:
+def release_rivals_of(method: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> Mapping[str, Control]:
     """Return other ways to make the private edges anew, at the same prices, each with a release of its own."""
     privacy = method.privacy
     if "edges" not in privacy.protected:
@@ -110,8 +107,7 @@ def release_rivals_of(
     budgets |= {"scores": privacy.scores, "delta": privacy.delta, "pooling": method.pooling}
 
     def run(edges: str) -> np.ndarray:
-        core = HeteroRRCore(**budgets, edges=edges, **network)
-        rival = Estimator(core)
+        rival = HeteroRR(**budgets, edges=edges, **network)
         return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
     too_large = release_rivals_left_out(method, graph)
@@ -124,16 +120,14 @@ def rival_name(edges: str) -> str:
     return "edge-rr" if edges == "public-tree" else edges
 
 
-def release_rivals_left_out(
-    method: Estimator[HeteroRRCore] | Estimator[ClassCountsCore], graph: Graph
-) -> Mapping[str, str]:
+def release_rivals_left_out(method: HeteroRR | ClassCounts, graph: Graph) -> Mapping[str, str]:
     """Return the rivals whose release would be too large, and what their mechanism says of its size."""
     if "edges" not in method.privacy.protected:
         return {}
     domain = domain_of(graph)
     warnings = {}
     for edges in RIVAL_EDGES:
-        rival = HeteroRRCore(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
+        rival = HeteroRR(epsilon_x=1.0, epsilon_a=method.privacy.epsilon_a, edges=edges)
         warning = warning_of(rival.privacy, domain)
         if warning is not None:
             warnings[rival_name(edges)] = warning
@@ -189,11 +183,9 @@ def _again(
             "sampled": privacy.sampled,
             "pooling": method.pooling,
         }
-        copied: LPGNNCore | LabelPropagationCore = LPGNNCore(epsilon_y=privacy.epsilon_y, **budgets, **network)
+        copied: LPGNN | LabelPropagation = LPGNN(epsilon_y=privacy.epsilon_y, **budgets, **network)
     else:
-        copied = LabelPropagationCore(
-            epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device
-        )
+        copied = LabelPropagation(epsilon_y=privacy.epsilon_y, rule=method.rule, seed=method.seed, device=method.device)
     return hits(copied.fit_reports(released, topology).probabilities(), graph, split)
 
 
@@ -227,4 +219,4 @@ def _with_truth(released: Graph, graph: Graph) -> Graph:
 
 
 def _seed(method: LocalMethod) -> int:
-    return method.core.seed
+    return int(method.seed)

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphveil.errors import InputError
 from graphveil.mechanisms.catalogue import feature_names_with
-from graphveil.methods.base.method import RELEASE, AnyMethod, Forced, Method, Option, Replay
+from graphveil.methods.base.method import RELEASE, Forced, Method, Option, Replay
 from graphveil.methods.base.options import INFINITE, NOISY_HOPS, network_options
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, EDGE_METHODS, RELEASE_FEATURES
 
@@ -108,12 +108,13 @@ def refuse_other_trees(given: Mapping[str, Any]) -> None:
 
 def _release(
     name: str,
+    class_name: str,
     summary: str,
     takes: tuple[str, ...],
     replays: tuple[Replay, ...],
     forced: tuple[Forced, ...] = (),
     **fixed: Any,
-) -> AnyMethod:
+) -> Method:
     weighed = WEIGHTS if name in ("edge-rand", "lap-graph") else {}
     free = {**weighed, **POOLING, **network_options(without=("steps_y",))}
     hops = NOISY_HOPS if "epsilon_x" in takes else {"steps_x": (0, 1, 2)}
@@ -122,7 +123,7 @@ def _release(
         name,
         summary,
         "central",
-        "graphveil.methods.release.heterorr:HeteroRRCore",
+        f"graphveil.methods.release.heterorr:{class_name}",
         "graphveil.methods.release.family:RELEASES",
         {**{key: OPTIONS[key] for key in takes}, **(_TREES if name == "edge-rr" else {}), **free},
         tags=frozenset({RELEASE}),
@@ -136,12 +137,12 @@ def _release(
 
 
 _ONE_EDGE = Replay("private edge", {"epsilon_a": 2.0})
-RELEASE_METHODS: tuple[AnyMethod, ...] = (
+RELEASE_METHODS: tuple[Method, ...] = (
     Method(
         CLASS_COUNTS,
         "a curator publishes noisy counts of everybody's private neighbours by public class (ours)",
         "central",
-        "graphveil.methods.release.counts.class_counts:ClassCountsCore",
+        "graphveil.methods.release.counts.class_counts:ClassCounts",
         "graphveil.methods.release.counts.family:COUNTS",
         {"epsilon_a": OPTIONS["epsilon_a"]},
         tags=frozenset({RELEASE}),
@@ -149,6 +150,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "heterorr",
+        "HeteroRR",
         "a curator publishes a graph with private features and edges, once, for anybody to train on (2022)",
         tuple(OPTIONS),
         (_ONE_EDGE,),
@@ -161,6 +163,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "feature-rr",
+        "FeatureRR",
         "a curator publishes private features, every one in a bin near the true one (HeteroRR's)",
         ("epsilon_x", "epsilon_y", "bins", "scores"),
         (Replay("feature vector", {"epsilon_x": 2.0}),),
@@ -169,6 +172,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "edge-rr",
+        "EdgeRR",
         "a curator publishes edges made from noisy counts of blocks of a tree (HeteroRR's, corrected)",
         ("epsilon_a", "edges", "tree_share", "steps", "chains"),
         (_ONE_EDGE, Replay("private edge", {"epsilon_a": 2.0, "edges": "mcmc", "steps": 500}, "mcmc")),
@@ -176,6 +180,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "edge-rand",
+        "EdgeRand",
         "a curator publishes edges after randomized response on every pair (LinkTeller's EdgeRand)",
         ("epsilon_a",),
         (_ONE_EDGE,),
@@ -184,6 +189,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "lap-graph",
+        "LapGraph",
         "a curator publishes the pairs that are largest after noise (LinkTeller's LapGraph)",
         ("epsilon_a", "count_share"),
         (_ONE_EDGE,),
@@ -192,6 +198,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
     ),
     _release(
         "priv-hrg",
+        "PrivHRG",
         "a curator publishes edges drawn from a tree that private edges helped to fit (KDD 2014)",
         ("epsilon_a", "tree_share", "steps"),
         (Replay("private edge", {"epsilon_a": 2.0, "steps": 500}),),
@@ -201,7 +208,7 @@ RELEASE_METHODS: tuple[AnyMethod, ...] = (
 )
 
 
-def require_epsilons(method: AnyMethod, given: Mapping[str, Any]) -> None:
+def require_epsilons(method: Method, given: Mapping[str, Any]) -> None:
     """Refuse to publish at an epsilon that nobody chose: what is out cannot be taken back.
 
     Raises:

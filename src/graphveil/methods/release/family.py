@@ -11,7 +11,6 @@ import numpy as np
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import ASSUMED_DEGREE, assumed_propagation, network_cost
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
@@ -24,7 +23,7 @@ from graphveil.methods.release.controls import (
     release_rivals_of,
     release_warning,
 )
-from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.privacy import Randomness
 from graphveil.runtime.late import torch
@@ -41,12 +40,10 @@ class ReleaseFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Estimator[HeteroRRCore], settled: Mapping[str, object]) -> dict[str, Any]:
+    def used_settings(self, estimator: HeteroRR, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(
-        self, name: str, estimator: Estimator[HeteroRRCore], graph: Graph | GraphParts, settled: Mapping[str, object]
-    ) -> Plan:
+    def plan(self, name: str, estimator: HeteroRR, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return the plan of a release and a network on it; of the edges only public ones are looked at."""
         schema, privacy, nodes = graph.schema, estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
@@ -74,21 +71,19 @@ class ReleaseFamily:
             figures=figures,
         )
 
-    def warning(self, estimator: Estimator[HeteroRRCore], graph: Graph) -> str | None:
+    def warning(self, estimator: HeteroRR, graph: Graph) -> str | None:
         return release_warning(estimator, graph)
 
     def controls(
-        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         return release_controls_of(estimator, graph, split)
 
-    def ceiling(
-        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> np.ndarray:
+    def ceiling(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
         return release_ceiling(estimator, graph, split)
 
     def rivals(
-        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         # What was published has its price already: a rival would need the truth, and pay once more.
         if graph.get("release") is not None:
@@ -96,7 +91,7 @@ class ReleaseFamily:
         return release_rivals_of(estimator, graph, split, randomness=randomness)
 
     def notes(
-        self, estimator: Estimator[HeteroRRCore], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+        self, estimator: HeteroRR, graph: Graph, settled: Mapping[str, object], *, controlled: bool
     ) -> tuple[str, ...]:
         """Return what the release says of itself, what was used of it, and which rivals are missing."""
         if estimator.published is None:
@@ -108,18 +103,14 @@ class ReleaseFamily:
         measured = () if made_here else noisy_label_notes(graph.release)
         return (*estimator.published.release.notes, *used, *measured, *left_out)
 
-    def repeats_note(self, estimator: Estimator[HeteroRRCore], repeats: int) -> str:
+    def repeats_note(self, estimator: HeteroRR, repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
-    def collect(
-        self, estimator: Estimator[HeteroRRCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> PublishedGraph:
+    def collect(self, estimator: HeteroRR, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
         collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
         return collected
 
-    def train(
-        self, estimator: Estimator[HeteroRRCore], collected: PublishedGraph, graph: Graph, *, unheard: bool = False
-    ) -> Tensor:
+    def train(self, estimator: HeteroRR, collected: PublishedGraph, graph: Graph, *, unheard: bool = False) -> Tensor:
         estimator.fit_released(collected.graph, split=collected.split)
         return torch.as_tensor(collected.graph.y)
 

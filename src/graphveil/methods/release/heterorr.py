@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
@@ -27,17 +27,21 @@ from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import PairDomain, protected_pairs
 from graphveil.mechanisms.by_blocks import randomize_by_blocks
-from graphveil.methods.base.core import ForgetsPeople, NamedCore, Stored, not_by_blocks
+from graphveil.methods.base.blocks import not_by_blocks
 from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.fitted import ForgetsPeople
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.network.network import as_matrix
 from graphveil.methods.base.people.account import Account, digest_of, restored_account
 from graphveil.methods.base.people.released import topology_of
-from graphveil.methods.base.settings import NetworkSettings, require_known
+from graphveil.methods.base.settings import NetworkSettings, TrainingOptions
+from graphveil.methods.base.storage import Stored
 from graphveil.methods.links.collection import people_key
-from graphveil.methods.local.lpgnn import LPGNNCore
+from graphveil.methods.local.lpgnn import LPGNN
 from graphveil.methods.release.counts.count_readings import NetworkReading, read_network
 from graphveil.methods.release.counts.posterior import NONE, POSTERIOR, WEIGHTS, weighted_topology
 from graphveil.methods.release.edges import Chains, count_neighbours, make_edges
+from graphveil.methods.release.entries import RELEASE_METHODS
 from graphveil.methods.release.features import PublishedFeatures, published_features, published_schema
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy, settings_of
@@ -60,6 +64,13 @@ HOPS = 8
 PUBLIC_PART, POOLINGS = "public-part", ("public-part", "none")
 
 
+class ReleasedOptions(TrainingOptions, total=False):
+    """Keywords of the network that is trained on a release, which smooths no labels."""
+
+    model: str
+    steps_x: int | None
+
+
 @dataclass(frozen=True)
 class PublishedGraph:
     """What anybody trains on: a released graph, and who trains, validates and tests."""
@@ -68,7 +79,7 @@ class PublishedGraph:
     split: Split
 
 
-class HeteroRRCore(ForgetsPeople, NamedCore):
+class HeteroRR(ForgetsPeople, Estimator):
     """A curator publishes a private graph: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -101,12 +112,9 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         (3.0, 200)
     """
 
-    kind = "heterorr"
+    entry, kind = entry_of("heterorr", RELEASE_METHODS), "heterorr"
     by_blocks: ClassVar[bool] = True
-    trains_by_blocks: ClassVar[bool] = False
-    predicts_by_blocks: ClassVar[bool] = False
-    says_who: tuple[str, ...] = ()
-    settings_type, derived, left_out = NetworkSettings, ("steps_x",), ("steps_y",)
+    settings_type, derived = NetworkSettings, ("steps_x",)
 
     def __init__(
         self,
@@ -125,9 +133,8 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         chains: int = 3,
         weights: str = NONE,
         pooling: str = PUBLIC_PART,
-        **settings: Any,
+        **settings: Unpack[ReleasedOptions],
     ) -> None:
-        require_known(settings, _NETWORK, "HeteroRR")
         for name, value, allowed in (("weights", weights, WEIGHTS), ("pooling", pooling, POOLINGS)):
             if value not in allowed:
                 raise InputError(f"{name} = {value!r}", allowed=", ".join(allowed))
@@ -141,7 +148,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         elif scores is not None and features != "feature-rr":
             raise InputError(f"{features} gives every feature the same", remedy="leave out scores, or use feature-rr")
         self.chains = Chains(steps, chains)
-        self._given, self._of_network = {"steps_x": settings.get("steps_x")}, settings
+        self._given, self._of_network = {"steps_x": settings.get("steps_x")}, dict[str, Any](settings)
         self.network = self._built(noisy=math.isfinite(epsilon_x))
         self.account = Account(self.privacy.open_ledger())
         self.published: Any = None
@@ -240,7 +247,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
 
     # ---- anybody ----
 
-    def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> HeteroRRCore:
+    def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
         """Train on a released graph; may be called again and again at no privacy cost.
 
         Raises:
@@ -263,7 +270,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         self.reading = None
         if self.pooling == PUBLIC_PART:
             domain = domain_of(released) if origin.edges else None
-            logits = self.network.core.result.network.logits
+            logits = self.network.result.network.logits
             self.reading = read_network(released, domain, reports, logits, self.settings)
         self.published, self._people = released, people_key(released)
         return self
@@ -319,7 +326,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
     @property
     def several(self) -> bool:
         """Whether a node has several labels."""
-        return self.network.core.several
+        return self.network.several
 
     @property
     def seed(self) -> int:
@@ -338,7 +345,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
     @property
     def settings(self) -> NetworkSettings:
         """The settings of the network that is trained on the release."""
-        return self.network.core.settings
+        return self.network.settings
 
     @property
     def schema(self) -> GraphSchema:
@@ -368,7 +375,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
     def stored(self) -> Stored:
         """Return the network, predictions, guarantee and ledger; no graph."""
         self._require_fitted()
-        network, mine = self.network.core, self.account
+        network, mine = self.network, self.account
         facts = {**network.facts(), "people": self._people, "budgets": settings_of(self.privacy)}
         facts |= {"ledger": mine.ledger.to_dict()}
         facts |= {"collections": sorted(mine.collections | network.account.collections)}
@@ -377,7 +384,7 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         return Stored(facts, network.tensors() | answers)
 
     @classmethod
-    def restore(cls, stored: Stored) -> HeteroRRCore:
+    def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
 
         Raises:
@@ -387,26 +394,136 @@ class HeteroRRCore(ForgetsPeople, NamedCore):
         budgets = {key: value for key, value in facts["budgets"].items() if not key.startswith("scores")}
         numbers = {name: float(budgets[name]) for name in ("epsilon_x", "epsilon_a", "epsilon_y")}
         method = cls(**{**budgets, **numbers})
-        method.network = Estimator(LPGNNCore.restore(stored))
+        method.network = LPGNN.restore(stored)
         # Its own account and not the network's: this one has paid for the release.
         method.account = restored_account(facts)
         method._people = str(facts["people"])
         return method
 
-    def _built(self, *, noisy: bool) -> Estimator[LPGNNCore]:
+    def _built(self, *, noisy: bool) -> LPGNN:
         """Return the network, untrained, for features that went through noise or did not."""
         steps_x = self._given["steps_x"]
         steps_x = (HOPS if noisy else 0) if steps_x is None else steps_x
         # Budgets are infinite here: what the network is given has been through the mechanisms already.
-        return Estimator(
-            LPGNNCore(
-                epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", **{**self._of_network, "steps_x": steps_x}
-            )
-        )
+        options = {**self._of_network, "steps_x": steps_x}
+        return LPGNN(epsilon_x=math.inf, epsilon_y=math.inf, pooling="none", **options)
 
     def _require_fitted(self) -> None:
         if self._people is None:
             raise InputError(f"this {self.name} has not been fitted", remedy="call fit or fit_released first")
+
+
+class FeatureRR(HeteroRR):
+    """Private features are published, every one in a bin near the true one; edges as they are.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    entry = entry_of("feature-rr", RELEASE_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_x: float,
+        epsilon_y: float = math.inf,
+        bins: int = 10,
+        scores: Scores | str | None = None,
+        pooling: str = PUBLIC_PART,
+        **settings: Unpack[ReleasedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
+        super().__init__(epsilon_x=epsilon_x, epsilon_y=epsilon_y, bins=bins, scores=scores, **options)
+
+
+class EdgeRR(HeteroRR):
+    """Private edges are made anew from noisy counts of blocks of a tree; features are published as they are.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    entry = entry_of("edge-rr", RELEASE_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        edges: str = "public-tree",
+        tree_share: float = 0.5,
+        steps: int | None = None,
+        chains: int = 3,
+        pooling: str = PUBLIC_PART,
+        **settings: Unpack[ReleasedOptions],
+    ) -> None:
+        tree: dict[str, Any] = {"edges": edges, "tree_share": tree_share, "steps": steps, "chains": chains}
+        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **tree, **options)
+
+
+class EdgeRand(HeteroRR):
+    """Private edges are published after randomized response on every pair; features as they are.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    entry = entry_of("edge-rand", RELEASE_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        weights: str = NONE,
+        pooling: str = PUBLIC_PART,
+        **settings: Unpack[ReleasedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"weights": weights, "pooling": pooling, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, **options)
+
+
+class LapGraph(HeteroRR):
+    """The pairs that are largest after noise are published as edges; features as they are.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    entry = entry_of("lap-graph", RELEASE_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        count_share: float = 0.01,
+        weights: str = NONE,
+        pooling: str = PUBLIC_PART,
+        **settings: Unpack[ReleasedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"weights": weights, "pooling": pooling, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, count_share=count_share, **options)
+
+
+class PrivHRG(HeteroRR):
+    """Edges are published that are drawn from a tree which private edges helped to fit; features as they are.
+
+    Raises:
+        InputError: for a value outside its range, or unknown settings.
+    """
+
+    entry = entry_of("priv-hrg", RELEASE_METHODS)
+
+    def __init__(
+        self,
+        *,
+        epsilon_a: float,
+        tree_share: float = 0.5,
+        steps: int | None = None,
+        pooling: str = PUBLIC_PART,
+        **settings: Unpack[ReleasedOptions],
+    ) -> None:
+        options: dict[str, Any] = {"pooling": pooling, **settings, **self.entry.fixed}
+        super().__init__(epsilon_a=epsilon_a, tree_share=tree_share, steps=steps, **options)
 
 
 def domain_of(graph: Graph | GraphParts) -> PairDomain:

@@ -11,11 +11,9 @@ from graphveil.graphs import Graph, GraphSchema
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.mechanisms import EdgeRand, PairDomain
 from graphveil.mechanisms.edges.class_counts import count_noise
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.plan import spelled
-from graphveil.methods.release.counts.class_counts import ClassCountsCore
 from graphveil.methods.release.edges import STEPS_A_NODE, warning_of
-from graphveil.methods.release.heterorr import HeteroRRCore, domain_of
+from graphveil.methods.release.heterorr import domain_of
 from graphveil.methods.release.names import CHAINS, CLASS_COUNTS, RELEASE_FEATURES
 from graphveil.methods.release.outlook import outlook_of
 from graphveil.methods.release.privacy import ReleasePrivacy
@@ -59,9 +57,7 @@ class ReleasePlan:
         return {**spelled(asdict(self)), "noise": spelled(self.noise), "advice": list(self.advice)}
 
 
-def release_plan(
-    method: Estimator[HeteroRRCore] | Estimator[ClassCountsCore], graph: Graph | GraphParts
-) -> ReleasePlan:
+def release_plan(method: Any, graph: Graph | GraphParts) -> ReleasePlan:
     """Return the plan of a release of `graph`, of which schema, nodes and public edges are looked at.
 
     Raises:

@@ -19,7 +19,7 @@ from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, Split, published_split, random_split, shares_of
 from graphveil.graphs.value.splits import MORE_LABELS, apart, fold_split, keeps_apart
-from graphveil.methods.base.estimator import C, Estimator
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import AnyFamily
 from graphveil.methods.base.network.many_labels import SEVERAL
 from graphveil.methods.local.controls import hits
@@ -183,7 +183,7 @@ def split_of(graph: Graph, kind: str, seed: int) -> Split:
 
 def _run_controls(
     family: AnyFamily,
-    method: Estimator[C],
+    method: Estimator,
     graph: Graph,
     split: Split,
     randomness: Randomness,
@@ -205,7 +205,7 @@ def _run_controls(
 
 def _run_rivals(
     family: AnyFamily,
-    method: Estimator[C],
+    method: Estimator,
     graph: Graph,
     split: Split,
     randomness: Randomness,
@@ -226,7 +226,7 @@ def _result(
     graph: Graph,
     settled: Mapping[str, object],
     scores: Scores,
-    methods: Sequence[Estimator[C]],
+    methods: Sequence[Estimator],
     cost: Cost,
 ) -> Result:
     first, controlled = methods[0], bool(scores.controls)
@@ -268,7 +268,7 @@ def _best(scores: Mapping[str, Interval]) -> str | None:
 
 
 def _notes(
-    family: AnyFamily, methods: Sequence[Estimator[C]], graph: Graph, settled: Mapping[str, object], *, controlled: bool
+    family: AnyFamily, methods: Sequence[Estimator], graph: Graph, settled: Mapping[str, object], *, controlled: bool
 ) -> tuple[str, ...]:
     """Return what to mind when reading the run, a sentence each."""
     first, repeats = methods[0], len(methods)
@@ -282,7 +282,7 @@ def _notes(
 
 
 def _teller(
-    progress: ProgressCallback | None, stage: str, method: Estimator[C] | None, graph: Graph
+    progress: ProgressCallback | None, stage: str, method: Estimator | None, graph: Graph
 ) -> ProgressCallback | None:
     if progress is None:
         return None

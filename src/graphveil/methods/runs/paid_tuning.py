@@ -26,7 +26,7 @@ from graphveil.errors import DataError, GraphveilError, InputError
 from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.fingerprint import fingerprint
 from graphveil.mechanisms.samplers.rounded_normal import RoundedNormal, reach_of
-from graphveil.methods.base.estimator import C, Estimator
+from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.method import PAID_TUNING
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.registry import METHODS, tagged
@@ -149,7 +149,7 @@ def _builder(
     info = METHODS[name]
 
     def build(one: Mapping[str, Any]) -> Any:
-        return info(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
+        return info.load_class()(**info.settle({**settings, **one}), seed=seed, device=device, tuning=tuning)
 
     return build
 
@@ -197,7 +197,7 @@ def _run(
     return best, memory
 
 
-def score_of(method: Estimator[C], graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
+def score_of(method: Estimator, graph: Graph, split: Split, noise: Noise, randomness: Randomness) -> float:
     """Return the share of validation nodes a trial meets: as it is where labels are public, else of a noisy count."""
     right = (method.predict() == graph.y)[split.val]
     count = int(right.sum())
@@ -220,7 +220,7 @@ def noisy_count(count: int, sigma: float, randomness: Randomness) -> float:
     return (count * scale + noise) / scale
 
 
-def _require_paid(method: Estimator[C], tuning: RepeatAndSelect) -> None:
+def _require_paid(method: Any, tuning: RepeatAndSelect) -> None:
     """Refuse to hand out the best of many trials whose noise was made for one."""
     # A last check against ourselves: the best of many, priced as one, would be a broken promise.
     if method.privacy.tuning != tuning or len(method.ledger.spends) != 1:

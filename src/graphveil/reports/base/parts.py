@@ -116,7 +116,7 @@ def writing_part(folder: Path, texts: Mapping[str, str], *, mode: int = 0o666) -
     write_with_mode(folder / DIGESTS, to_json({**old, **new}), mode)
 
 
-def save_public_model(model: Estimator[Any], public: Path) -> None:
+def save_public_model(model: Estimator, public: Path) -> None:
     """Save a model without the figures of its training: some methods measure them on true labels.
 
     What people sent, and each node's own answers, go beside the public part and not into it.

@@ -15,7 +15,6 @@ from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import Identity
 from graphveil.methods.curator.privacy import CuratorPrivacy
-from graphveil.methods.registry import name_of
 from graphveil.privacy import Guarantee
 from graphveil.privacy.accounting.printed import rounded_up
 from graphveil.reports.base.parts import OWN
@@ -54,7 +53,7 @@ def check_file(path: Path | None, where: str = "--out") -> None:
         raise InputError(f"{path.parent} is not a folder", where=where)
 
 
-def check_people(people: str | None, model: Estimator[Any]) -> None:
+def check_people(people: str | None, model: Estimator) -> None:
     """Refuse to be told who people are in words that are not known, or by a method that does not ask.
 
     Args:
@@ -68,9 +67,9 @@ def check_people(people: str | None, model: Estimator[Any]) -> None:
         return
     if people not in get_args(Identity):
         raise InputError(repr(people), where="--people", allowed=", ".join(get_args(Identity)))
-    if "people" not in model.core.says_who:
+    if "people" not in model.says_who:
         raise InputError(
-            f"--people does not apply to {name_of(model.core)}", allowed="with lpgnn, upgnet, solitude, blink and dprr"
+            f"--people does not apply to {model.name}", allowed="with lpgnn, upgnet, solitude, blink and dprr"
         )
 
 
@@ -116,7 +115,7 @@ def write(table: pl.DataFrame, path: Path) -> None:
             table.write_parquet(partial)
 
 
-def write_own(model: Estimator[Any], graph: Graph, path: Path) -> str:
+def write_own(model: Estimator, graph: Graph, path: Path) -> str:
     """Write what a model predicts of the people it was trained on, and return in a sentence who may see it.
 
     Args:

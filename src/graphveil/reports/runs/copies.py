@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -33,7 +33,7 @@ _OWN: Final = "For the maker of the run alone: it shows true edges and labels."
 _ON_RELEASE: Final = "Edges and labels are those of the release; who takes which part is the maker's alone to know."
 
 
-def copies(model: Estimator[Any], graph: Graph, split: Split) -> tuple[Picture | None, Picture | None]:
+def copies(model: Estimator, graph: Graph, split: Split) -> tuple[Picture | None, Picture | None]:
     """Return the maker's copy, and the one that may be handed on.
 
     Args:
@@ -46,7 +46,7 @@ def copies(model: Estimator[Any], graph: Graph, split: Split) -> tuple[Picture |
     return shown if _kept_on_devices(model.guarantee) else own(model, graph, split), shown
 
 
-def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture | None:
+def own(model: Estimator, graph: Graph, split: Split) -> Picture | None:
     """Return the maker's copy: true edges and labels beside the predictions, where a curator holds them.
 
     Args:
@@ -76,7 +76,7 @@ def own(model: Estimator[Any], graph: Graph, split: Split) -> Picture | None:
     )
 
 
-def shareable(model: Estimator[Any], graph: Graph) -> Picture | None:
+def shareable(model: Estimator, graph: Graph) -> Picture | None:
     """Return the copy that may be handed on, or None where the guarantee covers no picture of people.
 
     Args:
@@ -105,7 +105,7 @@ def _topology_is_public(guarantee: Guarantee) -> bool:
     return guarantee.model == "local" and guarantee.assumption("topology-public") is not None
 
 
-def _open_copy(model: Estimator[Any], links: Structure, kind: str, what: str) -> Picture:
+def _open_copy(model: Estimator, links: Structure, kind: str, what: str) -> Picture:
     # A `Structure` has no labels, features or names: this copy cannot show what it is not given.
     nodes = int(links.num_nodes)
     drawn = sample_nodes(links.edge_index, nodes)
@@ -121,7 +121,7 @@ def _open_copy(model: Estimator[Any], links: Structure, kind: str, what: str) ->
     )
 
 
-def _published(model: Estimator[Any], graph: Graph) -> Graph | None:
+def _published(model: Estimator, graph: Graph) -> Graph | None:
     """Return the graph that was released: by this run, or the one it was trained on."""
     # What other methods publish are sums, and no graph.
     if model.guarantee.against != RELEASE_READERS:
@@ -130,7 +130,7 @@ def _published(model: Estimator[Any], graph: Graph) -> Graph | None:
     return graph if made is None else made
 
 
-def _told_apart(model: Estimator[Any], graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
+def _told_apart(model: Estimator, graph: Graph, pairs: np.ndarray, drawn: np.ndarray) -> dict[str, np.ndarray]:
     """Return the maker's edges by kind: true and released ones apart, where the run released a graph."""
     if graph.get("release") is not None:
         return {RELEASED: pairs}
@@ -161,7 +161,7 @@ def _as_pairs(rows: np.ndarray) -> tuple[tuple[int, int], ...]:
     return tuple((int(first), int(second)) for first, second in rows.tolist())
 
 
-def _predicted(model: Estimator[Any], drawn: np.ndarray) -> tuple[int, ...]:
+def _predicted(model: Estimator, drawn: np.ndarray) -> tuple[int, ...]:
     # Of the people of the training, for whom nothing more is read or paid.
     best: Tensor = model.predict_proba().argmax(dim=1)
     return tuple(best.cpu().numpy()[drawn].tolist())

@@ -173,7 +173,7 @@ class _Reserving:
         return self._account.settle(held, paid)
 
 
-def reserve(model: Estimator[Any], path: Path, more: int, held: ExitStack) -> ExitStack:
+def reserve(model: Estimator, path: Path, more: int, held: ExitStack) -> ExitStack:
     """Make a prediction of ``model`` that costs something first take the space to keep the run and ``more`` bytes.
 
     Args:
@@ -195,7 +195,7 @@ def reserve(model: Estimator[Any], path: Path, more: int, held: ExitStack) -> Ex
     return rooms
 
 
-def keep_spending(model: Estimator[Any], path: Path, *, say: Say = lambda line: None) -> None:
+def keep_spending(model: Estimator, path: Path, *, say: Say = lambda line: None) -> None:
     """Save ``model`` again after a prediction that cost something, and bring the run's result and pages up to date.
 
     Where the run is gone, or may not be written to any more, the model with all it remembers goes beside it.
@@ -216,13 +216,13 @@ def keep_spending(model: Estimator[Any], path: Path, *, say: Say = lambda line: 
             output.write_beside(error, lambda beside: _save_alone(model, beside))
 
 
-def _save_alone(model: Estimator[Any], path: Path) -> None:
+def _save_alone(model: Estimator, path: Path) -> None:
     with new_folder(path) as folder:
         folder.chmod(parts.OWN_FOLDER)
         model.save(folder)
 
 
-def _keep_spending(model: Estimator[Any], path: Path) -> None:
+def _keep_spending(model: Estimator, path: Path) -> None:
     # One lock around reading and writing: two predictions at once may not overwrite each other's ledger.
     account = LedgerFile(parts.public_part(path) / parts.LEDGER)
     with account.locked():
@@ -323,7 +323,7 @@ def _history(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [repeats[number] for number in sorted(repeats)]
 
 
-def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mapping[str, str] | None = None) -> None:
+def _write(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str, str] | None = None) -> None:
     """Write both parts; `fixed` are the files that never change again."""
     public = parts.public_part(folder)
     result = {**(fixed or {}), parts.RESULT: to_json(record.to_dict(), indent=2) + "\n"}
@@ -342,9 +342,7 @@ def _write(record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mappin
     _write_pages(record, folder)
 
 
-def _write_drawn(
-    record: RunRecord, model: Estimator[Any], folder: Path, fixed: Mapping[str, str], graph: Graph
-) -> None:
+def _write_drawn(record: RunRecord, model: Estimator, folder: Path, fixed: Mapping[str, str], graph: Graph) -> None:
     """Write both parts with their pictures: the maker's own copy, and the one that the guarantee covers, if any."""
     from graphveil.methods.runs.experiment import split_of  # all of training, which no rewriting needs
     from graphveil.reports.runs.copies import copies
@@ -380,7 +378,7 @@ def _picture(folder: Path) -> Picture | None:
         raise ModelFileError(f"is damaged: {error}", where=str(file), remedy=parts.REMEDY) from error
 
 
-def _write_public(about: About, model: Estimator[Any], public: Path) -> None:
+def _write_public(about: About, model: Estimator, public: Path) -> None:
     about = replace(about, ledger=model.ledger, guarantee=model.guarantee)
     guarantee = to_json(about.guarantee.to_dict(), indent=2) + "\n"
     texts = {parts.ABOUT: to_json(about.to_dict(), indent=2) + "\n", parts.GUARANTEE: guarantee}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import graphveil
 from graphveil.files.serial import json_safe
 from graphveil.graphs.load import is_name
-from graphveil.methods.registry import METHODS, PUBLIC
+from graphveil.methods.registry import METHODS
 from graphveil.reports.runs.card import About
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def of_run(record: RunRecord) -> Released:
     return _released(about, data, record.history)
 
 
-def of_model(model: Estimator[Any]) -> Released:
+def of_model(model: Estimator) -> Released:
     """Return what may be told of a fitted model.
 
     Args:
         model: of any method.
     """
-    entry = next(method for method in PUBLIC.values() if method.kind == model.kind)
+    entry = model.entry
     known = {key: value for key, value in model.get_params().items() if key in entry.options}
     about = About(
         entry.name, "", known, model.epsilon_relationship, graphveil.__version__, model.guarantee, model.ledger

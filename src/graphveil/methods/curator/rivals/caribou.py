@@ -17,21 +17,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation.contractive import ContractiveChain
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
 from graphveil.methods.curator.rivals.dpdgc import MOST_NODES
-from graphveil.methods.curator.settings import CaribouSettings, CuratorSettings
+from graphveil.methods.curator.settings import CaribouOptions, CaribouSettings, CuratorSettings
 from graphveil.methods.curator.stages.encoder import (
     encoded,
     encoder_and_classifier,
     require_one_edge,
     require_undirected,
 )
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
@@ -61,8 +63,8 @@ class CaribouRecipe(Recipe):
         return [rows, cast(torch.Tensor, (yield AddUp(rows, 1)))]
 
 
-class CaribouCore(StagedCore):
-    """CARIBOU, see `StagedCore`; `publish` gives X and x_K. Unit "edge" alone.
+class Caribou(StagedEstimator):
+    """CARIBOU, see `StagedEstimator`; `publish` gives X and x_K. Unit "edge" alone.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -73,14 +75,15 @@ class CaribouCore(StagedCore):
         (4.0, 2)
     """
 
-    kind = "caribou"
+    entry, kind = entry_of("caribou", CURATOR_METHODS), "caribou"
     by_blocks = predicts_by_blocks = False
     recipe: ClassVar[Recipe] = CaribouRecipe()
     settings_type = CaribouSettings
     settings: CaribouSettings
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[CaribouOptions]) -> None:
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)
         require_one_edge(self.kind, self.privacy)
         if (self.settings.weights, self.settings.hop_ratio) != ("uniform", 1.0):
             raise InputError("the chain has neither weights nor a hop_ratio", where="caribou", allowed="their defaults")

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import PerturbedSum
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.settings import CuratorSettings
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, build_seeded, private_schedule, receiver_rows
@@ -66,8 +68,10 @@ class DpdgcRecipe(Recipe):
         return [known.features, cast(torch.Tensor, total)]
 
 
-class DPDGCCore(StagedCore):
-    """DPDGC, see `StagedCore`; `publish` learns the rows and gives their noisy sums. Unit "edge" or "directed-edge".
+class DPDGC(StagedEstimator):
+    """DPDGC, see `StagedEstimator`; `publish` learns the rows and gives their noisy sums.
+
+    Unit "edge" or "directed-edge".
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -78,11 +82,14 @@ class DPDGCCore(StagedCore):
         (4.0, 'noisy sums and dp-sgd on edges')
     """
 
-    kind = "dpdgc"
+    entry, kind = entry_of("dpdgc", CURATOR_METHODS), "dpdgc"
     recipe: ClassVar[Recipe] = DpdgcRecipe()
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"hops": 1, **settings})
+    derived = ("hops", "least_steps")
+
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **{**options, "hops": options.get("hops") or 1})
         if self.privacy.unit in ("node", "k-edges"):
             raise InputError(f"unit {self.privacy.unit!r} does not apply to dpdgc", allowed="edge, directed-edge")
         if self.privacy.tuning is not None:

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation import unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
+from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoded, encoder_and_classifier
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.runtime.late import torch
 
@@ -73,8 +75,8 @@ def spread(product: Tensor, basis: Tensor, x: Tensor) -> Tensor:
     return (product.double() @ inside).float()
 
 
-class EclipseCore(StagedCore):
-    """Eclipse, see `StagedCore`; `publish` gives X, unit(B X) and unit(B B X). Units of edges alone.
+class Eclipse(StagedEstimator):
+    """Eclipse, see `StagedEstimator`; `publish` gives X, unit(B X) and unit(B B X). Units of edges alone.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -85,11 +87,12 @@ class EclipseCore(StagedCore):
         (2.0, 2)
     """
 
-    kind = "eclipse"
+    entry, kind = entry_of("eclipse", CURATOR_METHODS), "eclipse"
     recipe: ClassVar[Recipe] = EclipseRecipe()
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)
         if self.privacy.nodes:
             raise InputError(
                 "unit 'node' does not apply to eclipse: it reads a node's own features beside its basis",

@@ -18,20 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from graphveil.aggregation import PerturbedSum, unit_rows
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.settings import CuratorSettings, GconSettings
+from graphveil.methods.curator.settings import CuratorSettings, GconOptions, GconSettings
 from graphveil.methods.curator.stages.encoder import (
     encoded,
     encoder_and_classifier,
     require_one_edge,
     require_undirected,
 )
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, receiver_rows
@@ -67,8 +69,10 @@ class GconRecipe(Recipe):
         return [rows, unit_rows(scores), unit_rows(total)]
 
 
-class GCONCore(StagedCore):
-    """GCON, see `StagedCore`; `publish` trains the head and gives its scores and their noisy sum. Unit "edge" alone.
+class GCON(StagedEstimator):
+    """GCON, see `StagedEstimator`; `publish` trains the head and gives its scores and their noisy sum.
+
+    Unit "edge" alone.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -79,13 +83,14 @@ class GCONCore(StagedCore):
         (4.0, 1)
     """
 
-    kind = "gcon"
+    entry, kind = entry_of("gcon", CURATOR_METHODS), "gcon"
     recipe: ClassVar[Recipe] = GconRecipe()
     settings_type = GconSettings
     settings: GconSettings
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[GconOptions]) -> None:
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)
         require_one_edge(self.kind, self.privacy)
         if self.settings.weights != "uniform":
             raise InputError("gcon sums without weights", allowed="weights = uniform")

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from graphveil import models
 from graphveil.aggregation import CountedSum
 from graphveil.errors import InputError
 from graphveil.graphs import GraphSchema
+from graphveil.methods.base.method import entry_of
+from graphveil.methods.curator.entries import CURATOR_METHODS
 from graphveil.methods.curator.privacy import Noise
-from graphveil.methods.curator.settings import CuratorSettings
+from graphveil.methods.curator.settings import CuratorSettings, StagedOptions
 from graphveil.methods.curator.stages.encoder import encoder_for
-from graphveil.methods.curator.stages.recipe import StagedCore
+from graphveil.methods.curator.stages.recipe import StagedEstimator
 from graphveil.methods.curator.stages.stages import AddUp, Known, Recipe, Steps, Train
 from graphveil.methods.curator.stages.sums import Sum
 from graphveil.methods.curator.stages.training import EdgeReading, FeatureBlock, logits_of, receiver_rows
@@ -67,8 +69,8 @@ class LpgnetRecipe(Recipe):
         return read
 
 
-class LPGNetCore(StagedCore):
-    """LPGNet, see `StagedCore`; `publish` gives scores and noisy counts. Units of edges alone.
+class LPGNet(StagedEstimator):
+    """LPGNet, see `StagedEstimator`; `publish` gives scores and noisy counts. Units of edges alone.
 
     Example:
         >>> from graphveil.graphs import social_graph
@@ -79,11 +81,12 @@ class LPGNetCore(StagedCore):
         (2.0, (1.3569624860030471,))
     """
 
-    kind = "lpgnet"
+    entry, kind = entry_of("lpgnet", CURATOR_METHODS), "lpgnet"
     recipe: ClassVar[Recipe] = LpgnetRecipe()
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(self, *, epsilon: float, unit: str | None = None, **settings: Unpack[StagedOptions]) -> None:
+        options: dict[str, Any] = {**settings}
+        super().__init__(epsilon=epsilon, unit=unit, **options)
         if self.privacy.nodes:
             raise InputError(
                 "unit 'node' does not apply to lpgnet: guesses read a node's own features",

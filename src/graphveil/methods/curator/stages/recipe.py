@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from graphveil.aggregation.names import largest_weight
 from graphveil.aggregation.perturbed import entries_of
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import BudgetError, InputError
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import FittedCore, Stored
+from graphveil.methods.base.fitted import FittedEstimator
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.people.released import require_same_features
-from graphveil.methods.base.settings import require_known
 from graphveil.methods.base.storage import (
+    Stored,
     number,
     read_kept,
     restoring,
@@ -31,10 +31,11 @@ from graphveil.methods.base.storage import (
     schema_facts,
     schema_from,
 )
+from graphveil.methods.curator.entries import CURATOR_HELP
 from graphveil.methods.curator.nearest import with_nearest
 from graphveil.methods.curator.pooled import Pool, layers_of_pool, pool_for, scores_of, wide_encoder
 from graphveil.methods.curator.privacy import CuratorPrivacy, Noise, budget_from
-from graphveil.methods.curator.settings import CuratorSettings, least_steps
+from graphveil.methods.curator.settings import CuratorOptions, CuratorSettings, with_least_steps
 from graphveil.methods.curator.stages.queries import no_room, no_rows, require_queries
 from graphveil.methods.curator.stages.stages import Known, Recipe, Train, carry_out
 from graphveil.methods.curator.stages.stored import restore_networks, restored_logits, stored_tensors
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class StagedCore(FittedCore[FittedCurator]):
+class StagedEstimator(FittedEstimator[FittedCurator]):
     """A curator's method on noisy sums: `fit` is `publish`, then `fit_published`.
 
     Args:
@@ -89,6 +90,8 @@ class StagedCore(FittedCore[FittedCurator]):
     says_who: tuple[str, ...] = ()
     several = False
     settings_type: ClassVar[type[CuratorSettings]] = CuratorSettings
+    further_help = CURATOR_HELP
+    derived: ClassVar[tuple[str, ...]] = ("least_steps",)
     unsaid: ClassVar[Mapping[str, Any]] = {"dropout": 0.0}  # by files from before a setting existed
 
     def __init__(
@@ -102,11 +105,11 @@ class StagedCore(FittedCore[FittedCurator]):
         queries: int = 0,
         tuning: RepeatAndSelect | None = None,
         relationships: int | None = None,
-        **settings: Any,
+        **settings: Unpack[CuratorOptions],
     ) -> None:
-        require_known(settings, self.settings_type.__dataclass_fields__, self.kind)
         self.privacy = CuratorPrivacy(epsilon, delta, unit, degree_bound, rule, queries, tuning, relationships)
-        self.settings = self.settings_type(**{"least_steps": least_steps(epsilon), **settings})
+        options: dict[str, Any] = {**settings}
+        self.settings = self.settings_type(**with_least_steps(options, epsilon))
         require_usable(self.settings, self.privacy, self.kind)
         self.account = Account(self.privacy.open_ledger())
         self.published: Published | None = None

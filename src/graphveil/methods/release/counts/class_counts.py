@@ -16,19 +16,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.errors import InputError
 from graphveil.graphs import Graph, GraphSchema, Release, Split
 from graphveil.mechanisms.edges.class_counts import count_noise
-from graphveil.methods.base.core import FittedCore, ForgetsPeople, Stored, stored_probabilities
+from graphveil.methods.base.fitted import FittedEstimator, ForgetsPeople, stored_probabilities
+from graphveil.methods.base.method import entry_of
 from graphveil.methods.base.people.account import Account, restored_account
 from graphveil.methods.base.settings import require_device
-from graphveil.methods.base.storage import schema_facts, schema_from
+from graphveil.methods.base.storage import Stored, schema_facts, schema_from
 from graphveil.methods.links.collection import people_key
 from graphveil.methods.release.counts.count_readings import read_counts
-from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of, edge_price, release_digest
+from graphveil.methods.release.entries import RELEASE_METHODS
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of, edge_price, release_digest
 from graphveil.methods.release.names import CLASS_COUNTS
 from graphveil.methods.release.privacy import ReleasePrivacy
 from graphveil.methods.release.public_part import public_part_of
@@ -52,7 +54,7 @@ class FittedCounts:
     variant: str
 
 
-class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
+class ClassCounts(FittedEstimator[FittedCounts], ForgetsPeople):
     """Noisy counts of private neighbours by class: `fit` is `release` (the curator), then `fit_released` (anybody).
 
     Args:
@@ -75,17 +77,18 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
         (1.0, (200, 3))
     """
 
-    kind = CLASS_COUNTS
+    entry, kind = entry_of(CLASS_COUNTS, RELEASE_METHODS), CLASS_COUNTS
     fits = "fit_released"
     says_who: tuple[str, ...] = ()
     several, by_blocks = False, True
+    seed: int
     history: tuple[Epoch, ...] = ()
 
     def __init__(self, *, epsilon_a: float, seed: int = 0, device: str = "cpu") -> None:
         require_device(device)
         if math.isinf(epsilon_a):
             raise InputError("epsilon_a = inf: all edges are public", remedy="train gcn, which takes them as they are")
-        self._curator = HeteroRRCore(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
+        self._curator = HeteroRR(epsilon_x=math.inf, epsilon_a=epsilon_a, edges=CLASS_COUNTS)
         self.seed, self.device = seed, device
         self.published: Graph | None = None
 
@@ -101,16 +104,14 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
         progress: ProgressCallback | None = None,
         engine: Engine = LOCAL,
     ) -> Graph:
-        """Return the graph to publish, with its `release`: see `HeteroRRCore.release`, which reads what is private."""
+        """Return the graph to publish, with its `release`: see `HeteroRR.release`, which reads what is private."""
         return self._curator.release(
             graph, randomness=randomness, method=method, split=split, progress=progress, engine=engine
         )
 
     # ---- anybody ----
 
-    def fit_released(
-        self, released: Graph, *, split: Split, progress: ProgressCallback | None = None
-    ) -> ClassCountsCore:
+    def fit_released(self, released: Graph, *, split: Split, progress: ProgressCallback | None = None) -> Self:
         """Read a released graph; may be called again and again at no privacy cost.
 
         Raises:
@@ -223,7 +224,7 @@ class ClassCountsCore(FittedCore[FittedCounts], ForgetsPeople):
         return Stored(facts, {"probabilities": fitted.probabilities})
 
     @classmethod
-    def restore(cls, stored: Stored) -> ClassCountsCore:
+    def restore(cls, stored: Stored) -> Self:
         """Return what `stored` gave, able to predict for its own nodes; its release cannot be repeated.
 
         Raises:

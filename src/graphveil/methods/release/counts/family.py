@@ -19,16 +19,15 @@ from graphveil.graphs import Graph, Split
 from graphveil.graphs.value.checks import require_one_label
 from graphveil.graphs.value.parts import GraphParts
 from graphveil.methods.base.cost import assumed_propagation, network_cost
-from graphveil.methods.base.estimator import Estimator
 from graphveil.methods.base.family import Control
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.plan import Plan
 from graphveil.methods.base.settings import NetworkSettings
 from graphveil.methods.local.controls import hits
 from graphveil.methods.release.controls import RIVAL_EDGES, release_rivals_left_out, rival_name
-from graphveil.methods.release.counts.class_counts import ClassCountsCore
+from graphveil.methods.release.counts.class_counts import ClassCounts
 from graphveil.methods.release.counts.count_readings import read_public
-from graphveil.methods.release.heterorr import HeteroRRCore, PublishedGraph, domain_of
+from graphveil.methods.release.heterorr import HeteroRR, PublishedGraph, domain_of
 from graphveil.methods.release.plan import release_plan
 from graphveil.methods.release.public_part import public_part_of
 from graphveil.privacy import Randomness
@@ -48,12 +47,10 @@ class CountsFamily:
 
     serves_releases = True
 
-    def used_settings(self, estimator: Estimator[ClassCountsCore], settled: Mapping[str, object]) -> dict[str, Any]:
+    def used_settings(self, estimator: ClassCounts, settled: Mapping[str, object]) -> dict[str, Any]:
         return dict(settled)
 
-    def plan(
-        self, name: str, estimator: Estimator[ClassCountsCore], graph: Graph | GraphParts, settled: Mapping[str, object]
-    ) -> Plan:
+    def plan(self, name: str, estimator: ClassCounts, graph: Graph | GraphParts, settled: Mapping[str, object]) -> Plan:
         """Return the plan; of the edges only public ones are looked at."""
         schema, privacy, nodes = require_one_label(graph), estimator.privacy, int(graph.num_nodes)
         figures = release_plan(estimator, graph)
@@ -74,11 +71,11 @@ class CountsFamily:
             figures=figures,
         )
 
-    def warning(self, estimator: Estimator[ClassCountsCore], graph: Graph) -> str | None:
+    def warning(self, estimator: ClassCounts, graph: Graph) -> str | None:
         return None
 
     def controls(
-        self, estimator: Estimator[ClassCountsCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         part = public_part_of(graph, split, domain_of(graph), seed=estimator.seed)
         return {
@@ -86,14 +83,12 @@ class CountsFamily:
             "no-edges": lambda: hits(part.experts(part.sums[:, :0]), graph, split),
         }
 
-    def ceiling(
-        self, estimator: Estimator[ClassCountsCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> np.ndarray:
-        plain = Estimator(ClassCountsCore(epsilon_a=HARDLY_ANY_NOISE, seed=estimator.seed))
+    def ceiling(self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness) -> np.ndarray:
+        plain = ClassCounts(epsilon_a=HARDLY_ANY_NOISE, seed=estimator.seed)
         return hits(plain.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
     def rivals(
-        self, estimator: Estimator[ClassCountsCore], graph: Graph, split: Split, *, randomness: Randomness
+        self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness
     ) -> Mapping[str, Control]:
         # What was published has its price already: a rival would need the truth, and pay once more.
         if graph.get("release") is not None:
@@ -102,14 +97,14 @@ class CountsFamily:
 
         def run(edges: str) -> np.ndarray:
             settings: dict[str, Any] = {"model": "gcn", "seed": estimator.seed}
-            rival = Estimator(HeteroRRCore(epsilon_x=math.inf, epsilon_a=epsilon, edges=edges, **settings))
+            rival = HeteroRR(epsilon_x=math.inf, epsilon_a=epsilon, edges=edges, **settings)
             return hits(rival.fit(graph, split=split, randomness=randomness).predict_proba(), graph, split)
 
         return {rival_name(edges): partial(run, edges) for edges in RIVAL_EDGES if rival_name(edges) not in too_large}
 
     def notes(
         self,
-        estimator: Estimator[ClassCountsCore],
+        estimator: ClassCounts,
         graph: Graph,
         settled: Mapping[str, object],
         *,
@@ -123,17 +118,15 @@ class CountsFamily:
         left_out = [f"rival {name} was left out: {why}" for name, why in missing.items()]
         return (*estimator.published.release.notes, f"used: {estimator.variant}", *left_out)
 
-    def repeats_note(self, estimator: Estimator[ClassCountsCore], repeats: int) -> str:
+    def repeats_note(self, estimator: ClassCounts, repeats: int) -> str:
         return f"{repeats} repeats with fresh noise and splits: a simulation; a real release is made once"
 
-    def collect(
-        self, estimator: Estimator[ClassCountsCore], graph: Graph, split: Split, *, randomness: Randomness
-    ) -> PublishedGraph:
+    def collect(self, estimator: ClassCounts, graph: Graph, split: Split, *, randomness: Randomness) -> PublishedGraph:
         collected: PublishedGraph = estimator.collect(graph, split=split, randomness=randomness)
         return collected
 
     def train(
-        self, estimator: Estimator[ClassCountsCore], collected: PublishedGraph, graph: Graph, *, unheard: bool = False
+        self, estimator: ClassCounts, collected: PublishedGraph, graph: Graph, *, unheard: bool = False
     ) -> Tensor:
         estimator.fit_released(collected.graph, split=collected.split)
         return torch.as_tensor(collected.graph.y)

@@ -7,7 +7,7 @@ from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, GraphSchema, Split
-from graphveil.methods.base.core import F, FittedCore
+from graphveil.methods.base.fitted import F, FittedEstimator
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.people import times_paid
@@ -17,7 +17,7 @@ from graphveil.privacy import Randomness
 from graphveil.runtime.progress import ProgressCallback
 
 
-class ListsCore(FittedCore[F], ABC):
+class ListsEstimator(FittedEstimator[F], ABC):
     """The devices' half of a core on private lists, and the step from one half to the other.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import Self
 
 from graphveil.engine import LOCAL, Engine
 from graphveil.graphs import Graph, Split
-from graphveil.methods.base.core import F, FittedCore
+from graphveil.methods.base.fitted import F, FittedEstimator
 from graphveil.methods.base.people.account import Account
 from graphveil.methods.base.people.local_privacy import LocalPrivacy
 from graphveil.methods.base.people.released import (
@@ -22,7 +22,7 @@ from graphveil.privacy import Guarantee, Randomness
 from graphveil.runtime.progress import ProgressCallback
 
 
-class ReportsCore(FittedCore[F], ABC):
+class ReportsEstimator(FittedEstimator[F], ABC):
     """The devices' half of a core on a public topology, and the step from one half to the other.
 
     Attributes:

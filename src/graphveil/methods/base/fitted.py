@@ -1,0 +1,81 @@
+"""What methods have in common after fitting, and in their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+
+from graphveil.errors import InputError
+from graphveil.graphs.value.schema import GraphSchema
+from graphveil.methods.base.estimator import Estimator
+from graphveil.methods.base.storage import Stored, require_numbers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Fitted(Protocol):
+    """What fitting leaves of a collection."""
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of the collection."""
+
+
+F = TypeVar("F", bound=Fitted)
+
+
+class FittedEstimator(Estimator, Generic[F]):
+    """An estimator whose fit leaves one value.
+
+    Attributes:
+        fits: the call that fits, beside `fit`; "" where there is no other.
+    """
+
+    fits: ClassVar[str]
+    _fitted: F | None = None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there is anything to predict with."""
+        return self._fitted is not None
+
+    @property
+    def result(self) -> F:
+        """What fitting left; raises InputError before."""
+        if self._fitted is None:
+            calls = f"fit or {self.fits}" if self.fits else "fit"
+            raise InputError(f"this {self.name} has not been fitted", remedy=f"call {calls} first")
+        return self._fitted
+
+    @property
+    def schema(self) -> GraphSchema:
+        """The public facts of what was collected."""
+        return self.result.schema
+
+
+class ForgetsPeople:
+    """What files a method has that keeps nothing of people beside its model: nobody is asked again."""
+
+    def keep(self, model: Path) -> None:
+        """Write nothing."""
+
+    def recall(self, model: Path) -> None:
+        """Read nothing."""
+
+
+def stored_probabilities(stored: Stored, classes: int) -> Tensor:
+    """Return the probabilities [n, c] that were stored.
+
+    Args:
+        stored: what a method is restored from.
+        classes: c.
+
+    Raises:
+        InputError: they are of another shape, or no finite numbers.
+    """
+    # A file of another shape would answer for other people by their row.
+    probabilities = require_numbers("probabilities", stored.tensors["probabilities"])
+    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
+        raise InputError(f"probabilities are {tuple(probabilities.shape)}", allowed=f"(nodes, {classes})")
+    return probabilities

@@ -1,0 +1,106 @@
+"""The parameters of a method's class: real ones, for `inspect.signature`, `help` and `get_params`.
+
+An `__init__` names some of them and passes the rest on as `**settings: Unpack[Options]`: type checkers read the typed
+dictionary, and at run time its keys stand in the signature with the defaults of whatever takes them in the end.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from textwrap import wrap
+from typing import Any
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_ARGS = "    Args:"
+#: Parameters of a run, which every method has and commands set by options of their own.
+_OF_RUNS = {
+    "least_steps": "the least number of private steps, where neither passes nor steps sets it; default: by epsilon",
+    "loss": "drop, or cross-entropy, which takes noisy labels for true ones (with steps_y = 0)",
+    "steps_x": "hops of feature propagation",
+    "steps_y": "hops of label propagation",
+    "tuning": "the law of the number of trainings that a paid choice of settings makes; None: one training",
+    "backbone": "a module of your own in place of the network; copied, and given again to load a saved model",
+    "seed": "fixes the default split and initial weights, never privacy noise",
+    "device": '"cpu" or "cuda"',
+}
+
+
+def signature_of(kind: type, init: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of `init`, an `__init__` of the class `kind`, with each keyword that it passes on.
+
+    Settings that are `derived` from others unless they are set have the default None.
+    """
+    plain = inspect.signature(init)
+    spaces: Mapping[str, Any] = inspect.unwrap(init).__globals__
+    listed: list[inspect.Parameter] = []
+    for parameter in plain.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            listed += [
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=_default(kind, name), annotation=_type(type_, spaces)
+                )
+                for name, type_ in _passed_on(kind, init, str(parameter.annotation)).items()
+                if name not in plain.parameters
+            ]
+        else:
+            listed.append(parameter.replace(annotation=_type(parameter.annotation, spaces)))
+    return plain.replace(parameters=listed)
+
+
+def parameters_of(kind: type) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters that build a class, by name."""
+    return inspect.signature(kind).parameters
+
+
+def documented(kind: type, help_of: Mapping[str, str]) -> str:
+    """Return the docstring of a class with a line for each parameter.
+
+    Args:
+        kind: the class; what its docstring says of a parameter is kept.
+        help_of: a line about each of the others.
+    """
+    text = kind.__doc__ or ""
+    if _ARGS not in text:
+        text = text.replace("\n\n", f"\n\n{_ARGS}\n\n", 1)
+    before, _, after = text.partition(_ARGS)
+    own, _, after = after.partition("\n\n")
+    heads = [line.partition(":")[0] for line in own.splitlines() if line[:9].strip()]
+    lines = [line for line in own.splitlines() if line]
+    for name in parameters_of(kind):
+        line = help_of.get(name) or _OF_RUNS.get(name)
+        if line and not any(name in head.replace(",", " ").split() for head in heads):
+            lines += wrap(f"{name}: {line}", 120, initial_indent=" " * 8, subsequent_indent=" " * 12)
+    return f"{before}{_ARGS}\n" + "\n".join(lines) + f"\n\n{after}"
+
+
+def _passed_on(kind: Any, init: Callable[..., None], annotation: str) -> Mapping[str, Any]:
+    """Return the name and type of each keyword that an `__init__` passes on."""
+    if annotation.startswith("Unpack["):
+        options = inspect.unwrap(init).__globals__[annotation.removeprefix("Unpack[").removesuffix("]")]
+        types = options.__annotations__
+        order = [field.name for field in fields(kind.settings_type)] if kind.settings_type else []
+        names = sorted(types, key=lambda name: order.index(name) if name in order else -1)
+        return {name: getattr(types[name], "__forward_arg__", types[name]) for name in names}
+    above = next(base for base in kind.__mro__[1:] if "__init__" in vars(base))
+    return {name: parameter.annotation for name, parameter in parameters_of(above).items()}
+
+
+def _type(annotation: Any, spaces: Mapping[str, Any]) -> Any:
+    """Return the type that an annotation stands for; the annotation where its name is for type checkers alone."""
+    try:
+        return eval(annotation, dict(spaces)) if isinstance(annotation, str) else annotation
+    except NameError:
+        return annotation
+
+
+def _default(kind: Any, name: str) -> Any:
+    """Return the default of a keyword that is passed on."""
+    if name in kind.derived:
+        return None
+    for field in fields(kind.settings_type) if kind.settings_type is not None else ():
+        if field.name == name and field.default is not MISSING:
+            return field.default
+    bases = (base for base in kind.__mro__[1:] if "__init__" in vars(base))
+    return next(parameters_of(base)[name].default for base in bases if name in parameters_of(base))
