@@ -109,7 +109,7 @@ def test_a_run_says_its_defaults_once_and_before_any_progress(capsys: pytest.Cap
     assert result.privacy.guarantee.epsilon == default
     typed_all, nothing = run({"epsilon_y": 1.5}, lambda event: None)
     assert nothing is None and capsys.readouterr().err == "" and typed_all.privacy.guarantee.epsilon == 1.5
-    several = choices.taken({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
+    several = choices.defaults_sentence({"lpgnn": {"epsilon_x": 1.0}, "label-propagation": {}, "gcn": {}}) or ""
     assert several.count(";") == 1 and "--epsilon-x" not in several and several.endswith("for label-propagation.")
 
 

@@ -25,7 +25,7 @@ def compare(
     data: options.Data,
     source: groups.Source,
     epsilons: groups.EpsilonLists,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
     out: Out = None,
@@ -46,12 +46,12 @@ def compare(
 
     check = partial(cells.check_folder, comparison)
     # Before loading, and kept to the end: two comparisons into one folder would run each cell twice.
-    with working() as tell, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
-        graph = choices.load(data, source, repetition.seed, tell)
+    with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
+        graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
         takes, own = comparison.takes, comparison.methods
-        given = {name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own}
-        defaults = choices.Defaults(given, tell)
+        settings_of = {name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own}
+        defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)
         choices.settle_threads(speed.threads, graph)
@@ -69,4 +69,4 @@ def compare(
         page = sheet(comparison, tabulate(comparison, records))
         folder.within(lambda path: write(page, path))
     answer = table.answer(page, folder.path, data=data)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder.path), first=defaults.said)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, folder.path), first=defaults.sentence)

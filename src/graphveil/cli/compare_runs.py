@@ -37,6 +37,6 @@ def compare_runs(runs: Runs, out: Out = None, as_json: options.Json = False) -> 
         page = finished(runs)
         if output is not None:
             output.write(keep, paid=False)
-    place = None if output is None else output.path
-    answer = table.answer(page, place)
-    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, place))
+    path = None if output is None else output.path
+    answer = table.answer(page, path)
+    emit(answer, as_json=as_json, screen=lambda: comparison_screen.compared(page, path))

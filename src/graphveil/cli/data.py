@@ -9,7 +9,7 @@ import typer
 
 from graphveil.cli.base import options
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_place
+from graphveil.cli.base.engines import opened, require_engine_choice
 from graphveil.cli.base.groups import EngineChoice
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write. Default: the screen.")]
@@ -44,12 +44,12 @@ def describe(
 ) -> None:
     """Counts, degrees, density, homophily, declared ranges and memory of a data set."""
     place = EngineChoice(engine, engine_address, workers)
-    require_place(place)
+    require_engine_choice(place)
     from graphveil import graphs
     from graphveil.cli.base import tables
 
-    with working() as tell, opened(place) as there:
-        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=tell, engine=there))
+    with working() as progress, opened(place) as there:
+        content = graphs.describe(graphs.load_parts(data, root=data_root, progress=progress, engine=there))
     emit(content, as_json=as_json, screen=lambda: tables.described(content))
 
 
@@ -58,8 +58,8 @@ def store(data: options.Data, out: New, data_root: options.DataRoot = None) -> N
     from graphveil import graphs
     from graphveil.files.outputs import new_output
 
-    with working() as tell, new_output(out, out, say=complain) as output:
-        parts = graphs.load_parts(data, root=data_root, progress=tell)
+    with working() as progress, new_output(out, out, say=complain) as output:
+        parts = graphs.load_parts(data, root=data_root, progress=progress)
         output.write(lambda folder: graphs.store_parts(parts, folder), paid=False)
     typer.echo(f"Written to {output.path}: raw data, which you alone may read")
 

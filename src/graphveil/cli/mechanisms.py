@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -19,9 +19,12 @@ from graphveil.cli.base import choices, options, tables
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.tables import pairs
 from graphveil.errors import InputError
-from graphveil.mechanisms.category_comparison import CategoryRow, TogetherRow
-from graphveil.mechanisms.comparison import Measurement, Question, Refusal, measured, refused
 from graphveil.privacy.accounting.printed import rounded_up
+
+if TYPE_CHECKING:
+    from graphveil.mechanisms.category_comparison import CategoryRow, TogetherRow
+    from graphveil.mechanisms.comparison import Measurement, Question, Refusal
+
 
 # The answers of ``graphveil mechanisms compare`` and ``categories`` as people read them, at 80 columns.
 
@@ -34,6 +37,9 @@ def compared(question: Question, results: Sequence[Measurement | Refusal], folde
         results: one for each mechanism and epsilon.
         folder: where the picture was written.
     """
+
+    from graphveil.mechanisms.comparison import measured, refused
+
     parts: list[RenderableType] = []
     for epsilon in question.epsilons:
         parts += [Text(f"epsilon {rounded_up(epsilon)} for a user's whole vector", style="bold")]
@@ -87,6 +93,8 @@ def _short(value: float) -> str:
 
 
 def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> list[tuple[str, str]]:
+    from graphveil.mechanisms.comparison import measured
+
     deltas = {row.delta: row.mechanism for row in measured(results) if row.delta > 0}
     return [
         ("Input", question.input),
@@ -102,6 +110,8 @@ def _meaning(question: Question, results: Sequence[Measurement | Refusal]) -> li
 
 
 def _where(results: Sequence[Measurement | Refusal], folder: Path) -> list[tuple[str, str]]:
+    from graphveil.mechanisms.comparison import measured
+
     beside = "comparison.json" + (", figure.png, figure.svg" if measured(results) else "")
     return [("Folder", f"{folder} ({beside})")]
 
@@ -138,8 +148,8 @@ def list_mechanisms(as_json: options.Json = False) -> None:
 
     with working():
         listed = [info.facts() for info in catalogue()]
-    shown = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
-    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(shown))
+    short = [{key: facts[key] for key in ("name", "mechanism", "source", "unit", "report", "note")} for facts in listed]
+    emit({"mechanisms": listed}, as_json=as_json, screen=lambda: tables.blocks(short))
 
 
 def compare_mechanisms(
@@ -153,7 +163,7 @@ def compare_mechanisms(
     as_json: options.Json = False,
 ) -> None:
     """All feature mechanisms on synthetic vectors: error, report size, speed; tables and a picture."""
-    from graphveil.cli import mechanisms as mechanism_screens
+
     from graphveil.files.outputs import new_output
     from graphveil.graphs.value.schema import RANGES, usable_range
     from graphveil.mechanisms.comparison import Question, compare
@@ -166,21 +176,20 @@ def compare_mechanisms(
     epsilons = tuple(value for value in choices.several("epsilon", epsilon) if value is not None)
     question = Question(epsilons, dimension, users, low, high, delta)
     default = run_folder.default_folder("mechanisms", str(dimension), datetime.now())
-    with working() as tell, new_output(out, default, say=complain) as folder:
-        results = compare(question, randomness=SecureRandomness(), progress=tell)
+    with working() as progress, new_output(out, default, say=complain) as folder:
+        results = compare(question, randomness=SecureRandomness(), progress=progress)
         answer = folder.write(lambda path: mechanism_comparison.write(question, results, path))
-    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.compared(question, results, folder.path))
+    emit(answer, as_json=as_json, screen=lambda: compared(question, results, folder.path))
 
 
 def compare_category_mechanisms(
     epsilon: Epsilons = "0.5,1,2", answers: Answers = "2,8,256", as_json: options.Json = False
 ) -> None:
     """All mechanisms for one answer out of several: error and report size; all the questions under one budget."""
-    from graphveil.cli import mechanisms as mechanism_screens
     from graphveil.mechanisms.category_comparison import compare_categories, compare_together
 
     with working():
-        epsilons, many = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
-        rows, together = compare_categories(epsilons, many), compare_together(epsilons, many)
+        epsilons, counts = choices.several("epsilon", epsilon), choices.several("answers", answers, int)
+        rows, together = compare_categories(epsilons, counts), compare_together(epsilons, counts)
     answer = {"rows": [asdict(row) for row in rows], "together": [asdict(row) for row in together]}
-    emit(answer, as_json=as_json, screen=lambda: mechanism_screens.categories(rows, together))
+    emit(answer, as_json=as_json, screen=lambda: categories(rows, together))

@@ -50,8 +50,8 @@ def scores(
     from graphveil.graphs import load_plain
     from graphveil.methods.release.scores import masked_columns, public_part, public_scores, public_share_of
 
-    with working() as tell:
-        graph = load_plain(data, data_root, progress=tell)
+    with working() as progress:
+        graph = load_plain(data, data_root, progress=progress)
         if public_share is None and "features" in graph.schema.private:
             raise InputError(
                 f"{graph.schema.name} declares its features private",
@@ -60,14 +60,14 @@ def scores(
             )
         part = public_part(graph, public_share_of(graph, public_share, seed))
         masked = masked_columns(part, columns) if columns else None
-        found = public_scores(part, masked=masked, gamma=gamma, seed=seed)
+        result = public_scores(part, masked=masked, gamma=gamma, seed=seed)
         # The stamp first: whoever collects states it beforehand, and can show later that nothing was changed.
-        lines = [f"# {found.note}; stamp {found.stamp}", *(repr(share) for share in found.shares)]
+        lines = [f"# {result.note}; stamp {result.stamp}", *(repr(share) for share in result.shares)]
         write_text(out, "\n".join(lines) + "\n")
-    answer = {"file": str(out), "note": found.note, "stamp": found.stamp, "shares": list(found.shares)}
-    least, most = min(found.shares), max(found.shares)
-    shown = {"file": str(out), "from": found.note, "shares": f"{least:.3g} to {most:.3g}", "stamp": found.stamp}
-    emit(answer, as_json=as_json, screen=lambda: tables.described(shown))
+    answer = {"file": str(out), "note": result.note, "stamp": result.stamp, "shares": list(result.shares)}
+    least, most = min(result.shares), max(result.shares)
+    facts = {"file": str(out), "from": result.note, "shares": f"{least:.3g} to {most:.3g}", "stamp": result.stamp}
+    emit(answer, as_json=as_json, screen=lambda: tables.described(facts))
 
 
 def _columns(text: str) -> tuple[int, ...]:

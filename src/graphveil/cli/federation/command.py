@@ -97,7 +97,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
-    def tell(step: Progress) -> None:
+    def show(step: Progress) -> None:
         round, epsilon = step.done, step.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
@@ -110,7 +110,7 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     started = time.monotonic()
     with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
         kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
-        outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=tell, record=record)
+        outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=show, record=record)
         seconds = time.monotonic() - started
         answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

@@ -105,16 +105,20 @@ def init(
     from graphveil.files.outputs import new_output
     from graphveil.reports.federation import folders as files
 
-    named = {"mode": mode, "epsilon": epsilon}
-    chosen = files.settings_from([*(settings or []), *(f"{key}={text}" for key, text in named.items() if text)])
+    named_settings = {"mode": mode, "epsilon": epsilon}
+    federation_settings = files.settings_from(
+        [*(settings or []), *(f"{key}={text}" for key, text in named_settings.items() if text)]
+    )
     with new_output(out, out, say=complain) as folder:
         if source is not None:
             facts = files.facts_of(source, port)
         else:
             facts = files.facts_from(server, holder or [], classes, feature_range, directed=directed)
-        known = files.read_certificates(certificate or [])
-        answer = folder.write(lambda path: files.write_parties(path, name, facts, chosen, known), paid=False)
-    emit(answer, as_json=as_json, screen=lambda: screens.made(answer))
+        certificates = files.read_certificates(certificate or [])
+        answer = folder.write(
+            lambda path: files.write_parties(path, name, facts, federation_settings, certificates), paid=False
+        )
+    emit(answer, as_json=as_json, screen=lambda: screens.created(answer))
 
 
 def sign(
@@ -122,7 +126,7 @@ def sign(
     agreement: Annotated[
         Path | None, typer.Option("--agreement", metavar="FILE", help="Agreement to copy into the folder.")
     ] = None,
-    others: Annotated[
+    signatures: Annotated[
         list[Path] | None,
         typer.Option("--with", metavar="FILE", help="Another party's signatures.json to add; repeatable."),
     ] = None,
@@ -136,5 +140,5 @@ def sign(
     if agreement is not None:
         read_identity(folder)
         take_agreement(folder, agreement)
-    answer = add_signature(folder, others or ())
+    answer = add_signature(folder, signatures or ())
     emit(answer, as_json=as_json, screen=lambda: screens.signed(answer))

@@ -63,10 +63,10 @@ def train(
     method: options.Method,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
-    place: groups.EngineChoice,
+    engine_choice: groups.EngineChoice,
     export: groups.Export,
     data: DataOrNone = None,
     config: configured.Config = None,
@@ -83,9 +83,9 @@ def train(
     if trust is not None:
         raise InputError("--trust chooses a method, and one is named", where=f"train {method}", remedy="leave it out")
     info = choices.find_method(method, data)
-    chosen = configured.collect(context, method, info)
+    settings = configured.collect(context, method, info)
     choices.prepare(speed.device, speed.threads)
-    require_engine(place, info)
+    require_engine(engine_choice, info)
 
     from graphveil.cli.base import screens
     from graphveil.cli.train.tracking import tracker
@@ -94,32 +94,39 @@ def train(
     from graphveil.reports.runs import folder as run_folder
 
     send = tracker(track, track_to)
-    kept, taken = choices.kept(context.params), None
+    run_options, defaults_sentence = choices.run_options(context.params), None
     default = run_folder.default_folder(data, method, datetime.now())
     # Before loading: the run must not fail after hours on a folder that was taken all along.
-    with working() as tell, ExitStack() as held:
-        folder = held.enter_context(new_output(out, default, say=complain))
+    with working() as progress, ExitStack() as stack:
+        folder = stack.enter_context(new_output(out, default, say=complain))
         rows = None
         if predictions is not None:
             check = partial(tables.check_file, where="--predictions")
-            rows = held.enter_context(new_output(predictions, predictions, say=complain, check=check))
-        engine = held.enter_context(opened(place))
+            rows = stack.enter_context(new_output(predictions, predictions, say=complain, check=check))
+        engine = stack.enter_context(opened(engine_choice))
         if is_export(data, export.edges):
-            learned = train_collected(method, data, export, chosen, repetition, speed, tell, engine)
-            result, graph, kept = learned.result, learned.graph, {**kept, **learned.options}
+            learned = train_collected(method, data, export, settings, repetition, speed, progress, engine)
+            result, graph, run_options = learned.result, learned.graph, {**run_options, **learned.options}
         else:
-            graph = choices.load(data, source, repetition.seed, tell, engine)
+            graph = choices.load(data, source, repetition.seed, progress, engine)
             # Space first: a private run that cannot be saved has spent its budget for nothing.
             folder.reserve(space.room_of(graph, repetition.repeats))
             if rows is not None:
                 rows.reserve(space.room_of_predictions(graph))
-            result, taken = run_method(method, graph, chosen, repetition, speed, tell, engine=engine)
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
-        shown = None
+            result, defaults_sentence = run_method(method, graph, settings, repetition, speed, progress, engine=engine)
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+        predictions_note = None
         if rows is not None:
-            shown = rows.write(lambda path: tables.write_own(result.model, graph, path))
+            predictions_note = rows.write(lambda path: tables.write_own(result.model, graph, path))
             predictions = rows.path
     send(record)
     answer = record.to_dict()
-    answer |= {} if shown is None else {"predictions": str(predictions), "predictions_note": shown}
-    emit(answer, as_json=as_json, screen=lambda: screens.run(record, predictions, shown), first=taken)
+    answer |= (
+        {} if predictions_note is None else {"predictions": str(predictions), "predictions_note": predictions_note}
+    )
+    emit(
+        answer,
+        as_json=as_json,
+        screen=lambda: screens.run(record, predictions, predictions_note),
+        first=defaults_sentence,
+    )

@@ -19,9 +19,9 @@ def plan(
     data: options.Data,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     speed: groups.Speed,
-    place: groups.EngineChoice,
+    engine_choice: groups.EngineChoice,
     config: configured.Config = None,
     want: Want = None,
     pilot: Pilot = None,
@@ -31,23 +31,30 @@ def plan(
 ) -> None:
     """Print guarantee, epsilon per unit, expected noise, time, memory and advice, without training."""
     info = choices.find_method(method, data)
-    chosen = configured.collect(context, method, info)
+    settings = configured.collect(context, method, info)
     goal = goal_asked(want, pilot, degree)
     choices.prepare(speed.device, speed.threads)
-    require_engine(place, info)
+    require_engine(engine_choice, info)
 
     from graphveil.cli.base import screens
     from graphveil.methods.runs import plan as planning
 
-    with working() as tell:
-        graph = choices.load_parts(data, source, seed, tell)
-        found = None
+    with working() as progress:
+        graph = choices.load_parts(data, source, seed, progress)
+        goal_result = None
         if goal is not None:
-            found = search(method, chosen, data, graph, goal, pilot, source.data_root, degree=degree, tell=tell)
-            chosen = with_found(chosen, found)
-        made = planning.plan(method, graph, chosen)
-        defaults = choices.Defaults({method: chosen}, tell)
+            goal_result = search(
+                method, settings, data, graph, goal, pilot, source.data_root, degree=degree, progress=progress
+            )
+            settings = with_found(settings, goal_result)
+        run_plan = planning.plan(method, graph, settings)
+        defaults = choices.Defaults({method: settings}, progress)
         if as_json:
             defaults.say()
-    answer = made.to_dict() | ({} if found is None else {"reached": found.reached.to_dict()})
-    emit(answer, as_json=as_json, screen=lambda: searched(found, pilot, screens.planned(made)), first=defaults.said)
+    answer = run_plan.to_dict() | ({} if goal_result is None else {"reached": goal_result.reached.to_dict()})
+    emit(
+        answer,
+        as_json=as_json,
+        screen=lambda: searched(goal_result, pilot, screens.planned(run_plan)),
+        first=defaults.sentence,
+    )

@@ -10,7 +10,7 @@ import typer
 
 from graphveil.cli.base import choices, options, space
 from graphveil.cli.base.console import complain, emit, working
-from graphveil.cli.base.engines import opened, require_place, require_predicting
+from graphveil.cli.base.engines import opened, require_engine_choice, require_predicting
 from graphveil.cli.base.groups import EngineChoice
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
@@ -57,35 +57,37 @@ def predict(
     from graphveil.reports.runs.origin import data_of
 
     place = EngineChoice(engine, engine_address, workers)
-    require_place(place)
+    require_engine_choice(place)
     predictions.check_file(out)
-    with working() as tell, contextlib.ExitStack() as held:
+    with working() as progress, contextlib.ExitStack() as stack:
         # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
-        held.enter_context(locked_folder(public_part(run), complain))
+        stack.enter_context(locked_folder(public_part(run), complain))
         file = None
         if out is not None:
-            file = held.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
+            file = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
         model: Any = run_folder.open_model(run)
         require_predicting(place, model)
         named, root = data_of(run, data_root) if data is None else (data, data_root)
-        there = held.enter_context(opened(place))
-        graph = load_plain(named, root=root, progress=tell, engine=there)
+        there = stack.enter_context(opened(place))
+        graph = load_plain(named, root=root, progress=progress, engine=there)
         predictions.check_people(people, model)
         if file is not None:
             file.reserve(space.room_of_predictions(graph))
         # Before the prediction: an answer that cannot be kept would be paid for again next time.
-        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), held)
-        paid = model.ledger
-        stated = model.guarantee
+        rooms = run_folder.reserve(model, run, space.room_of_answers(graph), stack)
+        ledger = model.ledger
+        guarantee = model.guarantee
         identity = {} if people is None else {"people": people}
-        chances = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
-        if model.guarantee != stated or model.ledger != paid:  # the run keeps what was sent, so nobody is asked again
+        probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
+        if (
+            model.guarantee != guarantee or model.ledger != ledger
+        ):  # the run keeps what was sent, so nobody is asked again
             rooms.close()
             run_folder.keep_spending(model, run, say=complain)
-        made = predictions.tabulate(chances, graph, model.schema.classes)
+        table = predictions.tabulate(probabilities, graph, model.schema.classes)
         if file is not None:
-            file.write(lambda path: predictions.write(made, path))
+            file.write(lambda path: predictions.write(table, path))
             out = file.path
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
-    answer = predictions.summary(made, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
+    answer = predictions.summary(table, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

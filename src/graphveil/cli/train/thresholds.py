@@ -39,7 +39,7 @@ def goal_asked(want: str | None, pilot: str | None, degree: float | None) -> Goa
 
 def search(
     method: str,
-    chosen: Mapping[str, Any],
+    settings: Mapping[str, Any],
     data: str,
     graph: GraphParts,
     goal: Goal,
@@ -47,54 +47,54 @@ def search(
     root: Path | None,
     *,
     degree: float | None,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
 ) -> Wanted:
     """What the goal takes.
 
     Args:
-        method, chosen: the method and its settings as typed.
+        method, settings: the method and its settings as typed.
         data, graph: the data as typed, and its parts.
         goal: what is wanted.
         pilot: a data set or folder that the user declares public or paid.
         root: the data root.
         degree: contacts a person, as publicly known.
-        tell: hears of progress.
+        progress: hears of progress.
     """
     from graphveil.graphs import load_parts
     from graphveil.graphs.load import is_name
     from graphveil.methods.advise.wanted import wanted
 
-    opened = None if pilot is None else load_parts(pilot, root, progress=tell)
+    pilot_parts = None if pilot is None else load_parts(pilot, root, progress=progress)
     # What is private in a folder is what its owner declares; a named set is public.
     declared = None if is_name(data) else graph.schema.private
-    return wanted(method, chosen, graph, goal, declared=declared, pilot=opened, degree=degree, progress=tell)
+    return wanted(method, settings, graph, goal, declared=declared, pilot=pilot_parts, degree=degree, progress=progress)
 
 
-def with_found(chosen: Mapping[str, Any], found: Wanted) -> dict[str, Any]:
+def with_found(settings: Mapping[str, Any], goal_result: Wanted) -> dict[str, Any]:
     """The settings with the epsilon that reaches the goal in every rehearsal, where there is one."""
-    sure = found.reached.sure
-    return dict(chosen) if sure is None else {**chosen, found.budget: sure}
+    sure = goal_result.reached.sure
+    return dict(settings) if sure is None else {**settings, goal_result.budget: sure}
 
 
-def searched(found: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
+def searched(goal_result: Wanted | None, pilot: str | None, plan: RenderableType) -> RenderableType:
     """A plan as a screen, below what the goal takes and which epsilon the plan is for.
 
     Args:
-        found: the answer to the goal; None: there was none, and the plan stands alone.
+        goal_result: the answer to the goal; None: there was none, and the plan stands alone.
         pilot: what it was rehearsed on, if not on made graphs.
         plan: its screen.
     """
-    if found is None:
+    if goal_result is None:
         return plan
     from rich.console import Group
     from rich.text import Text
 
     from graphveil.cli.advise import PILOT
 
-    sure = found.reached.sure
+    sure = goal_result.reached.sure
     # A goal that nothing reaches leaves the default, which could be taken for the answer.
-    which = "the default epsilon" if sure is None else f"epsilon {sure:g}"
-    narrower = f" For a narrower answer: {PILOT}." if pilot is None else ""
+    epsilon = "the default epsilon" if sure is None else f"epsilon {sure:g}"
+    remedy = f" For a narrower answer: {PILOT}." if pilot is None else ""
     return Group(
-        Text(f"Wanted: {found.sentence}. The plan below is for {which}.{narrower}", style="bold"), Text(), plan
+        Text(f"Wanted: {goal_result.sentence}. The plan below is for {epsilon}.{remedy}", style="bold"), Text(), plan
     )

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from graphveil.reports.base.record import RunRecord
 
 
-def tracker(name: str | None, place: str | None) -> Callable[[RunRecord], None]:
+def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
     """What is to be called with a finished run; refused before anything is trained if that cannot be.
 
     Args:
         name: one of `TRACKERS`; None: nothing is tracked.
-        place: where to, in the words of its library.
+        destination: where to, in the words of its library.
 
     Raises:
         InputError: there is no such tracker, or a place for none.
         MissingExtraError: its library is not installed.
     """
     if name is None:
-        if place is not None:
+        if destination is not None:
             raise InputError("goes with --track", where="--track-to", allowed=", ".join(TRACKERS))
         return lambda record: None
     if name not in TRACKERS:
@@ -36,6 +36,6 @@ def tracker(name: str | None, place: str | None) -> Callable[[RunRecord], None]:
     def send(record: RunRecord) -> None:
         from graphveil.reports.tracking.released import of_run
 
-        complain(f"tracked by {name}: {write(of_run(record), place)}")
+        complain(f"tracked by {name}: {write(of_run(record), destination)}")
 
     return send

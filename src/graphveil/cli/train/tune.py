@@ -90,7 +90,7 @@ def tune(
     data: options.Data,
     source: groups.Source,
     epsilons: groups.Epsilons,
-    asked: groups.MethodSettings,
+    method_settings: groups.MethodSettings,
     repetition: groups.Repetition,
     speed: groups.Speed,
     over: Over = None,
@@ -106,11 +106,11 @@ def tune(
     info = choices.find_method(method, data)
     over = over or []
     searched = [choices.split_pair(pair, where="--over")[0] for pair in over] or list(info.search)
-    chosen = configured.collect(context, method, info, searched)
-    search = _search(method, info, over, chosen, context.params)
+    settings = configured.collect(context, method, info, searched)
+    search = _search(method, info, over, settings, context.params)
     choices.prepare(speed.device, speed.threads)
     if not over:
-        complain(search.told(method, chosen))
+        complain(search.told(method, settings))
 
     from graphveil.cli.base import screens
     from graphveil.files.outputs import new_output
@@ -124,26 +124,28 @@ def tune(
     def default() -> Path:
         return run_folder.default_folder(data, f"{method}-tuned", datetime.now())
 
-    with working() as tell, contextlib.ExitStack() as held:
-        folder = held.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
-        graph = choices.load(data, source, repetition.seed, tell)
+    with working() as progress, contextlib.ExitStack() as stack:
+        folder = stack.enter_context(new_output(out, default(), say=complain, check=_check_of(search, method)))
+        graph = choices.load(data, source, repetition.seed, progress)
         if proxy is not None:
-            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=tell))
-        log = _log(folder.path, held) if search.paid(method) else None
+            search = replace(search, proxy=load_plain(proxy, root=source.data_root, progress=progress))
+        log = _log(folder.path, stack) if search.paid(method) else None
         folder.reserve(space.room_of(graph, repetition.repeats))
-        result, taken = run_method(method, graph, chosen, repetition, speed, tell, replace(search, log=log))
-        kept = {**choices.kept(context.params), **_kept_of(search, method, proxy)}
+        result, defaults_sentence = run_method(
+            method, graph, settings, repetition, speed, progress, replace(search, log=log)
+        )
+        run_options = {**choices.run_options(context.params), **_search_options(search, method, proxy)}
         if log is not None:
             log.end()
             complain(f"log of all trials, for the curator only: {log.path}")
             # The time at which the tuning began is not told: how long it took says how many trials there were.
             if out is None:
-                folder = held.enter_context(new_output(None, default(), say=complain))
-        record = folder.write(lambda path: run_folder.write_run(result, path, options=kept, graph=graph))
-    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=taken)
+                folder = stack.enter_context(new_output(None, default(), say=complain))
+        record = folder.write(lambda path: run_folder.write_run(result, path, options=run_options, graph=graph))
+    emit(record.to_dict(), as_json=as_json, screen=lambda: screens.run(record), first=defaults_sentence)
 
 
-def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any], typed: dict[str, Any]) -> Search:
+def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, Any], params: dict[str, Any]) -> Search:
     """What to try, checked; the proxy is still a name.
 
     Raises:
@@ -152,49 +154,49 @@ def _search(method: str, info: AnyMethod, over: list[str], chosen: dict[str, Any
     from graphveil.methods.runs.search import Search
 
     def search(grid: choices.Grid) -> Search:
-        what = Search(grid, typed["trials"], typed["law"] or "logarithmic", typed["proxy"])
-        return what if typed["sampler"] is None else replace(what, sampler=typed["sampler"])
+        what = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
+        return what if params["sampler"] is None else replace(what, sampler=params["sampler"])
 
-    if typed["law"] is not None and not search({}).paid(method):
-        said = "applies only where trials have a price"
-        raise InputError(said, where="--law", allowed=f"with {_PAID}, without --proxy")
-    if typed["proxy"] is not None and typed["proxy"] == typed["data"]:
+    if params["law"] is not None and not search({}).paid(method):
+        problem = "applies only where trials have a price"
+        raise InputError(problem, where="--law", allowed=f"with {_PAID}, without --proxy")
+    if params["proxy"] is not None and params["proxy"] == params["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
 
     def require(grid: choices.Grid) -> None:
-        search(grid).require(method, chosen)
+        search(grid).require(method, settings)
 
     if over:
-        return search(choices.grid(method, info, over, chosen, require))
+        return search(choices.grid(method, info, over, settings, require))
     # First: a method that cannot be tuned here at all is refused as such.
-    if not (info.free or search({}).paid(method) or typed["proxy"]):
+    if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
-    grid = _default_grid(method, info, chosen)
+    grid = _default_grid(method, info, settings)
     require(grid)
     return search(grid)
 
 
-def _default_grid(method: str, info: AnyMethod, chosen: Mapping[str, Any]) -> choices.Grid:
+def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> choices.Grid:
     """The settings that a search of this method chooses where nobody names any, and the values to try.
 
     Args:
-        chosen: the settings that were given: they stay, and so does what they allow alone.
+        settings: the settings that were given: they stay, and so does what they allow alone.
 
     Raises:
         InputError: nothing is left to try.
     """
-    tried: choices.Grid = {}
+    grid: choices.Grid = {}
     for key, values in info.search.items():
-        fits = tuple(value for value in values if key not in chosen and _fits(method, {**chosen, key: value}))
+        fits = tuple(value for value in values if key not in settings and _fits(method, {**settings, key: value}))
         # A single value is no choice.
-        tried |= {key: fits} if len(fits) > 1 else {}
-    if not tried:
+        grid |= {key: fits} if len(fits) > 1 else {}
+    if not grid:
         raise InputError(
             "nothing to try" if info.search else f"{method} has no setting that is searched by default",
             where="tune",
             remedy="name settings and values: --over KEY=V1,V2",
         )
-    return tried
+    return grid
 
 
 def _fits(method: str, settings: Mapping[str, Any]) -> bool:
@@ -222,8 +224,8 @@ def _log_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.trials.jsonl")
 
 
-def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
-    """The log of trials beside a run folder, with room of its own that is held as long as `held`.
+def _log(folder: Path, stack: contextlib.ExitStack) -> TrialLog:
+    """The log of trials beside a run folder, with room of its own that is held as long as `stack`.
 
     Raises:
         UsedPathError: there is one already.
@@ -233,10 +235,10 @@ def _log(folder: Path, held: contextlib.ExitStack) -> TrialLog:
     from graphveil.reports.runs.trial_log import TrialLog
 
     path = _log_of(folder)
-    return TrialLog(path, held.enter_context(room_for(path, _LOG_ROOM)), complain, held)
+    return TrialLog(path, stack.enter_context(room_for(path, _LOG_ROOM)), complain, stack)
 
 
-def _kept_of(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
+def _search_options(search: Search, method: str, proxy: str | None) -> dict[str, Any]:
     """What a run folder keeps of the search."""
     if search.paid(method):
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
