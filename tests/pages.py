@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -22,3 +24,11 @@ def page(name: str) -> str:
     found = [path for path in pages() if path.stem == name]
     assert len(found) == 1, f"{name}: {found}"
     return found[0].read_text(encoding="utf-8")
+
+
+def generated(name: str) -> str:
+    """A table as the site makes it of the program: one of TABLES in docs/_site/generated.py."""
+    if str(DOCS / "_site") not in sys.path:
+        sys.path.append(str(DOCS / "_site"))
+    table: str = import_module("generated").TABLES[name]()
+    return table
