@@ -93,11 +93,11 @@ def sync_folder(folder: Path) -> None:
     """Make a rename in the folder last; a system that has no such thing needs none."""
     if os.name == "nt":
         return
-    held = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(held)
+        os.fsync(descriptor)
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def sync_files(folder: Path, names: Iterable[str]) -> None:
@@ -268,12 +268,12 @@ def _begin(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
         make(partial)
         with contextlib.suppress(FileNotFoundError):  # another process took it for a leftover before it was locked
             lock = os.open(partial, os.O_RDONLY)
-            if _held(partial, lock):
+            if _locked(partial, lock):
                 return partial, lock
             os.close(lock)
 
 
-def _held(partial: Path, lock: int) -> bool:
+def _locked(partial: Path, lock: int) -> bool:
     """Lock a hidden sibling that was just made; whether it is still there under its name."""
     if fcntl is None:
         return True
@@ -333,12 +333,12 @@ def parents_of(path: Path) -> Iterator[None]:
     """
     with writing(path):
         # Noted before making them: only what was not there before may be removed again.
-        made = [parent for parent in path.absolute().parents if not parent.exists()]
+        created = [parent for parent in path.absolute().parents if not parent.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for parent in made:  # innermost first; one that holds something stays
+        for parent in created:  # innermost first; one that holds something stays
             with contextlib.suppress(OSError):
                 parent.rmdir()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from graphveil.device.errors import DeviceError
 from graphveil.device.people.canonical_id import require_distinct
 from graphveil.errors import InputError
-from graphveil.graphs.declared.columns import Category, Column, Tags, width_of
+from graphveil.files.columns import Category, Column, Tags, width_of
 from graphveil.graphs.declared.declaration import FILE, Declaration, read_declaration
 from graphveil.graphs.load import is_name, load_parts
 from graphveil.graphs.tables.tables import find_table
