@@ -241,44 +241,43 @@ def advise(
 ) -> None:
     """Say which method to take for a graph and a trust, why, what lift to expect, and the command to run next."""
     # Before anything is loaded: a mistyped name must not cost the reading of a large folder.
-    checked = None if trust is None else trust_of(trust)
+    if trust is not None:
+        require_trust(trust)
     # Five searches at once would take minutes, and each trust has a unit of its own that epsilon is the price of.
-    if checked is None and (want or pilot or epsilon):
+    if trust is None and (want or pilot or epsilon):
         raise InputError("--want, --pilot and --epsilon are about one trust", remedy="add --trust", allowed=_NAMES)
     _refuse_numbers(epsilon, degree)
     from graphveil.graphs import load_parts
-    from graphveil.methods.advise.advice import advise as answer
+    from graphveil.methods.advise.advice import advise as advice_for
     from graphveil.methods.advise.advice import all_trusts
     from graphveil.methods.advise.goal import goal_of
 
     goal = None if want is None else goal_of(want)
-    with working() as tell:
-        graph = load_parts(data, data_root, progress=tell)
-        pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=tell)
-        asked = request_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
-        found = all_trusts(graph, asked) if checked is None else (answer(checked, graph, asked, tell),)
-    content = {"data": graph.schema.name, "advice": [answer_of(one, data) for one in found]}
-    if checked is None:
-        emit(content, as_json=as_json, screen=lambda: of_all(data, found))
+    with working() as progress:
+        graph = load_parts(data, data_root, progress=progress)
+        pilot_graph = None if pilot is None else load_parts(pilot, data_root, progress=progress)
+        request = request_of(data, graph, epsilon=epsilon, degree=degree, goal=goal, pilot=pilot_graph)
+        advices = all_trusts(graph, request) if trust is None else (advice_for(trust, graph, request, progress),)
+    answers = [answer_of(advice, data) for advice in advices]
+    if trust is None:
+        emit({"data": graph.schema.name, "advice": answers}, as_json=as_json, screen=lambda: of_all(data, advices))
     else:
-        one = {"data": graph.schema.name, **answer_of(found[0], data)}
-        emit(one, as_json=as_json, screen=lambda: of_one(data, found[0]))
+        emit({"data": graph.schema.name, **answers[0]}, as_json=as_json, screen=lambda: of_one(data, advices[0]))
 
 
 _NAMES = ", ".join(TRUSTS)
 _NOBODY = "where nobody is trusted, say local for private features and labels, links for private connections"
 
 
-def trust_of(name: str) -> str:
-    """The trust called ``name``.
+def require_trust(trust: str) -> None:
+    """Refuse the name of a trust that does not exist.
 
     Raises:
-        InputError: there is none.
+        InputError: no trust has this name.
     """
-    if name not in TRUSTS:
-        meant = _NOBODY if name == "nobody" else near.nearest(name, TRUSTS)
-        raise InputError(f"no trust {name!r}", where="--trust", allowed=_NAMES, remedy=meant)
-    return name
+    if trust not in TRUSTS:
+        remedy = _NOBODY if trust == "nobody" else near.nearest(trust, TRUSTS)
+        raise InputError(f"no trust {trust!r}", where="--trust", allowed=_NAMES, remedy=remedy)
 
 
 def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
@@ -293,10 +292,10 @@ def _refuse_numbers(epsilon: float | None, degree: float | None) -> None:
 
 
 def request_of(data: str, graph: GraphParts, **fields: object) -> Asked:
-    """What is asked of advice about a graph.
+    """The request for advice about a graph.
 
     Args:
-        data: its name or folder; what is private in a folder is what its owner declares.
+        data: its name or folder; a named set counts as public, in a folder the owner declares what is private.
         graph: its parts.
         fields: the other fields of `Asked`.
     """

@@ -49,8 +49,10 @@ def compare(
     with working() as progress, new_output(out, cells.default_folder(data), say=complain, check=check) as folder:
         graph = choices.load(data, source, repetition.seed, progress)
         split_of(graph, repetition.split, repetition.seed)
-        takes, own = comparison.takes, comparison.methods
-        settings_of = {name: {**own[name], **dict.fromkeys(takes[name], True)} for name in own}
+        takes, methods_settings = comparison.takes, comparison.methods
+        settings_of = {
+            name: {**methods_settings[name], **dict.fromkeys(takes[name], True)} for name in methods_settings
+        }
         defaults = choices.Defaults(settings_of, progress)
         choices.warn_of_size([(cell.method, cell.settings) for cell in comparison.cells()], graph)
         cells.open_folder(comparison, folder)

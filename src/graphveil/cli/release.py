@@ -11,10 +11,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from graphveil.cli.base import choices, near, options, space
+from graphveil.cli.base import choices, groups, near, options, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine
-from graphveil.cli.base.groups import EngineChoice
 from graphveil.cli.base.screens import three_lines, voided
 from graphveil.cli.base.tables import pairs, rows
 from graphveil.cli.train import configured
@@ -111,6 +110,7 @@ WithoutLift = Annotated[
 DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Fixes the draw of --private-share, never the noise.")]
 
 
+@groups.spread()
 def release(
     context: typer.Context,
     method: Method,
@@ -127,9 +127,8 @@ def release(
     config: configured.Config = None,
     reproducible_noise: NoiseSeed = None,
     without_lift: WithoutLift = False,
-    engine: options.EngineName = "local",
-    engine_address: options.EngineAddress = None,
-    workers: options.Workers = None,
+    *,
+    engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
     """Publish a graph with private features or edges; using it later costs no more privacy.
@@ -138,8 +137,7 @@ def release(
     """
     info = find_release(method)
     release_settings = configured.collect(context, method, info)
-    place = EngineChoice(engine, engine_address, workers)
-    require_engine(place, info)
+    require_engine(engine_choice, info)
 
     from graphveil.files.outputs import new_output
     from graphveil.graphs import load_plain, write_release
@@ -152,8 +150,8 @@ def release(
 
     # No default here: for training a forgotten epsilon can be paid again, a publication cannot be taken back.
     require_epsilons(info, release_settings)
-    with working() as progress, new_output(out, out, say=complain) as folder, opened(place) as workers_there:
-        graph = choices.drawn(load_plain(data, data_root, progress=progress, engine=workers_there), private_share, seed)
+    with working() as progress, new_output(out, out, say=complain) as folder, opened(engine_choice) as engine:
+        graph = choices.drawn(load_plain(data, data_root, progress=progress, engine=engine), private_share, seed)
         # A second release of released data would state an epsilon of its own, on top of one that it does not mention.
         refuse_release(graph, method)
         choices.warn_of_size([(method, release_settings)], graph)
@@ -166,7 +164,7 @@ def release(
         # Space before noise: a release that was paid for and cannot be written is lost.
         folder.reserve(space.room_of(graph))
         noise = choices.noise(reproducible_noise)
-        released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=workers_there)
+        released = estimator.release(graph, randomness=noise, method=method, progress=progress, engine=engine)
         structure = release_report.kept_structure(graph, released)
         released = release_report.with_statistics(released, structure)
 

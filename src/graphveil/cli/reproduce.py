@@ -33,7 +33,7 @@ def list_screen() -> RenderableType:
         own = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper == paper]
         table = rows(
             ("name", "shows", "can be run", "10 splits"),
-            [(exhibit.id, exhibit.caption, exhibit.said, long(exhibit)) for exhibit in own],
+            [(exhibit.id, exhibit.caption, exhibit.status, long(exhibit)) for exhibit in own],
         )
         # A name that is broken over two lines cannot be copied.
         table.columns[0].no_wrap = table.columns[3].no_wrap = True
@@ -94,12 +94,11 @@ def reproduce(
     as_json: options.Json = False,
 ) -> None:
     """Run a table or figure of a paper again, beside what was published; can be interrupted and resumed."""
-
     from graphveil.reproduction.catalogue import EXHIBITS, find_exhibit
 
     if table == LIST:
-        listed = {"exhibits": [one.to_dict() for one in EXHIBITS.values()]}
-        emit(listed, as_json=as_json, screen=list_screen)
+        exhibits = [entry.to_dict() for entry in EXHIBITS.values()]
+        emit({"exhibits": exhibits}, as_json=as_json, screen=list_screen)
         return
     # Before anything heavy is loaded: a name mistyped is told at once.
     exhibit = find_exhibit(table)

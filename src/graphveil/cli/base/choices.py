@@ -272,7 +272,7 @@ def comparison(methods: str, data: str, params: Mapping[str, Any]) -> Comparison
         method_params |= {} if name in delta_for else {"delta": None}
         method_pairs = [f"{key}={text}" for key, text in pairs if key in info.options]
         settings[name] = collect(name, info, {**method_params, "settings": method_pairs})
-    made = Comparison(
+    result = Comparison(
         data=data,
         methods=settings,
         axes=axes,
@@ -286,9 +286,9 @@ def comparison(methods: str, data: str, params: Mapping[str, Any]) -> Comparison
         },
     )
     # Every cell is checked before the first is trained: a mistyped value must not cost hours.
-    for cell in made.cells():
+    for cell in result.cells():
         refuse_bad_values(cell.method, cell.settings)
-    return made
+    return result
 
 
 def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:

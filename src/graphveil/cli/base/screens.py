@@ -222,7 +222,7 @@ def planned(plan: Plan, report: str | None = None) -> RenderableType:
         ("Memory", f"about {memory(plan.memory_mb)}"),
         *sent,
         *(("Advice" if index == 0 else "", line) for index, line in enumerate(plan.advice)),
-        *(("Warning", one.warning) for one in (figures,) if section in ("links", "release") and one.warning),
+        *([("Warning", figures.warning)] if section in ("links", "release") and figures.warning else []),
     ]
     return Group(*parts, pairs([*promise(plan.guarantee, plan.settings, price), *cost]))
 

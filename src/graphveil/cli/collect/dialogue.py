@@ -140,7 +140,7 @@ class Dialogue:
                 fields[name] = check(text)
                 return
             except (InputError, DeviceError) as error:
-                self.say(f"  {error.what if isinstance(error, InputError) else error.said}; once more, please")
+                self.say(f"  {error.what if isinstance(error, InputError) else error.detail}; once more, please")
 
 
 def _show(question: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -97,8 +97,8 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
     rounds, price = setting.rounds, setting.privacy.epsilon if graph is not None else None
     log = federation.StatusFile(folder, name, rounds, price, setting.reader)
 
-    def show(step: Progress) -> None:
-        round, epsilon = step.done, step.epsilon or 0.0
+    def show(event: Progress) -> None:
+        round, epsilon = event.done, event.epsilon or 0.0
         log.write("running", round, epsilon)
         if round == 0:
             complain(f"{name}: all parties have started")
@@ -106,11 +106,21 @@ def _run(folder: Path, graph: Graph | None, seed: int, patience: float, as_json:
             paid = f", {screens.spent(epsilon, setting.privacy.epsilon, setting.reader)}" if graph is not None else ""
             complain(f"{name}: round {round} of {rounds}{paid}")
 
-    complain(f"{name}: waiting for {', '.join(p.name for p in agreement.parties if p.name != name)}")
+    complain(f"{name}: waiting for {', '.join(party.name for party in agreement.parties if party.name != name)}")
     started = time.monotonic()
     with log.watched(), federation.TranscriptFile(folder, agreement).recording() as record:
-        kept: dict[str, Any] = {"graph": graph, "ids": ids, "seed": seed, "patience": patience}
-        outcome = run_party(agreement, identity, folder, **kept, note=complain, progress=show, record=record)
+        outcome = run_party(
+            agreement,
+            identity,
+            folder,
+            graph=graph,
+            ids=ids,
+            seed=seed,
+            patience=patience,
+            note=complain,
+            progress=show,
+            record=record,
+        )
         seconds = time.monotonic() - started
         answer = federation.write_outcome(folder, name, agreement, outcome, ids=ids, seconds=seconds, say=complain)
     emit(answer, as_json=as_json, screen=lambda: screens.finished(answer))

@@ -104,8 +104,9 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
     """Threat model, price, noise, bytes, and what every message reveals."""
     head = Text(f"{printable(answer['run'])}: mode {answer['mode']}; nothing has been sent", style="bold")
     parties = ", ".join(
-        f"{one['name']} ({one['role']}, {one['address']}{f', columns {_columns(one)}' if one['columns'] else ''})"
-        for one in answer["parties"]
+        f"{party['name']} ({party['role']}, {party['address']}"
+        f"{f', columns {_columns(party)}' if party['columns'] else ''})"
+        for party in answer["parties"]
     )
     facts = [
         ("Parties", f"{parties}; labels: {answer['label_holder']}"),
@@ -125,7 +126,7 @@ def planned(answer: Mapping[str, Any]) -> RenderableType:
         parts += [_lever(answer), Text()]
     table = rows(
         ("message", "from", "to", "what the receiver learns"),
-        ((one["kind"], one["from"], one["to"], one["reveals"]) for one in answer["reveals"]),
+        ((message["kind"], message["from"], message["to"], message["reveals"]) for message in answer["reveals"]),
     )
     return Group(*parts, table)
 

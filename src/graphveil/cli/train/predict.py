@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from graphveil.cli.base import choices, options, space
+from graphveil.cli.base import choices, groups, options, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine_choice, require_predicting
-from graphveil.cli.base.groups import EngineChoice
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by graphveil train.")]
 Data = Annotated[
@@ -30,15 +29,15 @@ Who = Annotated[
 ]
 
 
+@groups.spread()
 def predict(
     run: Run,
     data: Data = None,
     data_root: options.DataRoot = None,
     people: Who = None,
     out: Out = None,
-    engine: options.EngineName = "local",
-    engine_address: options.EngineAddress = None,
-    workers: options.Workers = None,
+    *,
+    engine_choice: groups.EngineChoice,
     as_json: options.Json = False,
 ) -> None:
     """Predict the class of every node of a graph with the model of a run.
@@ -56,8 +55,7 @@ def predict(
     from graphveil.reports.runs import folder as run_folder
     from graphveil.reports.runs.origin import data_of
 
-    place = EngineChoice(engine, engine_address, workers)
-    require_engine_choice(place)
+    require_engine_choice(engine_choice)
     predictions.check_file(out)
     with working() as progress, contextlib.ExitStack() as stack:
         # One after the other: of two at once, neither would know whom the other asks, and both would pay for them.
@@ -66,10 +64,11 @@ def predict(
         if out is not None:
             file = stack.enter_context(new_output(out, out, say=complain, check=predictions.check_file))
         model: Any = run_folder.open_model(run)
-        require_predicting(place, model)
-        named, root = data_of(run, data_root) if data is None else (data, data_root)
-        there = stack.enter_context(opened(place))
-        graph = load_plain(named, root=root, progress=progress, engine=there)
+        require_predicting(engine_choice, model)
+        if data is None:
+            data, data_root = data_of(run, data_root)
+        engine = stack.enter_context(opened(engine_choice))
+        graph = load_plain(data, root=data_root, progress=progress, engine=engine)
         predictions.check_people(people, model)
         if file is not None:
             file.reserve(space.room_of_predictions(graph))
@@ -78,7 +77,7 @@ def predict(
         ledger = model.ledger
         guarantee = model.guarantee
         identity = {} if people is None else {"people": people}
-        probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=there, **identity)
+        probabilities = model.predict_proba(graph, randomness=choices.noise(None), engine=engine, **identity)
         if (
             model.guarantee != guarantee or model.ledger != ledger
         ):  # the run keeps what was sent, so nobody is asked again
@@ -89,5 +88,5 @@ def predict(
             file.write(lambda path: predictions.write(table, path))
             out = file.path
     note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
-    answer = predictions.summary(table, run=str(run), data=named, out=out, note=note, guarantee=model.guarantee)
+    answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))
