@@ -83,7 +83,7 @@ def service_of(method: Answering, graph: Graph) -> Service:
         answer, hops = network.probabilities, network.hops
         note = "the plain network answers for any features, over the edges it has"
         return Service(answer, network.topology.num_nodes, hops, reach, note, True, network)
-    return _asked(method, graph)
+    return _queried(method, graph)
 
 
 def reach_of(topology: Topology) -> sp.csr_matrix:
@@ -164,7 +164,9 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     model.double().eval()
     weight = network.weights["weight1"].double()
     x = as_matrix(method.released.features if method.released is not None else graph.x)
-    known = torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    products = (
+        torch.from_numpy(np.asarray(x @ weight.numpy())) if sp.issparse(x) else torch.as_tensor(x).double() @ weight
+    )
     # The mean is subtracted after propagation, so it passes through the weight on its own.
     shift = torch.zeros(1, weight.shape[1], dtype=torch.float64)
     if network.mean is not None:
@@ -172,7 +174,7 @@ def deployed(method: Estimator[LPGNNCore], graph: Graph) -> Deployed:
     return Deployed(
         model,
         settings.model,
-        known,
+        products,
         shift,
         network.scale,
         in_double(topology.propagation()) if settings.steps_x else None,
@@ -191,7 +193,7 @@ def in_double(structure: object) -> Any:
     return SparseMatrix(forward, forward, structure.shape)
 
 
-def _asked(method: Answering, graph: Graph) -> Service:
+def _queried(method: Answering, graph: Graph) -> Service:
     """Return the method's own answers, and whether they depend on the features at all."""
     n = int(graph.num_nodes)
     if _rows_are_own(method) and getattr(method, "reads_edges", True):
@@ -266,12 +268,12 @@ def shown_answers(method: Answering, graph: Graph, *, edges: bool) -> np.ndarray
     """
     if not _rows_are_own(method):
         return known_answers(method, graph)
-    held = graph
+    view = graph
     if not edges:
-        held = copy.copy(graph)
-        held.edge_index = graph.edge_index[:, :0]
+        view = copy.copy(graph)
+        view.edge_index = graph.edge_index[:, :0]
     core: Any = getattr(method, "core", method)
-    chances = networks_on(core, held) if isinstance(core, StagedCore) else core.probabilities(held)
+    chances = networks_on(core, view) if isinstance(core, StagedCore) else core.probabilities(view)
     return cast(Tensor, chances).detach().double().numpy()
 
 
