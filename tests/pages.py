@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -32,3 +33,9 @@ def generated(name: str) -> str:
         sys.path.append(str(DOCS / "_site"))
     table: str = import_module("generated").TABLES[name]()
     return table
+
+
+def table(name: str) -> list[list[str]]:
+    """The rows of docs/reference/tables/NAME.csv below its head."""
+    with (DOCS / "reference" / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]

@@ -1,5 +1,6 @@
 """``{generated} NAME``: a table that the program makes of itself when the site is built; no page repeats it."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from commands import cell, plain
 from graphveil.cli.app import build
+from graphveil.federation import KINDS
 from graphveil.privacy.statement.registry import CODES
+from graphveil.reports.federation.plan import SENT
+from graphveil.reproduction.catalogue import listing
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,9 +91,26 @@ def mutants() -> str:
     return f"{len(rows)} mutants.\n\n{table(('mutant', 'guarantee it breaks', 'tests, one of which must fail'), rows)}"
 
 
+def messages() -> str:
+    """Return every message of a federation: who sends it to whom, what the receiver learns, in which modes."""
+    rows = []
+    for name, kind in KINDS.items():
+        modes = [mode for mode, kinds in SENT.items() if name in kinds]
+        in_modes = "all" if len(modes) == len(SENT) else ", ".join(modes)
+        rows.append((f"`{name}`", kind.sender, kind.receiver, kind.reveals, in_modes, "yes" if kind.priced else "no"))
+    return table(("message", "from", "to", "what the receiver learns", "modes", "paid for"), rows)
+
+
+def exhibits() -> str:
+    """Return every table and figure of the papers with its state; a directive holds no headings."""
+    return re.sub(r"^### (.*)$", r"**\1**", listing(), flags=re.MULTILINE)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "assumptions": lambda: codes("assumption"),
     "commands": commands,
+    "exhibits": exhibits,
+    "messages": messages,
     "mutants": mutants,
     "observers": lambda: codes("observer"),
     "options": options,
