@@ -53,7 +53,7 @@ def require_people(ids: Sequence[str], where: str) -> None:
     except DeviceError as error:
         alike = "ids that differ in more than case, spaces, accents written apart and letters that nobody sees"
         raise InputError(
-            error.said, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
+            error.detail, where=where, allowed=alike, remedy="give each person one id that is theirs alone"
         ) from error
 
 
