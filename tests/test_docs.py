@@ -17,13 +17,11 @@ import typer
 
 from graphveil.cli import main
 from graphveil.cli.app import build
-from graphveil.cli.base.choices import collect, comparison
+from graphveil.cli.base.choices import collect
+from graphveil.cli.compare.command import comparison_of
 from graphveil.graphs import NAMES, GraphSchema
 from graphveil.mechanisms.catalogue import catalogue, mechanism_named
 from graphveil.methods import METHODS
-from graphveil.methods.base.method import RELEASE
-from graphveil.methods.curator.entries import CURATOR_METHODS
-from graphveil.methods.links.entries import LINK_METHODS
 from graphveil.methods.registry import tagged
 from graphveil.reproduction.catalogue import find_exhibit
 from tests.pages import DOCS, ROOT, generated, pages
@@ -118,7 +116,7 @@ def test_commands_are_known_to_the_cli(page: Path) -> None:
             words[words.index("--config") + 1] = str(ROOT / words[words.index("--config") + 1])
         command, parameters = parsed(words)
         if command == "compare":
-            comparison(parameters["methods"], parameters["data"], parameters)
+            comparison_of(parameters["methods"], parameters["data"], parameters)
         elif parameters.get("method") is not None:
             collect(parameters["method"], METHODS[parameters["method"]], parameters)
         for data in data_of(words, parameters):
@@ -242,30 +240,11 @@ def test_every_command_method_and_data_set_is_listed() -> None:
     assert set(NAMES) <= named
 
 
-def rows_of(method: str) -> list[list[str]]:
-    """The table of a method's section, whose heading it may share: `gap and progap`."""
-    for page in (DOCS / "reference" / "methods").glob("*.md"):
-        for heading in re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
-            if method in heading.replace("`", "").split(" and "):
-                return rows(page.stem, heading)
-    raise AssertionError(f"no page has a section on {method}")
-
-
-#: Settings of a family that stand in the table of lpgnn alone, since its methods train the same network.
-NETWORK_SETTINGS = {
-    **{method.name: {*METHODS["gcn"].options, "model", "steps_x", "steps_y"} for method in LINK_METHODS},
-    **{name: {*METHODS["gcn"].options, "model", "steps_x"} for name in tagged(RELEASE)},
-    **{method.name: set[str]() for method in CURATOR_METHODS},
-}
-
-
-@pytest.mark.parametrize("method", NETWORK_SETTINGS)
-def test_the_settings_of_a_methods_page_are_those_of_the_program(method: str) -> None:
-    # A row may be one method's alone: `hops` (`progap`).
-    named = [(re.findall(r"`(.+?)`", row[0]), row[1]) for row in rows_of(method)]
-    listed = {name: default for (name, *only), default in named if not only or method in only}
-    options = {key: each for key, each in METHODS[method].options.items() if key not in NETWORK_SETTINGS[method]}
-    assert listed == {key: "none" if each.default is None else str(each.default) for key, each in options.items()}
+def test_every_methods_settings_stand_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference" / "methods").glob("*.md"))
+    named = {name for names in re.findall(r"^```\{settings\} (\S+)$", text, re.MULTILINE) for name in names.split(",")}
+    shared = {"label-propagation", "label-pool", "upgnet", *tagged("baseline")}
+    assert named == set(METHODS) - shared
 
 
 def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
@@ -283,7 +262,7 @@ def test_variances_of_feature_mechanisms_are_those_of_the_program() -> None:
             built += [LocalPrivacy(epsilon, 1.0, name).features(schema) for epsilon in (1.0, 2.0, 4.0, 8.0)]
         found = [mechanism.worst_variance / mechanism.dimension for mechanism in built]
         assert figures == pytest.approx([*found, built[4].report_bytes], rel=6e-3), name
-        assert f"`{name}`" in next(row[2] for row in rows("lpgnn", "Settings") if row[0] == "`mechanism`")
+        assert name in METHODS["lpgnn"].options["mechanism"].help
 
 
 def test_variances_of_mechanisms_for_a_category_are_those_of_the_program() -> None:

@@ -13,11 +13,17 @@ from sphinx.util.docutils import SphinxDirective
 from commands import cell, plain
 from graphveil.cli.app import build
 from graphveil.federation import KINDS
+from graphveil.methods import METHODS
 from graphveil.privacy.statement.registry import CODES
 from graphveil.reports.federation.plan import SENT
 from graphveil.reproduction.catalogue import listing
 
 ROOT = Path(__file__).parents[2]
+#: Settings of families that train the network of lpgnn: they stand on its page alone.
+NETWORKS = {
+    "links": {*METHODS["gcn"].options, "model", "steps_x", "steps_y"},
+    "release": {*METHODS["gcn"].options, "model", "steps_x"},
+}
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -106,6 +112,27 @@ def exhibits() -> str:
     return re.sub(r"^### (.*)$", r"**\1**", listing(), flags=re.MULTILINE)
 
 
+def settings(*names: str) -> str:
+    """Return what a method can be told beside its network's settings, which stand on the page of lpgnn alone.
+
+    Args:
+        names: of methods that share a page; what one of them alone has, or has otherwise, names it.
+    """
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        method = METHODS[name]
+        same = NETWORKS.get(method.family.partition(":")[0].split(".")[2], ())
+        for key, option in method.options.items():
+            if key not in same:
+                default = "none" if option.default is None else str(option.default)
+                rows.setdefault((key, default, cell(plain(option.help))), []).append(name)
+    lines = []
+    for (key, *rest), takers in rows.items():
+        only = "" if len(takers) == len(names) else f" ({', '.join(takers)})"
+        lines.append((f"`{key}`{only}", *rest))
+    return table(("setting", "default", "means"), lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "assumptions": lambda: codes("assumption"),
     "commands": commands,
@@ -127,6 +154,16 @@ class Generated(SphinxDirective):
         return self.parse_text_to_nodes(TABLES[self.arguments[0]]())
 
 
+class Settings(SphinxDirective):
+    """The settings of methods, whose names are separated by commas."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(settings(*self.arguments[0].split(",")))
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.add_directive("generated", Generated)
+    app.add_directive("settings", Settings)
     return {"parallel_read_safe": True}
