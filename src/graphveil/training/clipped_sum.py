@@ -191,9 +191,9 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], has it a bias.
+    """What one linear layer saw of a batch: inputs [b, in], loss gradients by outputs [b, out], and its bias.
 
-    `lengths` are those of the inputs where somebody knows them already.
+    `lengths` are those of the inputs where they were measured already.
     """
 
     inputs: Tensor
@@ -263,7 +263,7 @@ def input_lengths(rows: Tensor, bias: bool) -> Lengths:
 
 
 def _clipped_there(layers: Sequence[Captured], grid: GradientGrid, randomness: Randomness) -> list[list[Tensor]]:
-    """The same where tensors lie on a device of their own, with the same dither."""
+    """`clipped_sum` of tensors on another device than the CPU, with the same dither."""
 
     widths = [layer.deltas.shape[1] for layer in layers]
     dither = _dither((len(layers[0].deltas), sum(widths)), randomness).astype(np.float32)
