@@ -15,8 +15,6 @@ from graphveil.cli import (
     advise,
     attack,
     audit,
-    compare,
-    compare_runs,
     config,
     data,
     demo,
@@ -30,6 +28,7 @@ from graphveil.cli.base import near
 from graphveil.cli.base.console import complain
 from graphveil.cli.collect import command as collect
 from graphveil.cli.collect import device
+from graphveil.cli.compare import command as compare
 from graphveil.cli.federation import command as federation
 from graphveil.cli.train import command as train
 from graphveil.cli.train import plan, predict, tune
@@ -86,7 +85,7 @@ _COMMANDS = {
         advise.advise,
         plan.plan,
         compare.compare,
-        compare_runs.compare_runs,
+        compare.compare_runs,
         release.release,
         attack.attack,
         report.report,

@@ -109,7 +109,7 @@ def _cells(way: Way) -> tuple[str, ...]:
         f"{percent(way.control_accuracy.mean)}\n{way.control}",
         f"{points(way.lift.mean)}\n{lift_interval(way.lift).replace('+', '')}",
         f"{rounded_up(way.guarantee.epsilon)} for {way.unit}",
-        f"{way.exposed.auc.mean:.2f}>{way.found.auc.mean:.2f}\n{_ATTACKS[way.found.name]}",
+        f"{way.unprotected.auc.mean:.2f}>{way.protected.auc.mean:.2f}\n{_ATTACKS[way.protected.name]}",
     )
 
 

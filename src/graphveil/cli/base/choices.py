@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.base.console import complain
 from graphveil.cli.base.near import nearest
 from graphveil.errors import InputError
 from graphveil.graphs import Graph
-from graphveil.mechanisms.catalogue import feature_names_with
 from graphveil.methods.base.ranges import OPEN_WORDS
 from graphveil.runtime.late import torch
 from graphveil.runtime.progress import Progress, ProgressCallback
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from graphveil.graphs.value.parts import GraphParts
     from graphveil.methods.base.method import AnyMethod
     from graphveil.privacy import Randomness
-    from graphveil.reports.compare.cells import Comparison
 
-Grid = dict[str, Any]
 NAMED = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon", "delta", "unit", "model", "epochs")
 """The settings that have an option of their own; all others go through ``--set``."""
 AXES = ("epsilon_x", "epsilon_y", "epsilon_a", "epsilon")
@@ -158,54 +155,6 @@ def read_value(method: str, info: AnyMethod, key: str, text: str, *, where: str 
     return _read(key, info.options[key].type, text, where=where)
 
 
-def grid(
-    method: str, info: AnyMethod, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
-) -> Grid:
-    """The settings to choose and the values to try, each written ``key=v1,v2``.
-
-    Args:
-        require: refuses settings that may not be chosen.
-
-    Raises:
-        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
-    """
-    values_of: Grid = {}
-    for pair in over:
-        key, text = split_pair(pair, where="--over")
-        if key in values_of or key in settings:
-            raise InputError(f"{key} is given twice", where=f"--over {pair}")
-        values_of[key] = _values(method, info, key, text)
-    require(values_of)
-    for key, values in values_of.items():
-        for value in values if isinstance(values, tuple) else (values.low, values.high):
-            refuse_bad_values(method, {**settings, key: value})
-    return values_of
-
-
-def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
-    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
-    from graphveil.methods.runs.proposals import Range
-
-    ends = text.split(":")
-    if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
-        return _listed(method, info, key, text)
-    if len(ends) > 3 or ends[2:] not in ([], ["log"]):
-        raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
-    low, high = (read_value(method, info, key, word, where="--over") for word in ends[:2])
-    return Range(low, high, log=len(ends) == 3)
-
-
-def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
-    words = [word for word in text.split(",") if word.strip()]
-    if not words:
-        raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
-    values = tuple(read_value(method, info, key, word, where="--over") for word in words)
-    # Tried twice, a value would be paid for twice where trials have a price.
-    if len(set(values)) < len(values):
-        raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
-    return values
-
-
 def _read(key: str, kind: type, value: object, *, where: str) -> Any:
     """A value of type ``kind``, or None for the word that leaves a setting open."""
     if not isinstance(value, str):
@@ -240,93 +189,6 @@ def several(key: str, text: str, kind: type = float) -> tuple[Any, ...]:
     if len(set(values)) != len(values):
         raise InputError(f"{text!r} names a value twice", where=flag(key))
     return values
-
-
-def comparison(methods: str, data: str, params: Mapping[str, Any]) -> Comparison:
-    """What ``graphveil compare`` compares: each option goes to the methods it applies to.
-
-    Args:
-        methods: names, separated by commas.
-        data: the graph's name or folder.
-        params: the command's parameters.
-
-    Raises:
-        InputError: a method is unknown or named twice, an option applies to none of them, or a value cannot
-            be read.
-    """
-    from graphveil.reports.compare.cells import Comparison
-
-    names = [name.strip() for name in methods.split(",")]
-    if len(set(names)) != len(names):
-        raise InputError(f"{methods!r} names a method twice")
-    infos = {name: find_method(name) for name in names}
-    _refuse_useless(infos, params)
-    axes = {key: several(key, params[key]) for key in AXES if params.get(key) is not None}
-    pairs = [split_pair(pair) for pair in params.get("settings") or ()]
-    # A delta typed for Gaussian methods must not reach those that add no Gaussian noise.
-    delta_for = [name for name, info in infos.items() if _takes_delta(info, dict(pairs))] or list(infos)
-    settings = {}
-    for name, info in infos.items():
-        method_params = {key: params[key] for key in NAMED if key in info.options and key not in AXES}
-        # None keeps the method's own default.
-        method_params |= {} if name in delta_for else {"delta": None}
-        method_pairs = [f"{key}={text}" for key, text in pairs if key in info.options]
-        settings[name] = collect(name, info, {**method_params, "settings": method_pairs})
-    result = Comparison(
-        data=data,
-        methods=settings,
-        axes=axes,
-        takes=_takes(axes, infos),
-        seeds=range(params["seed"], params["seed"] + params["repeats"]),
-        options={
-            "controls": not params["no_controls"],
-            "reproducible_noise": params["reproducible_noise"],
-            **({} if params.get("private_share") is None else {"private_share": params["private_share"]}),
-            **({} if params["split"] == "random" else {"split": params["split"]}),
-        },
-    )
-    # Every cell is checked before the first is trained: a mistyped value must not cost hours.
-    for cell in result.cells():
-        refuse_bad_values(cell.method, cell.settings)
-    return result
-
-
-def _takes(axes: Mapping[str, Any], infos: Mapping[str, AnyMethod]) -> dict[str, list[str]]:
-    """The epsilons each method takes part in: those of its parts where they are given, else the total.
-
-    A total that no method is left for goes to all that know it, and is refused there.
-    """
-    by_method = {name: [key for key in axes if key in info.options] for name, info in infos.items()}
-    without_total = {
-        name: [key for key in keys if key != "epsilon" or not {"epsilon_x", "epsilon_y"} & set(keys)]
-        for name, keys in by_method.items()
-    }
-    return without_total if any("epsilon" in keys for keys in without_total.values()) else by_method
-
-
-def _takes_delta(info: AnyMethod, pairs: Mapping[str, str]) -> bool:
-    """Whether a method has a delta in any case, or because its features are given Gaussian noise."""
-    optional = {"mechanism", "features"} & set(info.options)
-    mechanisms = {pairs.get(key) for key in optional}
-    return "delta" in info.options and (not optional or bool(mechanisms & set(feature_names_with("delta"))))
-
-
-def _refuse_useless(infos: Mapping[str, AnyMethod], params: Mapping[str, Any]) -> None:
-    """Refuse an option or ``--set`` key that none of the methods takes."""
-    keys = set().union(*(info.options for info in infos.values()))
-    for key in NAMED:
-        if params.get(key) is not None and key not in keys:
-            raise InputError(f"{flag(key)} applies to none of {', '.join(infos)}")
-    for pair in params.get("settings") or ():
-        key, _ = split_pair(pair)
-        if key not in keys:
-            remedy = nearest(key, keys)
-            raise InputError(
-                f"none of {', '.join(infos)} has a setting {key!r}",
-                where="--set",
-                allowed=", ".join(sorted(keys)),
-                remedy=remedy,
-            )
 
 
 def load(data: str, source: Source, seed: int, progress: ProgressCallback, engine: Engine | None = None) -> Graph:

@@ -1,24 +1,29 @@
-"""``graphveil train``: one method on one graph, with its controls, into one run folder."""
+"""``graphveil train``: one method on one graph, with its controls, into one run folder; without a method, advice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from graphveil.cli.advise import Trust
+from graphveil.cli.advise import Trust, command_of, of_all, request_of, require_trust
 from graphveil.cli.base import choices, groups, options, space
 from graphveil.cli.base.console import complain, emit, working
 from graphveil.cli.base.engines import opened, require_engine
+from graphveil.cli.base.near import nearest
 from graphveil.cli.collect.exported import is_export, train_collected
 from graphveil.cli.train import configured
 from graphveil.cli.train.running import run_method
-from graphveil.cli.train.without_method import refuse_unnamed
 from graphveil.errors import InputError
+from graphveil.methods.registry import METHODS
+
+if TYPE_CHECKING:
+    from graphveil.reports.base.record import RunRecord
 
 _FOLDER = "Run folder to create. Default: one in runs/, named after data, method and time."
 Out = Annotated[Path | None, typer.Option("--out", "-o", help=_FOLDER)]
@@ -88,7 +93,6 @@ def train(
     require_engine(engine_choice, info)
 
     from graphveil.cli.base import screens
-    from graphveil.cli.train.tracking import tracker
     from graphveil.files.outputs import new_output
     from graphveil.reports.base import predictions as tables
     from graphveil.reports.runs import folder as run_folder
@@ -130,3 +134,78 @@ def train(
         screen=lambda: screens.run(record, predictions, predictions_note),
         first=defaults_sentence,
     )
+
+
+def tracker(name: str | None, destination: str | None) -> Callable[[RunRecord], None]:
+    """What is to be called with a finished run; refused before anything is trained if that cannot be.
+
+    Args:
+        name: one of `TRACKERS`; None: nothing is tracked.
+        destination: where to, in the words of its library.
+
+    Raises:
+        InputError: there is no such tracker, or a place for none.
+        MissingExtraError: its library is not installed.
+    """
+    from graphveil.reports.tracking.trackers import TRACKERS, find_tracker
+
+    if name is None:
+        if destination is not None:
+            raise InputError("goes with --track", where="--track-to", allowed=", ".join(TRACKERS))
+        return lambda record: None
+    if name not in TRACKERS:
+        raise InputError(f"{name!r}", where="--track", allowed=", ".join(TRACKERS), remedy=nearest(name, TRACKERS))
+    write = find_tracker(name)
+
+    def send(record: RunRecord) -> None:
+        from graphveil.reports.tracking.released import of_run
+
+        complain(f"tracked by {name}: {write(of_run(record), destination)}")
+
+    return send
+
+
+def refuse_unnamed(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> NoReturn:
+    """Print which methods are advised for the data, and refuse to train without one.
+
+    Args:
+        data: the only argument, typed in the place of METHOD; where it names a method, DATA is missing.
+        trust: whom the user trusts; None: advice for every trust.
+        root: the data root.
+        as_json: whether stdout must stay free for a JSON object; a refusal prints none.
+
+    Raises:
+        InputError: always. DATA is missing, no method or data has this name, or no method is named; the last error
+            contains the command to type.
+    """
+    if data in METHODS:
+        raise InputError("DATA is missing", where=f"train {data}", allowed="a named data set, or a folder")
+    from graphveil.graphs.load import is_name
+
+    # Neither a data set nor a folder: probably a mistyped method, so the error suggests the nearest name.
+    if not is_name(data) and not Path(data).is_dir():
+        choices.find_method(data)
+    if trust is not None:
+        require_trust(trust)
+    commands = _advised(data, trust, root, as_json=as_json)
+    # An error: a script that forgot the method must not go on as if it had trained.
+    raise InputError(
+        "no method is named, so nothing was trained",
+        where="train",
+        remedy=f"type {commands[0]}" if len(commands) == 1 else "type one of the commands above, or add --trust",
+    )
+
+
+def _advised(data: str, trust: str | None, root: Path | None, *, as_json: bool) -> list[str]:
+    """Print the short advice and return the commands in it."""
+    from graphveil.graphs import load_parts
+    from graphveil.methods.advise.advice import all_trusts
+
+    with working() as progress:
+        graph = load_parts(data, root, progress=progress)
+        every = all_trusts(graph, request_of(data, graph))
+    advices = [advice for advice in every if trust in (None, advice.trust)]
+    # A command that fails prints no JSON.
+    if not as_json:
+        emit({}, as_json=False, screen=lambda: of_all(data, advices, why=trust is not None))
+    return [command for advice in advices if (command := command_of(advice, data)) is not None]

@@ -87,6 +87,6 @@ def predict(
         if file is not None:
             file.write(lambda path: predictions.write(table, path))
             out = file.path
-    note = predictions.cost(model.privacy, getattr(model, "links", None), others=model.kind != "link-beliefs")
+    note = predictions.cost(model.privacy, getattr(model, "links", None), newcomers=model.kind != "link-beliefs")
     answer = predictions.summary(table, run=str(run), data=data, out=out, note=note, guarantee=model.guarantee)
     emit(answer, as_json=as_json, screen=lambda: screens.predicted(answer, screens.promised_by(model, run)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 *_FIRST, _LAST = tagged(PAID_TUNING)
 _PAID = f"{', '.join(_FIRST)} or {_LAST}"
 _LOG_ROOM = 4 << 20  # a line takes less than a kilobyte
+
+
+Grid = dict[str, Any]
 
 
 def _searches() -> str:
@@ -153,7 +156,7 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
     """
     from graphveil.methods.runs.search import Search
 
-    def search(grid: choices.Grid) -> Search:
+    def search(grid: Grid) -> Search:
         what = Search(grid, params["trials"], params["law"] or "logarithmic", params["proxy"])
         return what if params["sampler"] is None else replace(what, sampler=params["sampler"])
 
@@ -163,11 +166,11 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
     if params["proxy"] is not None and params["proxy"] == params["data"]:
         raise InputError("the proxy is the private graph itself", where="--proxy", remedy="name a public graph like it")
 
-    def require(grid: choices.Grid) -> None:
+    def require(grid: Grid) -> None:
         search(grid).require(method, settings)
 
     if over:
-        return search(choices.grid(method, info, over, settings, require))
+        return search(grid_of(method, info, over, settings, require))
     # First: a method that cannot be tuned here at all is refused as such.
     if not (info.free or search({}).paid(method) or params["proxy"]):
         require({})
@@ -176,7 +179,7 @@ def _search(method: str, info: AnyMethod, over: list[str], settings: dict[str, A
     return search(grid)
 
 
-def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> choices.Grid:
+def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> Grid:
     """The settings that a search of this method chooses where nobody names any, and the values to try.
 
     Args:
@@ -185,7 +188,7 @@ def _default_grid(method: str, info: AnyMethod, settings: Mapping[str, Any]) -> 
     Raises:
         InputError: nothing is left to try.
     """
-    grid: choices.Grid = {}
+    grid: Grid = {}
     for key, values in info.search.items():
         fits = tuple(value for value in values if key not in settings and _fits(method, {**settings, key: value}))
         # A single value is no choice.
@@ -244,3 +247,51 @@ def _search_options(search: Search, method: str, proxy: str | None) -> dict[str,
         return {"law": search.tuning.law, "mean_trials": search.tuning.mean}
     sampler = {} if search.sampler == GRID else {"sampler": search.sampler}
     return sampler if proxy is None else {"proxy": proxy, **sampler}
+
+
+def grid_of(
+    method: str, info: AnyMethod, over: Iterable[str], settings: Mapping[str, Any], require: Callable[[Grid], None]
+) -> Grid:
+    """The settings to choose and the values to try, each written ``key=v1,v2``.
+
+    Args:
+        require: refuses settings that may not be chosen.
+
+    Raises:
+        InputError: a setting is unknown, fixed, given twice or by ``--set`` too, or a value cannot be read.
+    """
+    values_of: Grid = {}
+    for pair in over:
+        key, text = choices.split_pair(pair, where="--over")
+        if key in values_of or key in settings:
+            raise InputError(f"{key} is given twice", where=f"--over {pair}")
+        values_of[key] = _values(method, info, key, text)
+    require(values_of)
+    for key, values in values_of.items():
+        for value in values if isinstance(values, tuple) else (values.low, values.high):
+            choices.refuse_bad_values(method, {**settings, key: value})
+    return values_of
+
+
+def _values(method: str, info: AnyMethod, key: str, text: str) -> Any:
+    """The values behind the "=" of ``--over``: V1,V2,... or, of a number, LOW:HIGH or LOW:HIGH:log."""
+    from graphveil.methods.runs.proposals import Range
+
+    ends = text.split(":")
+    if len(ends) == 1 or key not in info.options or info.options[key].type not in (int, float):
+        return _listed(method, info, key, text)
+    if len(ends) > 3 or ends[2:] not in ([], ["log"]):
+        raise InputError(f"{key}={text}", where="--over", allowed="V1,V2,..., LOW:HIGH or LOW:HIGH:log")
+    low, high = (choices.read_value(method, info, key, word, where="--over") for word in ends[:2])
+    return Range(low, high, log=len(ends) == 3)
+
+
+def _listed(method: str, info: AnyMethod, key: str, text: str) -> tuple[Any, ...]:
+    words = [word for word in text.split(",") if word.strip()]
+    if not words:
+        raise InputError(f"no values of {key}", where=f"--over {key}={text}", allowed="KEY=VALUE,VALUE,...")
+    values = tuple(choices.read_value(method, info, key, word, where="--over") for word in words)
+    # Tried twice, a value would be paid for twice where trials have a price.
+    if len(set(values)) < len(values):
+        raise InputError(f"{key} names a value twice", where=f"--over {key}={text}")
+    return values
